@@ -1,0 +1,150 @@
+# Needs Python 3.11 or newer and make; all else is installed into .venv from the locks in requirements/.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+SERVICES := orchestrator gateway convergence ratings memory
+
+# What `make run` asks. Taken as it was typed: neither make nor the shell reads anything in it.
+Q ?= Should a small team start with one service or with several?
+QUESTION := $(value Q)
+export QUESTION
+
+# The commit whose contract today's must not break, and more words for pytest or the lock.
+AGAINST ?= HEAD
+ARGS ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+INSTALL := $(BIN)/python -m pip install --quiet --no-deps
+# Wheels only: an install that would have to compile fails at once and says so.
+INSTALL_LOCKED := $(INSTALL) --only-binary :all: --require-hashes --requirement
+# The lock holds the build backend, so that nothing unnamed is downloaded to install parley itself.
+INSTALL_PARLEY := $(INSTALL) --no-build-isolation --editable .
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+##@ Use
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":[^#]*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z][a-z0-9-]*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: setup
+setup: $(VENV)/.run ## Install into .venv; the command is then .venv/bin/parley
+
+.PHONY: run
+run: $(VENV)/.run ## Run one debate and print the answer (Q="your question")
+	@$(BIN)/parley debate "$$QUESTION" --rounds 1
+
+.PHONY: up
+up: $(VENV)/.run ## Run the whole system on loopback ports until stopped
+	@$(BIN)/parley up
+
+##@ Check
+
+.PHONY: check
+check: check-python check-protos ## Check everything but the tests: format, lint, types, imports, contract
+
+.PHONY: check-python
+check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: check-protos
+check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes, generated code
+	$(BIN)/buf lint
+	$(BIN)/buf format --diff --exit-code
+	@if git cat-file -e '$(AGAINST):protos' 2>/dev/null; then \
+		echo "$(BIN)/buf breaking --against .git#ref=$(AGAINST)"; \
+		$(BIN)/buf breaking --against ".git#ref=$$(git rev-parse '$(AGAINST)')"; \
+	else echo "buf breaking: $(AGAINST) has no contract to compare with"; fi
+	@rm -rf $(VENV)/generated && mkdir $(VENV)/generated
+	@$(call generate,$(VENV)/generated)
+	@diff -r -x __init__.py -x __pycache__ $(VENV)/generated/parley/v1 services/parley/v1 \
+		|| { echo "services/parley/v1 is not what protos/ says: run make protos" >&2; exit 1; }
+
+.PHONY: test
+test: $(VENV)/.all ## Run every test (ARGS="-k breaker")
+	$(BIN)/pytest $(ARGS)
+
+TESTS := unit contract integration e2e chaos
+.PHONY: $(TESTS)
+unit: ## Test the rooms one by one
+contract: ## Test that every storage adapter keeps its port's contract
+integration: ## Test services over real gRPC
+e2e: ## Test whole processes, as a person runs them
+chaos: ## Test what survives kills and faults
+$(TESTS): $(VENV)/.all
+	$(BIN)/pytest tests/$@ $(ARGS)
+
+.PHONY: coverage
+coverage: $(VENV)/.all ## Run every test and print the lines that none reaches
+	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered $(ARGS)
+
+.PHONY: bench
+bench: $(VENV)/.all ## Measure, and print the numbers of docs/benchmarks.md
+	$(BIN)/python -m tests.bench $(ARGS)
+
+##@ Make
+
+.PHONY: protos
+protos: $(VENV)/.all ## Generate services/parley/v1 from protos/
+	@rm -f services/parley/v1/*_pb2.py services/parley/v1/*_pb2.pyi \
+		services/parley/v1/*_pb2_grpc.py services/parley/v1/*_pb2_grpc.pyi
+	$(call generate,services)
+
+.PHONY: format
+format: $(VENV)/.all ## Format the code and the contract, and mend what ruff can
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+	$(BIN)/buf format --write
+
+.PHONY: lock
+lock: $(VENV)/.all ## Pin the dependencies anew in requirements/ (ARGS=--upgrade for newer ones)
+	$(call lock,all) --extra dev $(ARGS)
+	$(call lock,run) --extra local --extra build --constraints requirements/all.txt
+	for service in $(SERVICES); do \
+		$(call lock,$$service) --extra $$service --constraints requirements/all.txt || exit 1; done
+
+.PHONY: setup-dev
+setup-dev: $(VENV)/.all ## Install the tools for checks and tests too
+
+.PHONY: clean
+clean: ## Remove what was installed, built and cached
+	rm -rf $(VENV) build .coverage .coverage.* \
+		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.egg-info' -prune -exec rm -rf {} +
+
+# The stubs are for grpc.aio alone, which is all that is used here.
+generate = PATH="$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc --proto_path=protos \
+	--python_out=$(1) --grpc_python_out=$(1) --mypy_out=quiet:$(1) --mypy_grpc_out=quiet,only_async:$(1) \
+	protos/parley/v1/*.proto
+
+lock = $(BIN)/uv pip compile pyproject.toml --quiet --no-config --universal --python-version 3.11 \
+	--fork-strategy fewest --generate-hashes --no-emit-index-url --no-annotate --no-header \
+	--excludes requirements/excludes.txt --output-file requirements/$(1).txt
+
+$(VENV)/.made:
+	@$(if $(PYTHON),,$(error There is no python3.11 or python3 here: install Python 3.11 or newer))true
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Parley needs Python 3.11 or newer, and \
+	$(PYTHON) is " + sys.version.split()[0] + ": make PYTHON=/path/to/python3.11")'
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# Each stamp stands for its lock, installed. requirements/all.txt holds all of run.txt, at the same versions.
+$(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/.made
+	@echo "Installing into $(VENV) (once, a minute or two)" >&2
+	@$(INSTALL_LOCKED) requirements/run.txt
+	@$(INSTALL_PARLEY)
+	@touch $@
+
+$(VENV)/.all: requirements/all.txt pyproject.toml | $(VENV)/.made
+	@echo "Installing into $(VENV), tools too (once, a minute or two)" >&2
+	@$(INSTALL_LOCKED) requirements/all.txt
+	@$(INSTALL_PARLEY)
+	@touch $(VENV)/.run $@
