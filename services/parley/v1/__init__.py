@@ -1,0 +1,1 @@
+"""Generated from protos/parley/v1 by `make protos`. Never edited by hand."""
