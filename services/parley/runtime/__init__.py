@@ -1,0 +1,1 @@
+"""What every service shares to be a service."""

@@ -1,0 +1,61 @@
+"""Channels to other services: every replica in turn, found again when they change."""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+import grpc
+
+from parley.runtime.client_interceptors import CallingChannel
+
+__all__ = ["ChannelSettings", "channel"]
+
+_SCHEMES: Final = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "xds:")
+# Repeating is decided above, where it is known what a call did; gRPC itself repeats nothing.
+_SERVICE_CONFIG: Final = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSettings:
+    """What a client allows itself; durations are in seconds."""
+
+    max_message_bytes: int = 16 * 1024 * 1024
+    keepalive_seconds: float = 20.0
+    """A connection that is silent this long is asked whether it lives, and dropped if it does not say so."""
+    keepalive_timeout_seconds: float = 10.0
+    max_reconnect_seconds: float = 5.0
+    """The longest pause between tries to connect."""
+
+
+def channel(target: str, settings: ChannelSettings | None = None) -> grpc.aio.Channel:
+    """A channel to `host:port` (or a target with a scheme, as `dns:///name:port`).
+
+    Calls go round all addresses of the name, carry deadline, trace and labels on, and are never
+    repeated by gRPC. Use it as `async with`, or close it.
+    """
+    chosen = settings or ChannelSettings()
+    return CallingChannel(grpc.aio.insecure_channel(_target(target), options=_options(chosen)))
+
+
+def _target(target: str) -> str:
+    return target if target.startswith(_SCHEMES) else f"dns:///{target}"
+
+
+def _options(settings: ChannelSettings) -> list[tuple[str, int | str]]:
+    return [
+        ("grpc.service_config", _SERVICE_CONFIG),
+        ("grpc.service_config_disable_resolution", 1),
+        ("grpc.enable_retries", 0),
+        ("grpc.enable_http_proxy", 0),  # services talk to each other directly
+        ("grpc.use_local_subchannel_pool", 1),  # one channel's trouble is not another's
+        ("grpc.dns_min_time_between_resolutions_ms", 1_000),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", 1_000),
+        ("grpc.max_reconnect_backoff_ms", round(settings.max_reconnect_seconds * 1000)),
+        ("grpc.max_receive_message_length", settings.max_message_bytes),
+        ("grpc.max_send_message_length", settings.max_message_bytes),
+        ("grpc.keepalive_time_ms", round(settings.keepalive_seconds * 1000)),
+        ("grpc.keepalive_timeout_ms", round(settings.keepalive_timeout_seconds * 1000)),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]

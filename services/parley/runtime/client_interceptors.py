@@ -1,0 +1,267 @@
+"""A channel whose calls carry the deadline, the trace and the labels of the work they belong to.
+
+It wraps a channel instead of using grpc.aio's client interceptors: those start a task for every call,
+and a call cancelled before that task ran never gets to its end.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from parley.runtime import deadline, logs, telemetry
+
+__all__ = ["CallingChannel"]
+
+_tracer = telemetry.tracer("parley.runtime")
+
+_Multi = Callable[..., Any]
+
+
+class CallingChannel(grpc.aio.Channel):
+    """Calls through it get the time left, `traceparent`, labels, and a client span that always ends."""
+
+    def __init__(self, inner: grpc.aio.Channel) -> None:
+        self._inner = inner
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, traceback)
+
+    async def close(self, grace: float | None = None) -> None:
+        """Closes the channel; running calls have `grace` seconds to end."""
+        await self._inner.close(grace)
+
+    def get_state(  # the signature is grpc.aio.Channel's
+        self,
+        try_to_connect: bool = False,  # noqa: FBT001, FBT002
+    ) -> grpc.ChannelConnectivity:
+        """The state of the connection."""
+        return self._inner.get_state(try_to_connect)
+
+    async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
+        """Returns when the state is another one."""
+        await self._inner.wait_for_state_change(last_observed_state)
+
+    async def channel_ready(self) -> None:
+        """Returns when there is a connection."""
+        await self._inner.channel_ready()
+
+    def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """One request, one answer."""
+        return _multi(method, self._inner.unary_unary(method, *args, **kwargs))
+
+    def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """One request, a stream of answers."""
+        return _streamed(_multi(method, self._inner.unary_stream(method, *args, **kwargs)))
+
+    def stream_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """A stream of requests, one answer."""
+        return _multi(method, self._inner.stream_unary(method, *args, **kwargs))
+
+    def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """A stream of requests, a stream of answers."""
+        return _streamed(_multi(method, self._inner.stream_stream(method, *args, **kwargs)))
+
+
+def _multi(path: str, multi: _Multi) -> _Multi:
+    method = path.removeprefix("/")
+
+    def call(
+        request: Any = None,
+        *,
+        timeout: float | None = None,
+        metadata: Sequence[tuple[str, str | bytes]] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        span = _tracer.start_span(
+            method, kind=SpanKind.CLIENT, attributes={"rpc.system.name": "grpc", "rpc.method": method}
+        )
+        allowed = deadline.timeout_for_call(timeout)
+        if allowed is not None and allowed <= 0:
+            raise _too_late(span)
+        try:
+            started = multi(
+                request,
+                timeout=allowed,
+                metadata=_metadata(span, metadata),
+                **kwargs,
+            )
+        except BaseException:
+            span.end()
+            raise
+        if span.is_recording():
+            started.add_done_callback(_Ending(span))
+        return started
+
+    return call
+
+
+def _streamed(multi: _Multi) -> _Multi:
+    def call(*args: Any, **kwargs: Any) -> StreamCall:
+        return StreamCall(multi(*args, **kwargs))
+
+    return call
+
+
+def _metadata(
+    span: trace.Span, given: Sequence[tuple[str, str | bytes]] | None
+) -> list[tuple[str, str | bytes]]:
+    metadata = list(given or ())
+    named = {key for key, _ in metadata}
+    ambient = telemetry.inject(trace.set_span_in_context(span))
+    for name, value in logs.labels().items():
+        if value.isascii() and value.isprintable():
+            ambient[logs.LABELS[name]] = value
+    metadata.extend((key, value) for key, value in ambient.items() if key not in named)
+    return metadata
+
+
+class StreamCall:
+    """A call with a stream of answers that is cancelled when nobody holds it any more.
+
+    grpc.aio's own stays alive in a reference cycle when an `async for` over it is left early, and
+    the server goes on working for nobody until the garbage collector comes by.
+    """
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self._loop = asyncio.get_running_loop()
+
+    def __del__(self) -> None:
+        if self._call.done() or self._loop.is_closed():
+            return
+        try:
+            here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            here = False
+        if here:
+            self._call.cancel()
+        else:  # collected in another thread
+            self._loop.call_soon_threadsafe(self._call.cancel)
+
+    def __aiter__(self) -> "_Messages":
+        return _Messages(self, self._call.__aiter__())
+
+    async def read(self) -> Any:
+        """The next message, or `grpc.aio.EOF`."""
+        return await self._call.read()
+
+    async def write(self, request: Any) -> None:
+        """Sends one message of a request stream."""
+        await self._call.write(request)
+
+    async def done_writing(self) -> None:
+        """Says that no more messages will be sent."""
+        await self._call.done_writing()
+
+    async def wait_for_connection(self) -> None:
+        """Returns when the call reached a server."""
+        await self._call.wait_for_connection()
+
+    async def initial_metadata(self) -> Any:
+        """What the server sent first."""
+        return await self._call.initial_metadata()
+
+    async def trailing_metadata(self) -> Any:
+        """What the server sent last; waits for the end."""
+        return await self._call.trailing_metadata()
+
+    async def code(self) -> grpc.StatusCode:
+        """How the call ended; waits for the end."""
+        code: grpc.StatusCode = await self._call.code()
+        return code
+
+    async def details(self) -> str:
+        """What the server said at the end; waits for it."""
+        details: str = await self._call.details()
+        return details
+
+    def cancel(self) -> bool:
+        """Ends the call, here and at the server; False if it was over."""
+        ended: bool = self._call.cancel()
+        return ended
+
+    def cancelled(self) -> bool:
+        """Whether the call was cancelled."""
+        was: bool = self._call.cancelled()
+        return was
+
+    def done(self) -> bool:
+        """Whether the call is over."""
+        over: bool = self._call.done()
+        return over
+
+    def time_remaining(self) -> float | None:
+        """Seconds until the call's deadline; None without one."""
+        left: float | None = self._call.time_remaining()
+        return left
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """Calls back when the call is over."""
+        self._call.add_done_callback(callback)
+
+
+class _Messages:
+    """The messages of a call, which it keeps alive as long as they are read."""
+
+    def __init__(self, owner: StreamCall, messages: AsyncIterator[Any]) -> None:
+        self._owner = owner
+        self._messages = messages
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __anext__(self) -> Awaitable[Any]:
+        return self._messages.__anext__()
+
+
+def _too_late(span: trace.Span) -> grpc.aio.AioRpcError:
+    """GRPC would send such a call, and a quick server might even do what it asks."""
+    _end(span, grpc.StatusCode.DEADLINE_EXCEEDED)
+    nothing = grpc.aio.Metadata()
+    return grpc.aio.AioRpcError(
+        grpc.StatusCode.DEADLINE_EXCEEDED, nothing, nothing, "the deadline passed before the call was made"
+    )
+
+
+class _Ending:
+    """Ends a span when its call is over, whichever way that came about: also dropped or half-read."""
+
+    def __init__(self, span: trace.Span) -> None:
+        self._span = span
+
+    def __call__(self, call: Any) -> None:
+        _end(self._span, _code_of(call))
+
+
+def _end(span: trace.Span, code: grpc.StatusCode) -> None:
+    span.set_attribute("rpc.response.status_code", code.name)
+    if code is not grpc.StatusCode.OK:
+        span.set_attribute("error.type", code.name)
+        span.set_status(Status(StatusCode.ERROR))
+    span.end()
+
+
+def _code_of(call: Any) -> grpc.StatusCode:
+    """The code of a call that is over: the coroutine has its answer, and ends at its first step."""
+    answer = call.code()
+    try:
+        answer.send(None)
+    except StopIteration as done:
+        code: grpc.StatusCode = done.value
+        return code
+    answer.close()
+    return grpc.StatusCode.UNKNOWN

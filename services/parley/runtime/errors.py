@@ -1,0 +1,253 @@
+"""One error type for every service, and its way over the wire as a google.rpc.Status."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+from google.rpc import error_details_pb2, status_pb2
+
+__all__ = [
+    "DETAILS_KEY",
+    "DOMAIN",
+    "DRAINING",
+    "INTERRUPTED",
+    "ConfigurationError",
+    "FieldViolation",
+    "ParleyError",
+    "already_exists",
+    "cancelled",
+    "deadline_exceeded",
+    "failed_precondition",
+    "from_rpc_error",
+    "from_status",
+    "internal",
+    "invalid_argument",
+    "is_transport",
+    "not_found",
+    "permission_denied",
+    "resource_exhausted",
+    "to_status",
+    "unauthenticated",
+    "unavailable",
+]
+
+DOMAIN: Final = "parley"
+DETAILS_KEY: Final = "grpc-status-details-bin"
+DRAINING: Final = "DRAINING"
+"""Reason of a call or stream that ended because its server is stopping; resume it on another one."""
+INTERRUPTED: Final = "INTERRUPTED"
+"""Reason of a call that the service gave up through no fault of the caller; try again."""
+
+_TRANSPORT_REASONS: Final = frozenset({DRAINING, INTERRUPTED})
+_TRANSPORT_CODES: Final = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.UNKNOWN,
+        # gRPC reports a broken HTTP/2 stream as INTERNAL; our own INTERNAL always carries a reason.
+        grpc.StatusCode.INTERNAL,
+    }
+)
+_CODE_BY_NUMBER: Final[Mapping[int, grpc.StatusCode]] = {code.value[0]: code for code in grpc.StatusCode}
+
+
+class ConfigurationError(Exception):
+    """The settings do not allow a start; one line a problem, each naming the setting. Exit code 4."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class FieldViolation:
+    """One bad field of a request: its path (`roster.agents[2].id`) and what is wrong with it."""
+
+    field: str
+    description: str
+
+
+@dataclass(eq=False)
+class ParleyError(Exception):
+    """A failure that the caller is told about.
+
+    `reason` is UPPER_SNAKE and stable; it is "" only for a status that gRPC itself produced.
+    `retry_after` is in seconds; `resource` is (kind, name).
+    """
+
+    code: grpc.StatusCode
+    reason: str
+    message: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    violations: tuple[FieldViolation, ...] = ()
+    retry_after: float | None = None
+    resource: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def invalid_argument(
+    violations: Iterable[FieldViolation], *, reason: str = "INVALID_ARGUMENT", message: str | None = None
+) -> ParleyError:
+    """The request is wrong whatever the state of the system; `violations` lists every bad field."""
+    found = tuple(violations)
+    text = message or "; ".join(f"{each.field}: {each.description}" for each in found) or "invalid argument"
+    return ParleyError(grpc.StatusCode.INVALID_ARGUMENT, reason, text, violations=found)
+
+
+def not_found(kind: str, name: str) -> ParleyError:
+    """There is no such resource; the reason is `KIND_NOT_FOUND`."""
+    reason = f"{_upper_snake(kind)}_NOT_FOUND"
+    return ParleyError(grpc.StatusCode.NOT_FOUND, reason, f"{kind} {name!r} not found", resource=(kind, name))
+
+
+def already_exists(kind: str, name: str, message: str | None = None) -> ParleyError:
+    """The resource is there already with other content; the reason is `KIND_ALREADY_EXISTS`."""
+    reason = f"{_upper_snake(kind)}_ALREADY_EXISTS"
+    text = message or f"{kind} {name!r} already exists"
+    return ParleyError(grpc.StatusCode.ALREADY_EXISTS, reason, text, resource=(kind, name))
+
+
+def failed_precondition(reason: str, message: str, metadata: Mapping[str, str] | None = None) -> ParleyError:
+    """The request is right, but the system is not in a state for it; trying again as is does not help."""
+    return ParleyError(grpc.StatusCode.FAILED_PRECONDITION, reason, message, metadata or {})
+
+
+def unavailable(
+    reason: str,
+    message: str,
+    *,
+    retry_after: float | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> ParleyError:
+    """It does not work now and may work later, after `retry_after` seconds if given."""
+    return ParleyError(grpc.StatusCode.UNAVAILABLE, reason, message, metadata or {}, retry_after=retry_after)
+
+
+def resource_exhausted(
+    reason: str,
+    message: str,
+    *,
+    retry_after: float | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> ParleyError:
+    """A limit or a budget is used up; `retry_after` (seconds) if it fills again by itself."""
+    return ParleyError(
+        grpc.StatusCode.RESOURCE_EXHAUSTED, reason, message, metadata or {}, retry_after=retry_after
+    )
+
+
+def deadline_exceeded(message: str, *, reason: str = "DEADLINE_EXCEEDED") -> ParleyError:
+    """The time given for the call was used up before it was done."""
+    return ParleyError(grpc.StatusCode.DEADLINE_EXCEEDED, reason, message)
+
+
+def cancelled(message: str, *, reason: str = "CANCELLED") -> ParleyError:
+    """The work was cancelled by someone entitled to it."""
+    return ParleyError(grpc.StatusCode.CANCELLED, reason, message)
+
+
+def unauthenticated(message: str, *, reason: str = "UNAUTHENTICATED") -> ParleyError:
+    """The caller did not prove who it is."""
+    return ParleyError(grpc.StatusCode.UNAUTHENTICATED, reason, message)
+
+
+def permission_denied(message: str, *, reason: str = "PERMISSION_DENIED") -> ParleyError:
+    """The caller is known and may not do this."""
+    return ParleyError(grpc.StatusCode.PERMISSION_DENIED, reason, message)
+
+
+def internal(
+    message: str, *, reason: str = "INTERNAL", metadata: Mapping[str, str] | None = None
+) -> ParleyError:
+    """The service broke a promise of its own."""
+    return ParleyError(grpc.StatusCode.INTERNAL, reason, message, metadata or {})
+
+
+def to_status(error: ParleyError) -> status_pb2.Status:
+    """The error as a status with ErrorInfo and, where they fit, BadRequest, RetryInfo and ResourceInfo."""
+    status = status_pb2.Status(code=error.code.value[0], message=error.message)
+    for detail in _details(error):
+        status.details.add().Pack(detail)
+    return status
+
+
+def from_status(status: status_pb2.Status) -> ParleyError:
+    """The error a status stands for; without an ErrorInfo of ours its reason is ""."""
+    error = ParleyError(_CODE_BY_NUMBER.get(status.code, grpc.StatusCode.UNKNOWN), "", status.message)
+    for packed in status.details:
+        info = error_details_pb2.ErrorInfo()
+        bad = error_details_pb2.BadRequest()
+        retry = error_details_pb2.RetryInfo()
+        resource = error_details_pb2.ResourceInfo()
+        if packed.Unpack(info) and info.domain == DOMAIN:
+            error.reason, error.metadata = info.reason, dict(info.metadata)
+        elif packed.Unpack(bad):
+            error.violations = tuple(
+                FieldViolation(each.field, each.description) for each in bad.field_violations
+            )
+        elif packed.Unpack(retry):
+            error.retry_after = retry.retry_delay.ToTimedelta().total_seconds()
+        elif packed.Unpack(resource):
+            error.resource = (resource.resource_type, resource.resource_name)
+    return error
+
+
+def from_rpc_error(error: grpc.aio.AioRpcError) -> ParleyError:
+    """Reads back what `to_status` sent; a status without details keeps its code and has reason ""."""
+    status = _status_of(error)
+    if status is not None:
+        return from_status(status)
+    return ParleyError(error.code(), "", error.details() or error.code().name)
+
+
+def is_transport(error: BaseException) -> bool:
+    """Whether the call broke on its way (gone, cut, draining) rather than was answered by the service.
+
+    Such a failure says nothing about the request. A deadline that passed is not one of them.
+    """
+    if isinstance(error, grpc.aio.AioRpcError):
+        error = from_rpc_error(error)
+    if not isinstance(error, ParleyError):
+        return False
+    if error.reason:
+        return error.reason in _TRANSPORT_REASONS
+    return error.code in _TRANSPORT_CODES
+
+
+def _details(error: ParleyError) -> Iterable[Message]:
+    yield error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata)
+    if error.violations:
+        yield error_details_pb2.BadRequest(
+            field_violations=[
+                error_details_pb2.BadRequest.FieldViolation(field=each.field, description=each.description)
+                for each in error.violations
+            ]
+        )
+    if error.retry_after is not None:
+        retry = error_details_pb2.RetryInfo()
+        retry.retry_delay.FromNanoseconds(round(error.retry_after * 1e9))
+        yield retry
+    if error.resource is not None:
+        kind, name = error.resource
+        yield error_details_pb2.ResourceInfo(resource_type=kind, resource_name=name)
+
+
+def _status_of(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:
+    for key, value in error.trailing_metadata() or ():
+        if key == DETAILS_KEY and isinstance(value, bytes):
+            try:
+                return status_pb2.Status.FromString(value)
+            except DecodeError:  # sent by something that is not ours
+                return None
+    return None
+
+
+def _upper_snake(kind: str) -> str:
+    return kind.upper().replace(" ", "_").replace("-", "_")

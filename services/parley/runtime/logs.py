@@ -1,0 +1,115 @@
+"""Structured logs on stderr: JSON for machines, readable text on a terminal, with trace, tenant and debate."""
+
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, Literal, TextIO
+
+import structlog
+from opentelemetry import trace
+from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
+
+__all__ = ["LABELS", "Level", "configure_logging", "get_logger", "labelled", "labels", "set_labels"]
+
+Level = Literal["debug", "info", "warning", "error"]
+
+LABELS: Final[Mapping[str, str]] = {"tenant": "parley-tenant", "debate": "parley-debate"}
+"""What a call is about, and the metadata key it travels under. For logs and traces; it grants nothing."""
+
+_labels: ContextVar[Mapping[str, str]] = ContextVar("parley_labels", default={})  # noqa: B039 (never changed)
+
+
+def labels() -> Mapping[str, str]:
+    """The labels of the work in hand."""
+    return _labels.get()
+
+
+def set_labels(found: Mapping[str, str]) -> None:
+    """Makes these the labels of this task, replacing any that were inherited."""
+    _labels.set(found)
+
+
+@contextmanager
+def labelled(*, tenant: str | None = None, debate: str | None = None) -> Iterator[None]:
+    """Log lines written and calls made inside carry these labels."""
+    added = {name: value for name, value in (("tenant", tenant), ("debate", debate)) if value is not None}
+    token = _labels.set({**_labels.get(), **added})
+    try:
+        yield
+    finally:
+        _labels.reset(token)
+
+
+def get_logger(name: str) -> FilteringBoundLogger:
+    """A logger whose lines say which part wrote them; safe to make at import time."""
+    logger: FilteringBoundLogger = structlog.get_logger(module=name)
+    return logger
+
+
+def configure_logging(level: Level = "info", *, stream: TextIO | None = None) -> None:
+    """Sends our logs, and the warnings of every library, to stderr (or `stream`), never to stdout."""
+    output = _Stderr() if stream is None else stream
+    terminal = output.isatty()
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        _add_labels,
+        _add_trace,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    renderer: list[Processor] = (
+        [structlog.dev.ConsoleRenderer(colors=True)]
+        if terminal
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    )
+    structlog.configure(
+        processors=[*shared, *renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.WriteLoggerFactory(file=output),  # type: ignore[arg-type]
+        cache_logger_on_first_use=False,
+    )
+    _route_library_logs(output, shared, renderer)
+
+
+def _route_library_logs(
+    output: "TextIO | _Stderr", shared: list[Processor], renderer: list[Processor]
+) -> None:
+    handler = logging.StreamHandler(output)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+
+
+class _Stderr:
+    """Whatever sys.stderr is when a line is written, so that a redirected stderr is followed."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        return sys.stderr.isatty()
+
+
+def _add_labels(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    for name, value in _labels.get().items():
+        event.setdefault(name, value)
+    return event
+
+
+def _add_trace(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    context = trace.get_current_span().get_span_context()
+    if context.is_valid:
+        event["trace_id"] = trace.format_trace_id(context.trace_id)
+        event["span_id"] = trace.format_span_id(context.span_id)
+    return event

@@ -1,0 +1,254 @@
+"""A gRPC server as every service runs it: health, reflection, limits, and an orderly stop."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from parley.runtime.draining import Draining
+from parley.runtime.errors import ConfigurationError
+from parley.runtime.logs import get_logger
+from parley.runtime.server_interceptors import CallInterceptor
+
+__all__ = ["Draining", "RunningServer", "ServerSettings", "Service", "serve", "serving"]
+
+_SERVING: Final = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
+
+_logger = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service to be served: its full gRPC name (`parley.v1.MemoryService`) and what adds it to a server."""
+
+    name: str
+    register: Callable[[grpc.aio.Server], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Where to listen and what a connection may ask for; durations are in seconds."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    grace_seconds: float = 30.0
+    """From the stop signal until running calls are cut; handing over and finishing share it."""
+    max_message_bytes: int = 16 * 1024 * 1024
+    max_concurrent_streams: int = 1024
+    """Calls at a time on one connection; more wait at the client."""
+    max_connection_age_seconds: float = 600.0
+    """A connection is closed after this long, so that clients find new replicas."""
+    max_connection_age_grace_seconds: float = 900.0
+    """How long calls on an aged connection may still run: longer than any model call."""
+
+
+class RunningServer:
+    """A server that listens; it drains when its `serving` block is left."""
+
+    def __init__(
+        self,
+        server: grpc.aio.Server,
+        checks: "_Health",
+        settings: ServerSettings,
+        port: int,
+        draining: Draining,
+    ) -> None:
+        self._server = server
+        self._checks = checks
+        self._grace_seconds = settings.grace_seconds
+        self._drained: asyncio.Task[None] | None = None
+        self.port = port
+        self.address = _address(settings.host, port)
+        self.draining = draining
+
+    async def drain(
+        self,
+        on_drain: Sequence[Callable[[], Awaitable[None]]] = (),
+        *,
+        at_once: asyncio.Event | None = None,
+    ) -> None:
+        """Health says NOT_SERVING, `draining` is set, `on_drain` runs, running calls end, the server stops.
+
+        Takes `grace_seconds` at most in all, or ends as soon as `at_once` is set. A second call
+        waits for the first one's end.
+        """
+        if self._drained is None:
+            self._drained = asyncio.create_task(self._drain(on_drain, at_once or asyncio.Event()))
+        await asyncio.shield(self._drained)
+
+    async def _drain(self, on_drain: Sequence[Callable[[], Awaitable[None]]], at_once: asyncio.Event) -> None:
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + self._grace_seconds
+        await self._checks.flip()
+        self.draining.set()
+        try:
+            await _bounded(_hand_over(on_drain), at_once, self._grace_seconds)
+        finally:
+            stopping = asyncio.create_task(self._server.stop(max(ends - loop.time(), 0.0)))
+            if not await _bounded(asyncio.shield(stopping), at_once, None):
+                await self._server.stop(None)
+            await stopping
+
+
+class _Health:
+    """The health of the whole server ("") and of each service by name."""
+
+    def __init__(self, server: grpc.aio.Server, names: Sequence[str]) -> None:
+        self._servicer = health.aio.HealthServicer()
+        self._names = ("", *names)
+        health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
+
+    async def ready(self) -> None:
+        for name in self._names:
+            await self._servicer.set(name, _SERVING)
+
+    async def flip(self) -> None:
+        await self._servicer.enter_graceful_shutdown()
+
+
+@asynccontextmanager
+async def serving(
+    services: Iterable[Service], settings: ServerSettings | None = None, *, draining: Draining | None = None
+) -> AsyncIterator[RunningServer]:
+    """Serves until the block is left, then drains. `draining` is the one the servicers were given, if any.
+
+    Raises ConfigurationError if the address cannot be listened on.
+    """
+    running = await _start(tuple(services), settings or ServerSettings(), draining or Draining())
+    try:
+        yield running
+    finally:
+        await running.drain()
+
+
+async def serve(
+    services: Iterable[Service],
+    settings: ServerSettings | None = None,
+    *,
+    on_drain: Sequence[Callable[[], Awaitable[None]]] = (),
+    draining: Draining | None = None,
+    on_ready: Callable[[RunningServer], None] | None = None,
+) -> None:
+    """Serves until SIGTERM or SIGINT, then drains, running `on_drain` first; a second signal stops at once.
+
+    `on_ready` hears of the server once it listens. Raises ConfigurationError if the address
+    cannot be listened on, and what an `on_drain` raised after the server has stopped.
+    """
+    stop, at_once = asyncio.Event(), asyncio.Event()
+
+    def signalled() -> None:
+        (at_once if stop.is_set() else stop).set()
+
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    for number in signals:
+        loop.add_signal_handler(number, signalled)
+    try:
+        async with serving(services, settings, draining=draining) as running:
+            _logger.info("serving", address=running.address)
+            if on_ready is not None:
+                on_ready(running)
+            await stop.wait()
+            _logger.info("draining", address=running.address)
+            await running.drain(on_drain, at_once=at_once)
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+async def _start(services: Sequence[Service], settings: ServerSettings, draining: Draining) -> RunningServer:
+    server = grpc.aio.server(interceptors=(CallInterceptor(),), options=_options(settings))
+    names = [service.name for service in services]
+    for service in services:
+        service.register(server)
+    checks = _Health(server, names)
+    reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    port = _listen(server, settings)
+    await checks.ready()
+    await server.start()
+    return RunningServer(server, checks, settings, port, draining)
+
+
+def _options(settings: ServerSettings) -> list[tuple[str, int]]:
+    return [
+        ("grpc.so_reuseport", 0),  # else two processes share a port without a word
+        ("grpc.max_receive_message_length", settings.max_message_bytes),
+        ("grpc.max_send_message_length", settings.max_message_bytes),
+        ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
+        ("grpc.max_connection_age_ms", _milliseconds(settings.max_connection_age_seconds)),
+        ("grpc.max_connection_age_grace_ms", _milliseconds(settings.max_connection_age_grace_seconds)),
+        # Clients of ours ping every 20 s, between calls too; without leave for it they are cut off.
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+    ]
+
+
+def _listen(server: grpc.aio.Server, settings: ServerSettings) -> int:
+    wanted = _address(settings.host, settings.port)
+    if settings.port:
+        # gRPC logs pages of its own when it cannot bind; asking the system first gives one plain reason.
+        try:
+            _probe(settings.host.strip("[]"), settings.port)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ConfigurationError(
+                f"PARLEY_HOST, PARLEY_PORT: cannot listen on {wanted}: {reason}; choose another"
+            ) from None
+    try:
+        return server.add_insecure_port(wanted)
+    except RuntimeError:
+        raise ConfigurationError(
+            f"PARLEY_HOST, PARLEY_PORT: cannot listen on {wanted}; choose another"
+        ) from None
+
+
+def _probe(host: str, port: int) -> None:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(address)
+
+
+async def _hand_over(on_drain: Sequence[Callable[[], Awaitable[None]]]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for callback in on_drain:
+            group.create_task(_awaited(callback))
+
+
+async def _awaited(callback: Callable[[], Awaitable[None]]) -> None:
+    await callback()
+
+
+async def _bounded(work: Awaitable[None], at_once: asyncio.Event, seconds: float | None) -> bool:
+    """Waits for `work`, for `seconds` at most and no longer than until `at_once`; whether it ended itself."""
+    working, hurry = asyncio.ensure_future(work), asyncio.create_task(at_once.wait())
+    try:
+        await asyncio.wait({working, hurry}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            await working
+            return True
+        return False
+    finally:
+        hurry.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working})
+
+
+def _address(host: str, port: int) -> str:
+    bare = host.strip("[]")
+    return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(round(seconds * 1000), 1)

@@ -1,0 +1,232 @@
+"""What every incoming call gets: its deadline, its span, its labels in the logs, and errors with details."""
+
+import asyncio
+import inspect
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import grpc
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from parley.runtime import deadline, errors, logs, telemetry
+
+__all__ = ["CallInterceptor"]
+
+# Probes and tooling ask these all the time; a span for each would bury the rest.
+_UNTRACED: Final = ("/grpc.health.", "/grpc.reflection.")
+_CARRIED: Final = frozenset({"traceparent", "tracestate"})
+_LABEL_OF: Final = {key: name for name, key in logs.LABELS.items()}
+_MAX_LABEL: Final = 128
+# What a server is to blame for; the other codes are answers, and their spans are not errors.
+_FAULTS: Final = frozenset(
+    {
+        grpc.StatusCode.UNKNOWN,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.UNIMPLEMENTED,
+        grpc.StatusCode.INTERNAL,
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DATA_LOSS,
+    }
+)
+
+_logger = logs.get_logger(__name__)
+_tracer = telemetry.tracer("parley.runtime")
+
+_Context = grpc.aio.ServicerContext[Any, Any]
+# The stubs know these only as they are in threads; here they are coroutines and async generators.
+_Handler = Any
+if TYPE_CHECKING:  # subscriptable in the stubs only
+    _Method = grpc.RpcMethodHandler[Any, Any]
+else:
+    _Method = grpc.RpcMethodHandler
+
+
+class CallInterceptor(grpc.aio.ServerInterceptor):
+    """One interceptor for all of it: each further one would cost every call a layer more."""
+
+    def __init__(self) -> None:
+        self._wrapped: dict[str, tuple[_Method, _Method]] = {}
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Method | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> _Method | None:
+        """The method's own handler, wrapped once and kept."""
+        handler = await continuation(handler_call_details)
+        method = handler_call_details.method
+        if handler is None or method.startswith(_UNTRACED):
+            return handler
+        known = self._wrapped.get(method)
+        if known is None or known[0] is not handler:
+            known = self._wrapped[method] = (handler, _wrap(method.removeprefix("/"), handler))
+        return known[1]
+
+
+def _wrap(method: str, handler: _Method) -> _Method:
+    codec = {
+        "request_deserializer": handler.request_deserializer,
+        "response_serializer": handler.response_serializer,
+    }
+    if handler.request_streaming and handler.response_streaming:
+        return grpc.stream_stream_rpc_method_handler(_streaming(method, handler.stream_stream), **codec)
+    if handler.request_streaming:
+        return grpc.stream_unary_rpc_method_handler(_single(method, handler.stream_unary), **codec)
+    if handler.response_streaming:
+        return grpc.unary_stream_rpc_method_handler(_streaming(method, handler.unary_stream), **codec)
+    return grpc.unary_unary_rpc_method_handler(_single(method, handler.unary_unary), **codec)
+
+
+def _single(method: str, handle: _Handler) -> _Handler:
+    if not inspect.iscoroutinefunction(handle):
+        raise TypeError(f"{method}: a handler must be async")
+
+    async def handled(request: Any, context: _Context) -> Any:
+        span = _begin(method, context)
+        try:
+            response = await handle(request, context)
+        except BaseException as error:
+            answer = _fail(method, context, span, error)
+            if answer is not None:
+                await _abort(context, answer)
+            raise
+        _end(span, _code(context))
+        return response
+
+    return handled
+
+
+def _streaming(method: str, handle: _Handler) -> _Handler:
+    """Writes the handler's messages itself, so that a stream cut while writing closes it here and now."""
+    generator = inspect.isasyncgenfunction(handle)
+    if not generator and not inspect.iscoroutinefunction(handle):
+        raise TypeError(f"{method}: a handler must be async")
+
+    async def handled(request: Any, context: _Context) -> None:
+        span = _begin(method, context)
+        try:
+            if generator:
+                async with aclosing(handle(request, context)) as responses:
+                    async for response in responses:
+                        await context.write(response)
+            else:
+                await handle(request, context)
+        except BaseException as error:
+            answer = _fail(method, context, span, error)
+            if answer is not None:
+                await _abort(context, answer)
+            raise
+        _end(span, _code(context))
+
+    return handled
+
+
+def _begin(method: str, context: _Context) -> trace.Span:
+    """Gives this call's task its own deadline, labels and span; nothing is taken over from the starter."""
+    carrier: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    for key, value in context.invocation_metadata() or ():
+        if key in _CARRIED:
+            carrier[key] = str(value)
+        elif key in _LABEL_OF:
+            labels[_LABEL_OF[key]] = str(value)[:_MAX_LABEL]
+    deadline.start_call(context.time_remaining())
+    logs.set_labels(labels)
+    parent = telemetry.extract(carrier)
+    span = _tracer.start_span(
+        method,
+        parent,
+        SpanKind.SERVER,
+        attributes={"rpc.system.name": "grpc", "rpc.method": method, **_span_labels(labels)},
+    )
+    otel_context.attach(trace.set_span_in_context(span, parent))
+    return span
+
+
+def _span_labels(labels: dict[str, str]) -> dict[str, str]:
+    return {f"parley.{name}": value for name, value in labels.items()}
+
+
+def _end(span: trace.Span, code: grpc.StatusCode, message: str = "") -> None:
+    if span.is_recording():
+        span.set_attribute("rpc.response.status_code", code.name)
+        if code in _FAULTS:
+            span.set_attribute("error.type", code.name)
+            span.set_status(Status(StatusCode.ERROR, message or None))
+    span.end()
+
+
+def _fail(
+    method: str, context: _Context, span: trace.Span, error: BaseException
+) -> errors.ParleyError | None:
+    """Ends the span; what the caller is to be told, or None if `error` goes on as it is."""
+    if isinstance(error, grpc.aio.AbortError):
+        _end(span, _code(context), context.details())
+        return None
+    if _was_cancelled(error):
+        _end(span, grpc.StatusCode.DEADLINE_EXCEEDED if _late() else grpc.StatusCode.CANCELLED)
+        return None
+    if not isinstance(error, Exception | asyncio.CancelledError):  # KeyboardInterrupt, SystemExit
+        _end(span, grpc.StatusCode.UNKNOWN)
+        return None
+    answer = _answer(method, error)
+    _end(span, answer.code, answer.message)
+    return answer
+
+
+def _late() -> bool:
+    """Whether the time is used up, or all but the margin that calls made from here did not get."""
+    left = deadline.remaining()
+    return left is not None and left <= deadline.MARGIN_SECONDS
+
+
+def _was_cancelled(error: BaseException) -> bool:
+    """Whether the call itself was cancelled, and not merely some task that its handler awaited."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _answer(method: str, error: BaseException) -> errors.ParleyError:
+    told = next(_leaves(error), error)
+    if isinstance(told, errors.ParleyError):
+        return told
+    if isinstance(told, asyncio.CancelledError):
+        # gRPC would leave the caller waiting for its deadline.
+        return errors.unavailable(errors.INTERRUPTED, "the service gave this call up; try again")
+    unanswered = isinstance(told, grpc.aio.AioRpcError) and (
+        errors.is_transport(told) or told.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    )
+    if _late() and (unanswered or isinstance(told, TimeoutError)):
+        return errors.deadline_exceeded("the deadline passed before the answer was there")
+    if unanswered:
+        return errors.unavailable("UPSTREAM_UNAVAILABLE", "a service this call needs does not answer")
+    error_id = uuid.uuid4().hex[:12]
+    _logger.error("call failed", method=method, error_id=error_id, exc_info=error)
+    return errors.internal(
+        f"internal error; the service's log has it under {error_id}", metadata={"error_id": error_id}
+    )
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors of ours in an exception group, which is what a task group raises."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    elif isinstance(error, errors.ParleyError):
+        yield error
+
+
+async def _abort(context: _Context, answer: errors.ParleyError) -> None:
+    """Ends the call by raising; for a single answer and in mid-stream, details are in the trailing metadata."""
+    status = errors.to_status(answer)
+    trailing = (*(context.trailing_metadata() or ()), (errors.DETAILS_KEY, status.SerializeToString()))
+    await context.abort(answer.code, answer.message, trailing)
+
+
+def _code(context: _Context) -> grpc.StatusCode:
+    """What the handler set, which is None (whatever the stubs say) if it set nothing."""
+    return cast("grpc.StatusCode | None", context.code()) or grpc.StatusCode.OK

@@ -1,0 +1,94 @@
+"""Settings from PARLEY_… variables: frozen, read once, and refused with a line that names what is wrong."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+from pydantic import AliasChoices, AliasPath, Field, SecretStr, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+
+from parley.runtime.errors import ConfigurationError
+from parley.runtime.logs import Level
+from parley.runtime.server import ServerSettings
+
+__all__ = ["ServiceSettings"]
+
+_MASK: Final = "**********"
+_LONG: Final = 8
+_OWN_MESSAGES: Final = frozenset({"value_error", "assertion_error"})
+
+
+class ServiceSettings(BaseSettings):
+    """What every service reads; a service adds its own fields in a subclass."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="PARLEY_", frozen=True, extra="ignore", env_ignore_empty=True
+    )
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 or [::] for all.")
+    port: int = Field(default=0, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    log_level: Level = Field(default="info", description="Least severe level that is logged.")
+    grace_seconds: float = Field(
+        default=30.0, ge=0, le=3600, description="Seconds from a stop signal until running calls are cut."
+    )
+
+    @classmethod
+    def load(cls) -> Self:
+        """Reads the environment; raises ConfigurationError with a line for every bad variable."""
+        try:
+            return cls()
+        except ValidationError as error:
+            problems = (_line(cls, each) for each in error.errors(include_url=False))
+            raise ConfigurationError(*problems) from None
+        except SettingsError as error:
+            raise ConfigurationError(_unreadable(cls, error)) from None
+
+    def server(self) -> ServerSettings:
+        """The part that `serving()` and `serve()` take."""
+        return ServerSettings(host=self.host, port=self.port, grace_seconds=self.grace_seconds)
+
+
+def _line(settings: type[BaseSettings], problem: ErrorDetails) -> str:
+    location = problem["loc"]
+    if not location:
+        return _message(problem)
+    variable = _variable(settings, str(location[0]))
+    inner = "".join(f"[{part!r}]" for part in location[1:])
+    if problem["type"] == "missing":
+        return f"{variable}{inner}: must be set"
+    # The value itself is left out: a URL or a token may hold a secret whatever its type says.
+    return f"{variable}{inner}: {_message(problem)}"
+
+
+def _message(problem: ErrorDetails) -> str:
+    """What is wrong, without whatever of the value a validator's own message repeats."""
+    message = " ".join(problem["msg"].split()).removeprefix("Value error, ")
+    given = problem["input"]
+    for value in given.values() if isinstance(given, Mapping) else [given]:
+        text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+        if len(text) >= _LONG:
+            message = message.replace(text, _MASK)
+        elif text and problem["type"] in _OWN_MESSAGES:  # anywhere else, a short value is a word by chance
+            message = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", _MASK, message)
+    return message
+
+
+def _unreadable(settings: type[BaseSettings], error: SettingsError) -> str:
+    """A variable that holds JSON and could not be parsed; pydantic-settings names only the field."""
+    for name in settings.model_fields:
+        if f'"{name}"' in str(error):
+            return f"{_variable(settings, name)}: is not valid JSON"
+    return "settings: a variable is not valid JSON"
+
+
+def _variable(settings: type[BaseSettings], name: str) -> str:
+    field = settings.model_fields.get(name)
+    alias: Any = field.validation_alias if field is not None else name
+    if isinstance(alias, AliasChoices):
+        alias = alias.choices[0]
+    if isinstance(alias, AliasPath):
+        alias = alias.path[0]
+    if alias is not None:
+        return str(alias).upper()
+    return f"{settings.model_config.get('env_prefix', '')}{name}".upper()

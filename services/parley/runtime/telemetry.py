@@ -1,0 +1,148 @@
+"""OpenTelemetry as the standard OTEL_… variables ask for it, and nothing at all where they do not."""
+
+import os
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import Final
+
+from opentelemetry import metrics, trace
+from opentelemetry.context import Context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from parley.runtime.errors import ConfigurationError
+
+__all__ = ["configure_telemetry", "extract", "inject", "meter", "tracer"]
+
+_PROPAGATOR: Final = TraceContextTextMapPropagator()
+_EXPORT_SECONDS: Final = 5
+"""How long one export, and so the last one at shutdown, may take."""
+
+
+def tracer(name: str) -> trace.Tracer:
+    """A tracer named after the module that makes the spans; safe to make at import time."""
+    return trace.get_tracer(name)
+
+
+def meter(name: str) -> metrics.Meter:
+    """A meter named after the module that measures; safe to make at import time."""
+    return metrics.get_meter(name)
+
+
+def inject(context: Context | None = None) -> dict[str, str]:
+    """The W3C `traceparent` (and `tracestate`) of the current span; empty without one."""
+    carrier: dict[str, str] = {}
+    _PROPAGATOR.inject(carrier, context)
+    return carrier
+
+
+def extract(carrier: Mapping[str, str]) -> Context:
+    """A context whose current span is the remote one in `carrier`, or none if it names none.
+
+    It starts from an empty context: the span that is current here has no part in it.
+    """
+    return _PROPAGATOR.extract(carrier, Context())
+
+
+def configure_telemetry(service_name: str) -> Callable[[], None]:
+    """Starts exporting over OTLP/gRPC if an endpoint is set; returns what flushes and stops it.
+
+    Services in one process share one provider: the first names it (OTEL_SERVICE_NAME wins over
+    `service_name`), and the last one to stop shuts it down. A second start after that exports nothing.
+    """
+    if _flag("OTEL_SDK_DISABLED"):
+        return _nothing
+    return _shared.join(service_name)
+
+
+class _Shared:
+    """The one pair of providers of this process and how many services use it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._users = 0
+        self._stops: list[Callable[[], None]] = []
+
+    def join(self, service_name: str) -> Callable[[], None]:
+        with self._lock:
+            if self._users == 0:
+                self._stops = _start(service_name)
+            self._users += 1
+        left = False
+
+        def leave() -> None:
+            nonlocal left
+            with self._lock:
+                if left:
+                    return
+                left = True
+                self._users -= 1
+                stops = self._stops if self._users == 0 else []
+            for stop in stops:
+                stop()
+
+        return leave
+
+
+_shared: Final = _Shared()
+
+
+def _start(service_name: str) -> list[Callable[[], None]]:
+    traces, metric = _exports("TRACES"), _exports("METRICS")
+    if not (traces or metric):
+        return []
+    # Loading the SDK and its exporters takes a tenth of a second that most starts need not pay.
+    from opentelemetry.sdk.resources import Resource
+
+    resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or service_name})
+    stops: list[Callable[[], None]] = []
+    if traces:
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (
+            OTLPSpanExporter,
+        )
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+        tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_EXPORT_SECONDS)))
+        trace.set_tracer_provider(tracers)
+        stops.append(tracers.shutdown)
+    if metric:
+        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import (
+            OTLPMetricExporter,
+        )
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+
+        reader = PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_EXPORT_SECONDS))
+        meters = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
+        metrics.set_meter_provider(meters)
+        stops.append(meters.shutdown)
+    return stops
+
+
+def _exports(signal: str) -> bool:
+    endpoint = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or os.environ.get(
+        "OTEL_EXPORTER_OTLP_ENDPOINT"
+    )
+    if not endpoint:
+        return False
+    exporter = os.environ.get(f"OTEL_{signal}_EXPORTER", "otlp").strip().lower()
+    if exporter == "none":
+        return False
+    if exporter != "otlp":
+        raise ConfigurationError(f"OTEL_{signal}_EXPORTER: {exporter!r} is not one of otlp, none")
+    for name in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        protocol = os.environ.get(name)
+        if protocol:
+            if protocol != "grpc":
+                raise ConfigurationError(f"{name}: {protocol!r} is not supported; use grpc")
+            break
+    return True
+
+
+def _flag(name: str) -> bool:
+    return os.environ.get(name, "").strip().lower() == "true"
+
+
+def _nothing() -> None:
+    """Stops what was never started."""

@@ -1,0 +1,124 @@
+import asyncio
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+
+from parley.runtime import deadline, errors
+from parley.runtime.channel import channel
+from parley.runtime.server import serving
+from tests.integration.runtime.wire import make_service, method, stream_method
+
+
+async def tell(_request: bytes, _context: object) -> bytes:
+    return repr(deadline.remaining()).encode()
+
+
+async def test_a_deadline_goes_through_two_hops_and_gets_shorter_by_a_margin_at_each() -> None:
+    async with serving([make_service(Tell=tell)]) as last, channel(last.address) as to_last:
+
+        async def pass_on(request: bytes, _context: object) -> bytes:
+            here = deadline.remaining()
+            answer: bytes = await method(to_last, "Tell")(request)
+            return f"{here} ".encode() + answer
+
+        async with serving([make_service(Ask=pass_on)]) as first, channel(first.address) as to_first:
+            with deadline.deadline_scope(10):
+                answer = await method(to_first, "Ask")(b"")
+    middle, end = (float(each) for each in answer.split())
+    assert 9.0 < middle <= 10 - deadline.MARGIN_SECONDS + 0.01
+    assert 9.0 < end <= middle - deadline.MARGIN_SECONDS + 0.01
+
+
+async def test_the_smaller_of_a_calls_own_timeout_and_what_is_left_counts() -> None:
+    async with serving([make_service(Tell=tell)]) as server, channel(server.address) as there:
+        with deadline.deadline_scope(5):
+            own = await method(there, "Tell")(b"", timeout=2)
+            ambient = await method(there, "Tell")(b"", timeout=60)
+        none = await method(there, "Tell")(b"")
+    assert 1 < float(own) <= 2.01
+    assert 4 < float(ambient) <= 5 - deadline.MARGIN_SECONDS + 0.01
+    assert none == b"None"
+
+
+async def test_a_call_takes_no_deadline_or_label_from_where_the_server_was_started() -> None:
+    with deadline.deadline_scope(3):
+        async with serving([make_service(Tell=tell)]) as server:
+            with deadline.deadline_scope(None):
+                async with channel(server.address) as there:
+                    assert await method(there, "Tell")(b"") == b"None"
+
+
+async def test_a_deadline_that_passed_fails_the_call_without_asking_anyone() -> None:
+    asked = asyncio.Event()
+
+    async def notice(_request: bytes, _context: object) -> bytes:
+        asked.set()
+        return b""
+
+    async with serving([make_service(Ask=notice)]) as server, channel(server.address) as there:
+        with deadline.deadline_scope(0), pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "Ask")(b"")
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert not errors.is_transport(caught.value)
+    assert not asked.is_set()
+
+
+async def test_the_margin_leaves_time_to_say_which_call_was_too_slow() -> None:
+    async def slow(_request: bytes, _context: object) -> bytes:
+        await asyncio.Event().wait()
+        return b""
+
+    async with serving([make_service(Ask=slow)]) as last, channel(last.address) as to_last:
+
+        async def pass_on(request: bytes, _context: object) -> bytes:
+            try:
+                answer: bytes = await method(to_last, "Ask")(request)
+            except grpc.aio.AioRpcError as error:
+                raise errors.deadline_exceeded("the last one was too slow", reason="LAST_SLOW") from error
+            return answer
+
+        async with serving([make_service(Ask=pass_on)]) as first, channel(first.address) as to_first:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await method(to_first, "Ask")(b"", timeout=1)
+    assert errors.from_rpc_error(caught.value).reason == "LAST_SLOW"
+
+
+@pytest.mark.parametrize("kind", ["unary", "stream", "half-read stream"])
+async def test_a_client_that_hangs_up_cancels_the_second_hop_too(kind: str) -> None:
+    began, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def until_cancelled() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    async def wait(_request: bytes, _context: object) -> bytes:
+        await until_cancelled()
+        return b""
+
+    async def flow(_request: bytes, _context: object) -> AsyncIterator[bytes]:
+        yield b"first"
+        await until_cancelled()
+
+    async with serving([make_service(Wait=wait, Flow=flow)]) as last, channel(last.address) as to_last:
+
+        async def pass_wait(request: bytes, _context: object) -> bytes:
+            answer: bytes = await method(to_last, "Wait")(request)
+            return answer
+
+        async def pass_flow(request: bytes, _context: object) -> AsyncIterator[bytes]:
+            async for message in stream_method(to_last, "Flow")(request):
+                yield message
+
+        service = make_service(Wait=pass_wait, Flow=pass_flow)
+        async with serving([service]) as first, channel(first.address) as to_first, asyncio.timeout(20):
+            call = method(to_first, "Wait")(b"") if kind == "unary" else stream_method(to_first, "Flow")(b"")
+            if kind == "half-read stream":
+                assert await call.read() == b"first"
+            await began.wait()
+            call.cancel()
+            await cancelled.wait()

@@ -1,0 +1,184 @@
+import asyncio
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+
+from parley.runtime import errors
+from parley.runtime.channel import channel
+from parley.runtime.errors import FieldViolation, ParleyError
+from parley.runtime.server import serving
+from tests.integration.runtime.wire import (
+    client_stream,
+    collect_method,
+    make_service,
+    method,
+    stream,
+    stream_method,
+)
+
+ERROR = ParleyError(
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    "BUDGET_SPENT",
+    "the debate's budget is spent; raise it",
+    metadata={"limit": "tokens"},
+    violations=(FieldViolation("settings.budget", "spent"),),
+    retry_after=1.5,
+    resource=("debate", "deb-1"),
+)
+
+
+async def failing(request: bytes, _context: object) -> bytes:
+    raise ERROR
+
+
+async def failing_midway(request: bytes, _context: object) -> AsyncIterator[bytes]:
+    yield b"first"
+    raise ERROR
+
+
+def assert_same(read: ParleyError) -> None:
+    for name in ("code", "reason", "message", "metadata", "violations", "retry_after", "resource"):
+        assert getattr(read, name) == getattr(ERROR, name)
+
+
+async def test_every_detail_of_an_error_reaches_the_caller() -> None:
+    async with serving([make_service(Ask=failing)]) as server, channel(server.address) as there:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "Ask")(b"")
+    assert_same(errors.from_rpc_error(caught.value))
+    assert not errors.is_transport(caught.value)
+
+
+async def test_an_error_in_mid_stream_comes_after_what_was_sent_with_every_detail() -> None:
+    async with serving([make_service(Watch=failing_midway)]) as server, channel(server.address) as there:
+        call = stream_method(there, "Watch")(b"")
+        assert await call.read() == b"first"
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call.read()
+    assert_same(errors.from_rpc_error(caught.value))
+
+
+async def test_metadata_a_handler_set_before_it_failed_still_arrives() -> None:
+    async def tagged(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+        context.set_trailing_metadata((("tag", "kept"),))
+        raise errors.not_found("debate", "deb-1")
+
+    async with serving([make_service(Ask=tagged)]) as server, channel(server.address) as there:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "Ask")(b"")
+    trailing = caught.value.trailing_metadata()
+    assert trailing is not None
+    assert trailing["tag"] == "kept"
+    assert errors.from_rpc_error(caught.value).reason == "DEBATE_NOT_FOUND"
+
+
+async def test_an_unexpected_exception_tells_the_caller_an_id_and_the_log_the_rest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def broken(_request: bytes, _context: object) -> bytes:
+        raise ZeroDivisionError("a secret of the inside")
+
+    async with serving([make_service(Ask=broken)]) as server, channel(server.address) as there:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "Ask")(b"")
+    error = errors.from_rpc_error(caught.value)
+    assert (error.code, error.reason) == (grpc.StatusCode.INTERNAL, "INTERNAL")
+    assert "secret" not in error.message
+    captured = capsys.readouterr()
+    logged = captured.out + captured.err
+    assert error.metadata["error_id"] in logged
+    assert "ZeroDivisionError" in logged
+
+
+async def test_an_error_out_of_a_task_group_is_told_as_itself() -> None:
+    async def grouped(request: bytes, context: object) -> bytes:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(failing(request, context))
+        return b""
+
+    async with serving([make_service(Ask=grouped)]) as server, channel(server.address) as there:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "Ask")(b"")
+    assert_same(errors.from_rpc_error(caught.value))
+
+
+async def test_a_handler_whose_inner_task_was_cancelled_does_not_leave_its_caller_waiting() -> None:
+    async def interrupted(_request: bytes, _context: object) -> bytes:
+        inner = asyncio.create_task(asyncio.Event().wait())
+        inner.cancel()
+        await inner
+        return b""
+
+    async with serving([make_service(Ask=interrupted)]) as server, channel(server.address) as there:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "Ask")(b"", timeout=20)
+    assert errors.from_rpc_error(caught.value).reason == errors.INTERRUPTED
+    assert errors.is_transport(caught.value)
+
+
+async def test_an_unreachable_service_behind_this_one_is_unavailable_and_not_internal() -> None:
+    async with channel("127.0.0.1:1") as nowhere:
+
+        async def asking(request: bytes, _context: object) -> bytes:
+            answer: bytes = await method(nowhere, "Ask")(request)
+            return answer
+
+        async with serving([make_service(Ask=asking)]) as server, channel(server.address) as there:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await method(there, "Ask")(b"", timeout=20)
+    assert errors.from_rpc_error(caught.value).reason == "UPSTREAM_UNAVAILABLE"
+
+
+async def test_a_server_that_is_not_there_is_a_transport_failure() -> None:
+    async with channel("127.0.0.1:1") as nowhere:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(nowhere, "Ask")(b"", timeout=20)
+    assert errors.is_transport(caught.value)
+    assert errors.from_rpc_error(caught.value).reason == ""
+
+
+async def test_a_method_nobody_has_is_an_answer_and_not_a_transport_failure() -> None:
+    async with serving([make_service(Ask=failing)]) as server, channel(server.address) as there:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "Other")(b"")
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    assert not errors.is_transport(caught.value)
+
+
+async def test_a_client_stream_and_a_handler_that_writes_itself_fail_with_details_too() -> None:
+    async def collecting(requests: AsyncIterator[bytes], _context: object) -> bytes:
+        async for _ in requests:
+            raise ERROR
+        return b""
+
+    async def writing(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> None:
+        await context.write(b"first")
+        raise ERROR
+
+    service = make_service(Collect=client_stream(collecting), Watch=stream(writing))
+    async with serving([service]) as server, channel(server.address) as there:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await collect_method(there, "Collect")(iter([b"1"]))
+        assert_same(errors.from_rpc_error(caught.value))
+        call = stream_method(there, "Watch")(b"")
+        assert await call.read() == b"first"
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call.read()
+        assert_same(errors.from_rpc_error(caught.value))
+
+
+async def test_a_handler_that_is_not_async_is_refused_with_its_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def blocking(_request: bytes, _context: object) -> bytes:
+        return b""
+
+    async with serving([make_service(Ask=unary_of(blocking))]) as server, channel(server.address) as there:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "Ask")(b"", timeout=20)
+    assert caught.value.code() is not grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def unary_of(handler: object) -> "grpc.RpcMethodHandler[bytes, bytes]":
+    return grpc.unary_unary_rpc_method_handler(handler)  # type: ignore[arg-type]

@@ -1,0 +1,224 @@
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from parley.runtime import errors
+from parley.runtime.channel import ChannelSettings, channel
+from parley.runtime.draining import Draining
+from parley.runtime.server import RunningServer, ServerSettings, serve, serving
+from tests.integration.runtime.wire import make_service, method, stream_method
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+async def echo(request: bytes, _context: object) -> bytes:
+    return request
+
+
+async def health_of(there: grpc.aio.Channel, name: str) -> int:
+    stub: Any = health_pb2_grpc.HealthStub(there)
+    answer = await stub.Check(health_pb2.HealthCheckRequest(service=name))
+    return int(answer.status)
+
+
+async def test_health_is_told_for_the_server_and_for_each_service_by_name() -> None:
+    services = [make_service("a.v1.A", Echo=echo), make_service("b.v1.B", Echo=echo)]
+    async with serving(services) as server, channel(server.address) as there:
+        assert [await health_of(there, name) for name in ("", "a.v1.A", "b.v1.B")] == [SERVING] * 3
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await health_of(there, "c.v1.C")
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_reflection_lists_the_services() -> None:
+    make_stub: Any = reflection_pb2_grpc.ServerReflectionStub
+    services = [make_service("a.v1.A", Echo=echo), make_service("b.v1.B", Echo=echo)]
+    request = reflection_pb2.ServerReflectionRequest(list_services="")
+    async with serving(services) as server, channel(server.address) as there:
+        stub: Any = make_stub(there)
+        answers = [answer async for answer in stub.ServerReflectionInfo(iter([request]))]
+    names = {each.name for each in answers[0].list_services_response.service}
+    assert {"a.v1.A", "b.v1.B", "grpc.health.v1.Health"} <= names
+
+
+async def test_at_drain_health_flips_streams_end_resumably_and_a_running_call_finishes() -> None:
+    draining = Draining()
+    began, finish = asyncio.Event(), asyncio.Event()
+
+    async def never() -> AsyncIterator[bytes]:
+        yield b"first"
+        await asyncio.Event().wait()
+
+    async def watch(_request: bytes, _context: object) -> AsyncIterator[bytes]:
+        async for message in draining.until(never()):
+            yield message
+
+    async def work(_request: bytes, _context: object) -> bytes:
+        began.set()
+        await finish.wait()
+        return b"done"
+
+    service = make_service(Watch=watch, Work=work)
+    async with (
+        asyncio.timeout(30),
+        serving([service], draining=draining) as server,
+        channel(server.address) as there,
+    ):
+        stub: Any = health_pb2_grpc.HealthStub(there)
+        health = stub.Watch(health_pb2.HealthCheckRequest())
+        assert (await health.read()).status == SERVING
+        watching = stream_method(there, "Watch")(b"")
+        assert await watching.read() == b"first"
+        working = asyncio.ensure_future(method(there, "Work")(b""))
+        await began.wait()
+        stopping = asyncio.create_task(server.drain())
+        assert (await health.read()).status == NOT_SERVING
+        health.cancel()
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await watching.read()
+        assert not stopping.done()
+        finish.set()
+        assert await working == b"done"
+        await stopping
+    error = errors.from_rpc_error(caught.value)
+    assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, errors.DRAINING)
+    assert errors.is_transport(error)
+
+
+async def test_a_call_that_outlasts_the_grace_is_cut() -> None:
+    began, cut = asyncio.Event(), asyncio.Event()
+
+    async def work(_request: bytes, _context: object) -> bytes:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cut.set()
+        return b""
+
+    settings = ServerSettings(grace_seconds=0.1)
+    async with asyncio.timeout(30):
+        async with serving([make_service(Work=work)], settings) as server, channel(server.address) as there:
+            working = asyncio.ensure_future(method(there, "Work")(b""))
+            await began.wait()
+            await server.drain()
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await working
+        await cut.wait()
+    assert errors.is_transport(caught.value)
+
+
+async def test_a_signal_runs_the_handover_before_the_server_stops() -> None:
+    ready: asyncio.Future[RunningServer] = asyncio.get_running_loop().create_future()
+    seen: list[bytes] = []
+
+    async def hand_over() -> None:
+        running = await ready
+        async with channel(running.address) as there:  # it still answers while work is handed over
+            seen.append(await method(there, "Echo")(b"handed over"))
+
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        group.create_task(serve([make_service(Echo=echo)], on_drain=[hand_over], on_ready=ready.set_result))
+        running = await ready
+        assert running.port > 0
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert seen == [b"handed over"]
+
+
+async def test_a_second_signal_does_not_wait_for_the_grace() -> None:
+    ready: asyncio.Future[RunningServer] = asyncio.get_running_loop().create_future()
+    handing = asyncio.Event()
+
+    async def stuck() -> None:
+        handing.set()
+        await asyncio.Event().wait()
+
+    settings = ServerSettings(grace_seconds=600)
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        group.create_task(
+            serve([make_service(Echo=echo)], settings, on_drain=[stuck], on_ready=ready.set_result)
+        )
+        await ready
+        os.kill(os.getpid(), signal.SIGINT)
+        await handing.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+async def test_a_failed_handover_is_told_after_the_server_stopped() -> None:
+    ready: asyncio.Future[RunningServer] = asyncio.get_running_loop().create_future()
+
+    async def failing() -> None:
+        raise RuntimeError("not handed over")
+
+    async def signal_when_ready() -> None:
+        await ready
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    async with asyncio.timeout(30):
+        sender = asyncio.create_task(signal_when_ready())
+        with pytest.raises(ExceptionGroup) as caught:
+            await serve([make_service(Echo=echo)], on_drain=[failing], on_ready=ready.set_result)
+        await sender
+    assert caught.group_contains(RuntimeError, match="not handed over")
+    with pytest.raises(OSError):
+        await asyncio.open_connection("127.0.0.1", (await ready).port)
+
+
+async def test_a_taken_port_is_one_line_that_names_address_and_settings() -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        with pytest.raises(errors.ConfigurationError) as caught:
+            async with serving([make_service(Echo=echo)], ServerSettings(port=port)):
+                pass
+    (line,) = caught.value.problems
+    assert f"127.0.0.1:{port}" in line
+    assert "PARLEY_PORT" in line
+    assert "\n" not in line
+
+
+async def test_two_servers_never_share_a_port() -> None:
+    async with serving([make_service(Echo=echo)]) as server:
+        with pytest.raises(errors.ConfigurationError):
+            async with serving([make_service(Echo=echo)], ServerSettings(port=server.port)):
+                pass
+
+
+async def test_a_message_over_the_limit_is_refused_and_one_under_it_passes() -> None:
+    async with (
+        serving([make_service(Echo=echo)], ServerSettings()) as server,
+        channel(server.address) as there,
+    ):
+        large = b"x" * (8 * 1024 * 1024)
+        assert await method(there, "Echo")(large) == large
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "Echo")(b"x" * (17 * 1024 * 1024))
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_calls_go_round_every_address_of_a_target() -> None:
+    counts = {"one": 0, "two": 0}
+
+    def counted(name: str) -> object:
+        async def count(_request: bytes, _context: object) -> bytes:
+            counts[name] += 1
+            return b""
+
+        return count
+
+    one, two = make_service(Ask=counted("one")), make_service(Ask=counted("two"))
+    async with serving([one]) as first, serving([two]) as second:
+        target = f"ipv4:{first.address},{second.address}"
+        async with channel(target, ChannelSettings()) as there, asyncio.timeout(30):
+            while not all(counts.values()):
+                await method(there, "Ask")(b"")

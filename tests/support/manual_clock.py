@@ -1,0 +1,58 @@
+"""A clock that stands still until a test moves it."""
+
+import asyncio
+import heapq
+from datetime import UTC, datetime, timedelta
+
+__all__ = ["ManualClock"]
+
+_START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class ManualClock:
+    """`advance` moves it and wakes whoever slept until then, in the order of their times."""
+
+    def __init__(self, start: datetime = _START) -> None:
+        self._start = start
+        self._elapsed = 0.0
+        self._order = 0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._changed = asyncio.Event()
+
+    def now(self) -> datetime:
+        return self._start + timedelta(seconds=self._elapsed)
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        woken = asyncio.get_running_loop().create_future()
+        self._order += 1
+        heapq.heappush(self._sleepers, (self._elapsed + seconds, self._order, woken))
+        self._changed.set()
+        await woken
+
+    @property
+    def sleepers(self) -> int:
+        """How many tasks sleep on this clock now."""
+        return sum(not woken.done() for _, _, woken in self._sleepers)
+
+    def advance(self, seconds: float) -> None:
+        """Moves the time on. Who wakes runs when the test next awaits, and then sees the new time."""
+        if seconds < 0:
+            raise ValueError("time never goes back")
+        self._elapsed += seconds
+        while self._sleepers and self._sleepers[0][0] <= self._elapsed:
+            _, _, woken = heapq.heappop(self._sleepers)
+            if not woken.done():
+                woken.set_result(None)
+
+    async def sleeping(self, count: int = 1, *, within: float = 5.0) -> None:
+        """Returns when at least `count` tasks sleep; TimeoutError after `within` real seconds."""
+        async with asyncio.timeout(within):
+            while self.sleepers < count:
+                self._changed.clear()
+                await self._changed.wait()

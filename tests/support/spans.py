@@ -1,0 +1,44 @@
+"""Spans of this process as a test sees them. OpenTelemetry takes one provider a process, so all tests share it."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+__all__ = ["ended_spans", "forget_spans", "spans_when"]
+
+
+@cache
+def _exporter() -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    return exporter
+
+
+def forget_spans() -> None:
+    """Starts recording if nothing did yet, and drops what was recorded."""
+    _exporter().clear()
+
+
+def ended_spans() -> Sequence[ReadableSpan]:
+    """The spans that ended since, in the order they ended."""
+    return _exporter().get_finished_spans()
+
+
+async def spans_when(
+    complete: Callable[[Sequence[ReadableSpan]], bool], *, within: float = 5.0
+) -> Sequence[ReadableSpan]:
+    """The ended spans, once they satisfy `complete`; an AssertionError that lists them if they never do."""
+    try:
+        async with asyncio.timeout(within):
+            while not complete(ended_spans()):  # noqa: ASYNC110 (spans end without an event)
+                await asyncio.sleep(0.005)
+    except TimeoutError:
+        raise AssertionError(f"ended so far: {[span.name for span in ended_spans()]}") from None
+    return ended_spans()
