@@ -1,0 +1,1 @@
+"""Where Parley keeps its documents, logs and vectors: small ports, and the adapters behind them."""

@@ -1,0 +1,108 @@
+"""What a caller may hand to a store, checked in the same way before every adapter."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from parley.storage.ports import Collection, Document, Fields, Index, OneOf, Order, Record, Where
+
+_LARGEST = 2**63
+_LARGEST_SIZE = 15_000_000
+
+
+def check_key(key: str) -> None:
+    """Raise ValueError unless the text can be a document's key or a log's name."""
+    if not key:
+        raise ValueError("a key must not be empty")
+    _check_text(key, "the key")
+
+
+def check_document(collection: Collection, document: Document) -> None:
+    """Raise ValueError unless the collection can hold the document."""
+    check_key(document.key)
+    check_changes(collection, document.fields)
+
+
+def check_changes(collection: Collection, fields: Fields) -> None:
+    """Raise ValueError unless the fields can be set in a document of the collection."""
+    for name, value in fields.items():
+        Index((name,))  # refuses a name that is not one
+        _check_value(value, name)
+    for name in {name for index in collection.indexes if index.unique for name in index.fields}:
+        if not isinstance(fields.get(name), str | None):
+            raise ValueError(f"{collection.name}.{name} is in a unique index and must be text or None")  # noqa: TRY004
+
+
+def check_where(where: Where) -> None:
+    """Raise ValueError unless every condition names a field that a document can have."""
+    for name, condition in where.items():
+        Index((name,))
+        for value in (
+            condition.values if isinstance(condition, OneOf) else (getattr(condition, "bound", condition),)
+        ):
+            _check_value(value, name)
+
+
+def check_search(collection: Collection, where: Where, order: Iterable[Order], limit: int) -> None:
+    """Raise ValueError unless an index of the collection serves every field that is searched or ordered by."""
+    if limit < 1:
+        raise ValueError(f"limit is {limit}; it must be at least 1")
+    check_where(where)
+    indexed = {field for index in collection.indexes for field in index.fields}
+    if unknown := {*where, *(by.field for by in order)} - indexed:
+        raise ValueError(f"{collection.name} has no index on {', '.join(sorted(unknown))}")
+
+
+def check_append(log: str, record: Record) -> None:
+    """Raise ValueError unless the record can be stored."""
+    check_key(log)
+    _check_text(record.append_id, "append_id")
+    for entry in record.entries:
+        _check_text(entry, "an entry")
+    check_size(sum(len(entry) for entry in record.entries), f"the record at {record.first} of log {log}")
+
+
+def check_size(size: int, what: str) -> None:
+    """Raise ValueError where something of `size` characters is more than every store keeps."""
+    if size > _LARGEST_SIZE:
+        raise ValueError(f"{what} has {size} characters, more than the {_LARGEST_SIZE} that a store keeps")
+
+
+def _check_value(value: object, where: str) -> None:
+    match value:
+        case Mapping():
+            for name, inner in value.items():
+                if not isinstance(name, str):
+                    raise ValueError(f"{where} holds a name that is not text: {name!r}")  # noqa: TRY004
+                _check_text(name, where)
+                _check_value(inner, f"{where}.{name}")
+        case Sequence() if not isinstance(value, str | bytes | bytearray | memoryview):
+            for position, inner in enumerate(value):
+                _check_value(inner, f"{where}[{position}]")
+        case _:
+            _check_scalar(value, where)
+
+
+def _check_scalar(value: object, where: str) -> None:
+    match value:
+        case None | bool():
+            pass
+        case str():
+            _check_text(value, where)
+        case int():
+            if not -_LARGEST <= value < _LARGEST:
+                raise ValueError(f"{where} holds an integer of more than 64 bits")
+        case float():
+            if not math.isfinite(value):
+                raise ValueError(f"{where} holds {value}, which is not a finite number")
+        case _:
+            raise ValueError(f"{where} holds a {type(value).__name__}, which a store does not keep")
+
+
+def _check_text(text: str, where: str) -> None:
+    if "\0" in text:
+        raise ValueError(f"{where} holds a NUL character")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{where} is not valid Unicode: {error.reason} at {error.start}") from None

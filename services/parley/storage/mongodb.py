@@ -1,0 +1,114 @@
+"""One service's database on a MongoDB server.
+
+Writes are acknowledged by a majority of the replica set with their journals, and reads see only what a majority
+has, on the primary: so what was acknowledged, or was read, is never rolled back. Neither a URL nor a server's
+defaults can weaken this.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from pymongo import ASCENDING, AsyncMongoClient, ReadPreference, WriteConcern
+from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.errors import (
+    ConfigurationError,
+    ConnectionFailure,
+    DocumentTooLarge,
+    DuplicateKeyError,
+    InvalidURI,
+    OperationFailure,
+    PyMongoError,
+    WriteConcernError,
+)
+from pymongo.monitoring import CommandListener
+from pymongo.read_concern import ReadConcern
+
+from parley.storage.ports import StorageError, StoreUnavailableError
+
+Database = AsyncDatabase[dict[str, Any]]
+
+LOG = "_log"  # names of callers' collections begin with a letter
+_MIGRATED = "_migrations"
+_DEFAULTS = {"timeoutMS": 10_000, "appname": "parley"}  # no operation takes longer, unless the URL says so
+_REFUSED = (13, 18)  # Unauthorized, AuthenticationFailed
+
+
+@asynccontextmanager
+async def open_mongodb(
+    url: str, database: str, *, listeners: Sequence[CommandListener] = ()
+) -> AsyncGenerator[Database, None]:
+    """Connect, and bring the database PREFIX_`database` up to date; PREFIX is the URL's own database, or `parley`.
+
+    Raises:
+        ValueError: the URL is not a MongoDB URL.
+        StoreUnavailableError: no server answers.
+        StorageError: the server refuses.
+    """
+    try:
+        given = {name.lower() for name, _ in parse_qsl(urlsplit(url).query)}
+        prefix = urlsplit(url).path.strip("/") or "parley"
+        options: Any = {name: value for name, value in _DEFAULTS.items() if name.lower() not in given}
+        client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(url, event_listeners=listeners, **options)
+    except (InvalidURI, ConfigurationError, ValueError) as error:
+        raise ValueError(f"PARLEY_STORE is not a usable MongoDB URL: {_line(error)}") from error
+    async with client:
+        opened = client.get_database(
+            f"{prefix}_{database}",
+            read_concern=ReadConcern("majority"),
+            write_concern=WriteConcern(w="majority", j=True),
+            read_preference=ReadPreference.PRIMARY,
+        )
+        with explaining():
+            await _migrate(opened)
+        yield opened
+
+
+@contextmanager
+def explaining() -> Iterator[None]:
+    """Turn what PyMongo raises into the errors of the ports; DuplicateKeyError passes."""
+    try:
+        yield
+    except DuplicateKeyError:
+        raise
+    except DocumentTooLarge as error:
+        raise ValueError(f"too large for a store: {_line(error)}") from error
+    except PyMongoError as error:
+        raise _explained(error) from error
+
+
+def _explained(error: PyMongoError) -> StorageError:
+    if isinstance(error, OperationFailure) and error.code in _REFUSED:
+        return StorageError(f"MongoDB refuses ({_line(error)}); check the user and password in PARLEY_STORE")
+    if isinstance(error, ConnectionFailure | WriteConcernError) or error.timeout or _is_passing(error):
+        return StoreUnavailableError(f"MongoDB does not answer: {_line(error)}")
+    return StorageError(f"MongoDB: {_line(error)}")
+
+
+def _is_passing(error: PyMongoError) -> bool:
+    return any(error.has_error_label(label) for label in ("RetryableWriteError", "TransientTransactionError"))
+
+
+def _line(error: Exception) -> str:
+    """Return the error's first words, without the driver's description of every server."""
+    return str(error).partition("\n")[0].partition(", full error:")[0].partition(", Timeout:")[0]
+
+
+async def _index_log(database: Database) -> None:
+    await database[LOG].create_index([("log", ASCENDING), ("last", ASCENDING)], name="log_last")
+
+
+# Each may run twice, or on two replicas at once, and must work beside the version before it.
+_MIGRATIONS: Sequence[Callable[[Database], Awaitable[None]]] = (_index_log,)
+
+
+async def _migrate(database: Database) -> None:
+    done = database[_MIGRATED]
+    applied = {document["_id"] async for document in done.find({})}
+    for number, migration in enumerate(_MIGRATIONS, start=1):
+        if number not in applied:
+            await migration(database)
+            record = {"name": migration.__name__.strip("_"), "applied_at": datetime.now(UTC)}
+            await done.update_one({"_id": number}, {"$setOnInsert": record}, upsert=True)

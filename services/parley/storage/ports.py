@@ -1,0 +1,216 @@
+"""The storage ports: what a service may ask of a store, whatever store it is.
+
+`Documents` holds small documents by key, `Log` holds append-only logs. Both are small on purpose: every
+adapter passes the same contract suite (`tests/contract/`), and nothing outside `storage/` knows which one runs.
+"""
+
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Value = str | int | float | bool | None | Sequence["Value"] | Mapping[str, "Value"]
+"""What a document's field may hold. Integers fit in 64 bits, floats are finite, text is valid Unicode without NUL."""
+
+Fields = Mapping[str, Value]
+"""A document's content. Names of top-level fields match `[a-z][a-z0-9_]*`; what is nested is free."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+def _require_name(what: str, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{what} {name!r} must match [a-z][a-z0-9_]* and have at most 63 characters")
+
+
+class StorageError(Exception):
+    """The store could not do what was asked; the outcome is unknown unless a subclass says otherwise."""
+
+
+class StoreUnavailableError(StorageError):
+    """The store did not answer, or answered that it cannot now. Trying the same call again is right."""
+
+
+class DuplicateError(StorageError):
+    """A document with this key, or with these values of a unique index, is there already. Nothing was written."""
+
+
+class AppendConflictError(StorageError):
+    """Another record stands where this one was to go. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Fields (top level, in order) that `find` may search and order by; each holds a scalar of one type or is absent.
+
+    A unique index's fields hold text. Documents that lack one of them, or hold None there, are not compared.
+    """
+
+    fields: tuple[str, ...]
+    unique: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.fields:
+            raise ValueError("an index needs at least one field")
+        for field in self.fields:
+            _require_name("field", field)
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A named set of documents and the indexes that are made for it at start."""
+
+    name: str
+    indexes: tuple[Index, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require_name("collection", self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """A condition: the field is present, of the bound's type, and smaller than the bound."""
+
+    bound: int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """A condition: the field is present, of the bound's type, and larger than the bound."""
+
+    bound: int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """A condition: the field equals one of these."""
+
+    values: tuple[str | int | bool | None, ...]
+
+
+Where = Mapping[str, str | int | float | bool | Below | Above | OneOf | None]
+"""Conditions on top-level fields, all of which must hold. A plain value means equality; None also matches absence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An indexed field to order by. Absent comes before any value; text is ordered by code points.
+
+    Ties are broken by key, in the same direction as the last field.
+    """
+
+    field: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One stored document."""
+
+    key: str
+    fields: Fields
+
+
+class Documents(Protocol):
+    """Documents by key. A read sees every write that was acknowledged before it began.
+
+    Keys are text that is not empty. A document has at most 15 million characters. Every method may raise
+    StoreUnavailableError, and ValueError where an argument breaks the rules of this module. A caller that is
+    cancelled, or hears StoreUnavailableError, cannot know whether its write happened.
+    """
+
+    async def prepare(self, *collections: Collection) -> None:
+        """Make the collections and their indexes where they are missing. Safe to call again, and from many processes."""
+
+    async def get(self, collection: Collection, key: str) -> Document | None:
+        """Return the document, or None."""
+
+    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
+        """Store a new document; it is durable when this returns.
+
+        Raises:
+            DuplicateError: the key or a unique index's values are taken.
+        """
+
+    async def find(
+        self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
+    ) -> Sequence[Document]:
+        """Return at most `limit` documents that satisfy `where`, in `order` (by key where none is given).
+
+        Both name fields of the collection's indexes only; another field is a ValueError.
+        """
+
+    async def update(
+        self, collection: Collection, key: str, changes: Fields, where: Where | None = None
+    ) -> bool:
+        """Set top-level fields (at least one) in one atomic step if the document exists and `where` still holds.
+
+        Here `where` may name any top-level field. Returns whether it did. Raises DuplicateError where a unique
+        index would be broken.
+        """
+
+    async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
+        """Remove the document if it exists and `where` still holds; return whether it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One append to a log: a batch of entries with dense sequences.
+
+    Attributes:
+        first: Sequence of the first entry, from 1. It must be one more than the log's last sequence.
+        append_id: Names this append, so that one whose outcome is unknown can be sent again unchanged.
+        entries: One text an entry, at least one; all together at most 15 million characters.
+    """
+
+    first: int
+    append_id: str
+    entries: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.first < 1 or not self.entries:
+            raise ValueError("a record begins at 1 or later and holds at least one entry")
+
+    @property
+    def last(self) -> int:
+        """Sequence of the last entry."""
+        return self.first + len(self.entries) - 1
+
+
+class Log(Protocol):
+    """Append-only logs by name. A record stands wholly or not at all, and never changes.
+
+    Every method may raise StoreUnavailableError. A caller that is cancelled, or hears it, cannot know whether
+    its write happened: sending the same record again is right.
+    """
+
+    async def append(self, log: str, record: Record) -> None:
+        """Append the record at its place; it is durable when this returns.
+
+        The same record (same first and append_id) again is a success and changes nothing. The caller has read the
+        log up to `record.first - 1`; since a writer only appends after what it read, two writers at one place
+        meet here and one of them loses.
+
+        Raises:
+            AppendConflictError: another record already covers this place.
+            StorageError: the log ends before `first - 1`, so that a hole would be left. Nothing was written.
+        """
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        """Return, in order, at most `limit` records that hold an entry with a sequence larger than `after`.
+
+        The first may also hold entries at or before `after`.
+        """
+
+    def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
+        """Yield records as `read` would, and go on for ever with those that are appended later.
+
+        It polls, and is woken early where the store can tell of appends. Close it to stop
+        (`contextlib.aclosing`). The follower of a deleted log waits on.
+        """
+
+    async def delete(self, log: str) -> None:
+        """Remove the log and all its records. Nothing happens where there is none.
+
+        Where the outcome is unknown, call it again. A reader may meanwhile see a part of the log.
+        """

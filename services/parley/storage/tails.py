@@ -1,0 +1,122 @@
+"""The ends of the logs that are being followed in this process.
+
+Many followers of one log share what one of them, an append, or a change stream has seen, so that a log with a
+thousand watchers is read about as often as one with a single watcher.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+
+from parley.storage.ports import Record
+
+Read = Callable[[str, int], Awaitable[Sequence[Record]]]
+
+_RECENT = 64
+
+
+class _Tail:
+    """The newest records of one log, dense, and those who wait for more."""
+
+    def __init__(self) -> None:
+        self.followers = 0
+        self.last = 0
+        self.recent: deque[Record] = deque(maxlen=_RECENT)
+        self.waiters: set[asyncio.Future[None]] = set()
+        self.read_at = 0.0
+
+    def offer(self, record: Record) -> None:
+        if record.last <= self.last:
+            return
+        if record.first != self.last + 1:
+            self.recent.clear()
+        self.recent.append(record)
+        self.last = record.last
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def forget(self) -> None:
+        self.last = 0
+        self.recent.clear()
+
+    def joined(self, after: int) -> list[Record]:
+        """Return the recent records after `after`, if they go on from there without a hole."""
+        if not self.recent or self.recent[0].first > after + 1:
+            return []
+        return [record for record in self.recent if record.last > after]
+
+
+class Tails:
+    """Follows logs by reading, and by being told of records through `offer`."""
+
+    def __init__(self, read: Read, poll_interval: float) -> None:
+        """`read(log, after)` returns a page of records; a log is polled every `poll_interval` seconds."""
+        self.poll_interval = poll_interval
+        self._read = read
+        self._tails: dict[str, _Tail] = {}
+
+    def offer(self, log: str, record: Record) -> None:
+        """Tell those who follow the log of a record that stands in it."""
+        if tail := self._tails.get(log):
+            tail.offer(record)
+
+    def forget(self, log: str) -> None:
+        """Drop what is known of a log that was deleted."""
+        if tail := self._tails.get(log):
+            tail.forget()
+
+    async def follow(self, log: str, after: int) -> AsyncGenerator[Record, None]:
+        """Yield what stands after `after`, then what is appended, for ever."""
+        with self._watched(log) as tail:
+            records: Sequence[Record] = await self._read(log, after)
+            while True:
+                for record in records:
+                    yield record
+                    after = record.last
+                records = await self._next(log, tail, after)
+
+    async def _next(self, log: str, tail: _Tail, after: int) -> Sequence[Record]:
+        while True:
+            if recent := tail.joined(after):
+                return recent
+            if tail.last <= after and await self._told(tail):
+                continue
+            # Another follower at the same place may have asked a moment ago; then its answer holds for this one.
+            if tail.last <= after and monotonic() - tail.read_at < self.poll_interval / 2:
+                continue
+            if tail.last <= after:
+                tail.read_at = monotonic()
+            records = await self._read(log, after)
+            for record in records:
+                tail.offer(record)
+            if records:
+                return records
+            if tail.last > after:  # the log was deleted elsewhere
+                tail.forget()
+
+    async def _told(self, tail: _Tail) -> bool:
+        """Wait until the tail has grown, or for the time between two polls; return whether it has grown."""
+        waiter = asyncio.get_running_loop().create_future()
+        tail.waiters.add(waiter)
+        try:
+            async with asyncio.timeout(self.poll_interval):
+                await waiter
+        except TimeoutError:
+            return False
+        finally:
+            tail.waiters.discard(waiter)
+        return True
+
+    @contextmanager
+    def _watched(self, log: str) -> Iterator[_Tail]:
+        tail = self._tails.setdefault(log, _Tail())
+        tail.followers += 1
+        try:
+            yield tail
+        finally:
+            tail.followers -= 1
+            if not tail.followers:
+                del self._tails[log]

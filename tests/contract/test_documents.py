@@ -1,0 +1,359 @@
+import asyncio
+from collections.abc import AsyncIterator
+from types import MappingProxyType
+
+import pytest
+
+from parley.storage.opening import Store
+from parley.storage.ports import (
+    Above,
+    Below,
+    Collection,
+    Document,
+    Documents,
+    DuplicateError,
+    Fields,
+    Index,
+    OneOf,
+    Order,
+    StorageError,
+    Where,
+)
+from tests.contract.conftest import OpenAgain
+
+BOOKS = Collection(
+    "books",
+    (Index(("shelf", "number")), Index(("owner", "isbn"), unique=True), Index(("lent",)), Index(("title",))),
+)
+
+
+@pytest.fixture
+async def books(store: Store) -> Documents:
+    await store.documents.prepare(BOOKS)
+    return store.documents
+
+
+@pytest.fixture
+async def other(open_again: OpenAgain) -> AsyncIterator[Documents]:
+    async with open_again() as store:
+        yield store.documents
+
+
+async def keys(books: Documents, where: Where, *order: Order, limit: int = 1000) -> list[str]:
+    return [found.key for found in await books.find(BOOKS, where, order=order, limit=limit)]
+
+
+async def fill(books: Documents, **documents: Fields) -> None:
+    for key, fields in documents.items():
+        await books.insert(BOOKS, key, fields)
+
+
+async def test_a_document_comes_back_as_it_was(books: Documents) -> None:
+    fields: Fields = {
+        "title": "ü🦜\u2028\n",
+        "number": 2**63 - 1,
+        "least": -(2**63),
+        "price": 0.1,
+        "whole": 3.0,
+        "lent": False,
+        "owner": None,
+        "pages": [1, "two", None, [3.5], {}],
+        "nested": {"a.b": {"$set": 1}, "": [], "$x": None},
+        "long": "x" * 2**20,
+    }
+    await books.insert(BOOKS, "kéy/1", fields)
+    assert await books.get(BOOKS, "kéy/1") == Document("kéy/1", fields)
+    found = await books.get(BOOKS, "kéy/1")
+    assert found is not None
+    assert isinstance(found.fields["whole"], float)
+    assert isinstance(found.fields["number"], int)
+    assert found.fields["lent"] is False
+
+
+async def test_any_mapping_and_sequence_can_be_stored(books: Documents) -> None:
+    await books.insert(
+        BOOKS, "a", MappingProxyType({"pages": (1, (2,)), "nested": MappingProxyType({"b": (3,)})})
+    )
+    assert await books.get(BOOKS, "a") == Document("a", {"pages": [1, [2]], "nested": {"b": [3]}})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"title": "a\0b"},
+        {"title": "\ud800"},
+        {"number": 2**63},
+        {"price": float("nan")},
+        {"price": float("inf")},
+        {"nested": {"a\0": 1}},
+        {"pages": [b"bytes"]},
+        {"nested": {1: 1}},
+        {"Title": 1},
+        {"_id": 1},
+        {"a.b": 1},
+        {"$set": 1},
+        {"isbn": 5},
+    ],
+)
+async def test_what_no_store_keeps_is_refused(books: Documents, fields: Fields) -> None:
+    with pytest.raises(ValueError):
+        await books.insert(BOOKS, "a", fields)
+    await books.insert(BOOKS, "a", {})
+    with pytest.raises(ValueError):
+        await books.update(BOOKS, "a", fields)
+    assert await books.get(BOOKS, "a") == Document("a", {})
+
+
+async def test_an_empty_key_is_refused(books: Documents) -> None:
+    with pytest.raises(ValueError):
+        await books.insert(BOOKS, "", {})
+
+
+async def test_a_document_that_is_not_there_is_none(books: Documents) -> None:
+    assert await books.get(BOOKS, "a") is None
+
+
+async def test_preparing_again_keeps_what_is_there(books: Documents, other: Documents) -> None:
+    await books.insert(BOOKS, "a", {"title": "A"})
+    await asyncio.gather(*(one.prepare(BOOKS, Collection("more")) for one in (books, other, books, other)))
+    assert await other.get(BOOKS, "a") == Document("a", {"title": "A"})
+
+
+async def test_an_index_may_be_added_later(books: Documents, other: Documents) -> None:
+    await books.insert(BOOKS, "a", {"title": "A", "price": 3})
+    wider = Collection(BOOKS.name, (*BOOKS.indexes, Index(("price",))))
+    await other.prepare(wider)
+    assert [found.key for found in await other.find(wider, {"price": 3})] == ["a"]
+
+
+async def test_a_key_is_taken_once(books: Documents) -> None:
+    await books.insert(BOOKS, "a", {"title": "first"})
+    with pytest.raises(DuplicateError):
+        await books.insert(BOOKS, "a", {"title": "second"})
+    assert await books.get(BOOKS, "a") == Document("a", {"title": "first"})
+
+
+async def test_of_many_that_insert_one_key_exactly_one_does(books: Documents, other: Documents) -> None:
+    results = await asyncio.gather(
+        *(to.insert(BOOKS, "a", {"number": n}) for n, to in enumerate([books, other] * 10)),
+        return_exceptions=True,
+    )
+    assert results.count(None) == 1
+    assert sum(isinstance(result, DuplicateError) for result in results) == 19
+    found = await books.get(BOOKS, "a")
+    assert found is not None
+    assert found.fields == {"number": results.index(None)}
+
+
+async def test_unique_values_are_taken_once(books: Documents) -> None:
+    await fill(
+        books, a={"owner": "o", "isbn": "1"}, b={"owner": "o", "isbn": "2"}, c={"owner": "p", "isbn": "1"}
+    )
+    with pytest.raises(DuplicateError):
+        await books.insert(BOOKS, "d", {"owner": "o", "isbn": "1"})
+    with pytest.raises(DuplicateError):
+        await books.update(BOOKS, "b", {"isbn": "1", "title": "changed"})
+    assert await books.get(BOOKS, "d") is None
+    assert await books.get(BOOKS, "b") == Document("b", {"owner": "o", "isbn": "2"})
+    await books.delete(BOOKS, "a")
+    assert await books.update(BOOKS, "b", {"isbn": "1"})
+
+
+async def test_what_lacks_a_unique_field_is_not_compared(books: Documents) -> None:
+    await fill(
+        books,
+        a={"owner": "o"},
+        b={"owner": "o"},
+        c={"owner": "o", "isbn": None},
+        d={"owner": "o", "isbn": None},
+    )
+    await fill(books, e={}, f={"isbn": "1"}, g={"isbn": "1", "owner": None})
+    assert await keys(books, {"owner": "o"}) == ["a", "b", "c", "d"]
+    assert await keys(books, {"isbn": "1", "owner": None}) == ["f", "g"]
+
+
+async def test_find_returns_what_holds_every_condition(books: Documents) -> None:
+    await fill(
+        books,
+        a={"shelf": "x", "number": 1, "title": "A"},
+        b={"shelf": "x", "number": 2, "title": "B"},
+        c={"shelf": "y", "number": 1, "title": "A"},
+        d={"title": None},
+    )
+    assert await keys(books, {}) == ["a", "b", "c", "d"]
+    assert await keys(books, {"shelf": "x"}) == ["a", "b"]
+    assert await keys(books, {"shelf": "x", "title": "A"}) == ["a"]
+    assert await keys(books, {"shelf": "z"}) == []
+    assert await keys(books, {"shelf": None}) == ["d"]
+    assert await keys(books, {"title": None}) == ["d"]
+    assert await keys(books, {"shelf": OneOf(("x", "y", "z")), "number": 1}) == ["a", "c"]
+    assert await keys(books, {"shelf": OneOf(("y", None))}) == ["c", "d"]
+    assert await keys(books, {"shelf": OneOf(())}) == []
+    assert await keys(books, {"number": Above(1)}) == ["b"]
+    assert await keys(books, {"number": Below(2)}) == ["a", "c"]
+    assert await keys(books, {"number": Below(1.5), "shelf": "x"}) == ["a"]
+
+
+async def test_a_condition_matches_values_of_its_own_type(books: Documents) -> None:
+    await fill(
+        books,
+        absent={},
+        none={"lent": None},
+        true={"lent": True},
+        false={"lent": False},
+        zero={"lent": 0},
+        one={"lent": 1},
+        float={"lent": 1.0},
+        text={"lent": "1"},
+        empty={"lent": ""},
+        true_text={"lent": "true"},
+    )
+    assert await keys(books, {"lent": True}) == ["true"]
+    assert await keys(books, {"lent": False}) == ["false"]
+    assert await keys(books, {"lent": 1}) == ["float", "one"]
+    assert await keys(books, {"lent": 1.0}) == ["float", "one"]
+    assert await keys(books, {"lent": "1"}) == ["text"]
+    assert await keys(books, {"lent": None}) == ["absent", "none"]
+    assert await keys(books, {"lent": Below(5)}) == ["float", "one", "zero"]
+    assert await keys(books, {"lent": Above(-1)}) == ["float", "one", "zero"]
+    assert await keys(books, {"lent": Below("z")}) == ["empty", "text", "true_text"]
+    assert await keys(books, {"lent": Above("")}) == ["text", "true_text"]
+    assert await keys(books, {"lent": OneOf((True, "1", None))}) == ["absent", "none", "text", "true"]
+
+
+async def test_find_orders_by_fields_and_then_by_key(books: Documents) -> None:
+    await fill(
+        books,
+        a={"shelf": "x", "number": 2},
+        b={"shelf": "y", "number": 1},
+        c={"shelf": "x", "number": 1},
+        d={"shelf": "x", "number": 2},
+        e={"shelf": "z"},
+    )
+    by_number, by_shelf = Order("number"), Order("shelf")
+    assert await keys(books, {}, by_number) == ["e", "b", "c", "a", "d"]
+    assert await keys(books, {}, Order("number", descending=True)) == ["d", "a", "c", "b", "e"]
+    assert await keys(books, {}, by_shelf, Order("number", descending=True)) == ["d", "a", "c", "b", "e"]
+    assert await keys(books, {"shelf": "x"}, by_number) == ["c", "a", "d"]
+    assert await keys(books, {"shelf": "x"}, by_number, limit=2) == ["c", "a"]
+
+
+async def test_text_is_ordered_by_code_points(books: Documents) -> None:
+    titles = ["", "B", "a", "ab", "b", "é", "\ufb01", "🦜"]
+    for number, title in enumerate(reversed(titles)):
+        await books.insert(BOOKS, str(number), {"title": title})
+    found = await books.find(BOOKS, {}, order=[Order("title")])
+    assert [one.fields["title"] for one in found] == titles == sorted(titles)
+
+
+async def test_pages_can_be_read_by_the_last_value_seen(books: Documents) -> None:
+    for number in range(25):
+        await books.insert(BOOKS, f"k{number:02}", {"shelf": "x", "number": number})
+    seen: list[str] = []
+    last = -1
+    while page := await books.find(BOOKS, {"number": Above(last)}, order=[Order("number")], limit=10):
+        seen += [one.key for one in page]
+        last = int(str(page[-1].fields["number"]))
+    assert seen == [f"k{number:02}" for number in range(25)]
+
+
+@pytest.mark.parametrize(
+    ("where", "order"), [({"pages": 1}, ()), ({}, (Order("pages"),)), ({"$where": "1"}, ())]
+)
+async def test_a_search_without_an_index_is_refused(
+    books: Documents, where: Where, order: tuple[Order, ...]
+) -> None:
+    with pytest.raises(ValueError):
+        await books.find(BOOKS, where, order=order)
+
+
+async def test_update_sets_fields_and_leaves_the_others(books: Documents) -> None:
+    await books.insert(BOOKS, "a", {"title": "A", "number": 1, "nested": {"x": 1}})
+    assert await books.update(BOOKS, "a", {"number": 2, "nested": {"y": {"$inc": 1}}, "new": None})
+    assert await books.get(BOOKS, "a") == Document(
+        "a", {"title": "A", "number": 2, "nested": {"y": {"$inc": 1}}, "new": None}
+    )
+    assert await keys(books, {"number": 2}) == ["a"]
+    assert await keys(books, {"number": 1}) == []
+
+
+async def test_update_to_what_is_there_already_counts_as_done(books: Documents) -> None:
+    await books.insert(BOOKS, "a", {"title": "A"})
+    assert await books.update(BOOKS, "a", {"title": "A"})
+    assert await books.update(BOOKS, "a", {"title": "A"}, {"title": "A"})
+
+
+async def test_update_without_changes_is_refused(books: Documents) -> None:
+    with pytest.raises(ValueError):
+        await books.update(BOOKS, "a", {})
+
+
+async def test_update_happens_only_where_its_condition_holds(books: Documents) -> None:
+    await books.insert(BOOKS, "a", {"number": 1, "unindexed": 5})
+    assert not await books.update(BOOKS, "b", {"number": 2})
+    assert not await books.update(BOOKS, "a", {"number": 2}, {"number": 3})
+    assert not await books.update(BOOKS, "a", {"number": 2}, {"lent": True})
+    assert await books.get(BOOKS, "a") == Document("a", {"number": 1, "unindexed": 5})
+    assert await books.update(
+        BOOKS, "a", {"number": 2}, {"lent": None, "number": Below(2), "unindexed": Above(4)}
+    )
+    assert await books.get(BOOKS, "b") is None
+
+
+async def test_of_many_that_count_up_none_is_lost(books: Documents, other: Documents) -> None:
+    await books.insert(BOOKS, "a", {"number": 0})
+
+    async def count(to: Documents) -> None:
+        while True:
+            found = await to.get(BOOKS, "a")
+            assert found is not None
+            number = int(str(found.fields["number"]))
+            if await to.update(BOOKS, "a", {"number": number + 1}, {"number": number}):
+                return
+
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(count(to) for to in [books, other] * 5))
+    assert await books.get(BOOKS, "a") == Document("a", {"number": 10})
+
+
+async def test_delete_happens_only_where_its_condition_holds(books: Documents) -> None:
+    await books.insert(BOOKS, "a", {"number": 1, "owner": "o", "isbn": "1"})
+    assert not await books.delete(BOOKS, "b")
+    assert not await books.delete(BOOKS, "a", {"number": 2})
+    assert await books.get(BOOKS, "a") is not None
+    assert await books.delete(BOOKS, "a", {"number": 1})
+    assert not await books.delete(BOOKS, "a")
+    assert await books.get(BOOKS, "a") is None
+    await books.insert(BOOKS, "a", {"owner": "o", "isbn": "1"})
+
+
+async def test_a_read_sees_what_another_process_was_told_is_written(
+    books: Documents, other: Documents
+) -> None:
+    for number in range(20):
+        await books.insert(BOOKS, str(number), {"number": number})
+        assert await other.get(BOOKS, str(number)) is not None
+        await other.update(BOOKS, str(number), {"number": -1})
+        assert [one.key for one in await books.find(BOOKS, {"number": number})] == []
+
+
+async def test_collections_do_not_mix(store: Store) -> None:
+    first, second = Collection("log"), Collection("migrations")
+    await store.documents.prepare(first, second)
+    await store.documents.insert(first, "a", {})
+    assert await store.documents.get(second, "a") is None
+    assert [one.key for one in await store.documents.find(first, {})] == ["a"]
+
+
+@pytest.mark.parametrize("name", ["", "A", "a.b", "a b", "system.x", "$a", '"', "x" * 64])
+def test_a_name_that_some_store_would_misread_is_refused(name: str) -> None:
+    with pytest.raises(ValueError):
+        Collection(name)
+    with pytest.raises(ValueError):
+        Index((name,))
+
+
+async def test_errors_say_what_was_taken(books: Documents) -> None:
+    await books.insert(BOOKS, "a", {})
+    with pytest.raises(StorageError, match=r"books.*'a'"):
+        await books.insert(BOOKS, "a", {})

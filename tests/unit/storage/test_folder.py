@@ -1,0 +1,67 @@
+import subprocess
+import sys
+from pathlib import Path
+
+from parley.storage.folder import FolderLock, read_address
+
+HOLD = """
+import sys, pathlib
+from parley.storage.folder import FolderLock
+lock = FolderLock.acquire(pathlib.Path(sys.argv[1]))
+lock.publish("127.0.0.1:7401")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def hold(folder: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_one_process_owns_a_folder_and_the_second_finds_its_address(tmp_path: Path) -> None:
+    with hold(tmp_path) as process:
+        assert FolderLock.acquire(tmp_path) is None
+        assert read_address(tmp_path) == "127.0.0.1:7401"
+        process.kill()
+
+
+def test_a_killed_owner_is_no_obstacle(tmp_path: Path) -> None:
+    with hold(tmp_path) as process:
+        process.kill()
+    assert (tmp_path / "parley.lock").read_text()
+    assert read_address(tmp_path) is None
+    lock = FolderLock.acquire(tmp_path)
+    assert lock is not None
+    assert read_address(tmp_path) is None  # and its address is not taken for the new owner's
+    lock.release()
+
+
+def test_a_released_folder_can_be_owned_again(tmp_path: Path) -> None:
+    for address in ("a:1", "a-much-longer-address.example:65535", "b:2"):
+        lock = FolderLock.acquire(tmp_path / "new" / "folder")
+        assert lock is not None
+        with lock:
+            lock.publish(address)
+            assert FolderLock.acquire(tmp_path / "new" / "folder") is None
+            assert read_address(tmp_path / "new" / "folder") == address
+        assert read_address(tmp_path / "new" / "folder") is None
+        lock.release()
+
+
+def test_a_folder_that_is_not_there_has_no_address(tmp_path: Path) -> None:
+    assert read_address(tmp_path / "none") is None
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_is_half_written_is_no_address(tmp_path: Path) -> None:
+    lock = FolderLock.acquire(tmp_path)
+    assert lock is not None
+    for content in ("", '{"pid": 1, "addr', "[]", '{"address": 5}'):
+        (tmp_path / "parley.lock").write_text(content)
+        assert read_address(tmp_path) is None
+    lock.release()

@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from parley.storage.opening import open_store, sqlite_folder
+from parley.storage.ports import Record
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "data",
+        "/data",
+        "sqlite://",
+        "sqlite:///",
+        "sqlite:data",
+        "postgres://host/db",
+        "mongodb:/host",
+        "http://x:1",
+    ],
+)
+async def test_a_bad_url_is_one_line_that_names_the_setting(url: str) -> None:
+    with pytest.raises(ValueError, match=r"\A[^\n]*PARLEY_STORE[^\n]*\Z"):
+        async with open_store(url, "some"):
+            pass
+
+
+async def test_a_password_in_a_bad_url_is_not_repeated() -> None:
+    with pytest.raises(ValueError) as raised:
+        async with open_store("postgres://user:secret@host/db", "some"):
+            pass
+    assert "secret" not in str(raised.value)
+
+
+async def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file.db"
+    file.touch()
+    with pytest.raises(ValueError, match=r"PARLEY_STORE.*file\.db.*folder"):
+        async with open_store(f"sqlite:///{file}", "some"):
+            pass
+
+
+def test_paths_are_relative_absolute_or_at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert sqlite_folder("sqlite:///data") == Path("data")
+    assert sqlite_folder("sqlite:////var/lib/parley") == Path("/var/lib/parley")
+    assert sqlite_folder("sqlite:///~/parley") == tmp_path / "parley"
+    assert sqlite_folder("sqlite:////with%20space") == Path("/with space")
+    assert sqlite_folder("mongodb://host") is None
+
+
+async def test_each_service_has_a_file_of_its_own(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/data"
+    async with open_store(url, "one") as one, open_store(url, "two") as two:
+        assert one.exclusive
+        await one.log.append("x", Record(1, "a", ("entry",)))
+        assert await two.log.read("x") == []
+        assert {path.name for path in (tmp_path / "data").glob("*.db")} == {"one.db", "two.db"}

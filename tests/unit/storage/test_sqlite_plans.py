@@ -1,0 +1,49 @@
+from functools import partial
+from pathlib import Path
+from sqlite3 import Connection
+
+import pytest
+
+from parley.storage import sqlite_database
+from parley.storage.ports import Above, Below, Collection, Index, OneOf, Order, Record
+from parley.storage.sqlite_database import open_database
+from parley.storage.sqlite_documents import SqliteDocuments
+from parley.storage.sqlite_log import SqliteLog
+
+ITEMS = Collection("items", (Index(("tenant", "beat")), Index(("request",), unique=True), Index(("lent",))))
+
+
+def explain(statement: str, connection: Connection) -> list[tuple[int, int, int, str]]:
+    return connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+
+
+async def test_nothing_grows_slow_with_what_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_database, "_READERS", 1)
+    statements: list[str] = []
+    async with open_database(tmp_path / "some.db") as database:
+        documents, log = SqliteDocuments(database), SqliteLog(database)
+        await documents.prepare(ITEMS)
+        for run in (database.write, database.read):
+            await run(lambda connection: connection.set_trace_callback(statements.append))
+        await log.append("x", Record(1, "a", ("entry",)))
+        await log.append("x", Record(1, "a", ("entry",)))
+        await log.read("x", after=1)
+        await log.delete("x")
+        await documents.insert(ITEMS, "k", {"tenant": "t"})
+        await documents.get(ITEMS, "k")
+        await documents.update(ITEMS, "k", {"beat": 1}, {"tenant": "t"})
+        await documents.delete(ITEMS, "k", {"tenant": "t"})
+        await documents.find(ITEMS, {"tenant": "t"}, order=[Order("beat")])
+        await documents.find(ITEMS, {"tenant": "t", "beat": Below(5)}, order=[Order("beat", descending=True)])
+        await documents.find(ITEMS, {"tenant": OneOf(("t", "u")), "beat": Above(5)})
+        await documents.find(ITEMS, {"request": "r"})
+        await documents.find(ITEMS, {"lent": True})
+        await documents.find(ITEMS, {"lent": None})
+        await database.read(lambda connection: connection.set_trace_callback(None))
+        asked = [one for one in statements if one.startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))]
+        assert len(asked) >= 17
+        for statement in asked:
+            plan = await database.read(partial(explain, statement))
+            assert not [step for *_, step in plan if "SCAN" in step], (statement, plan)

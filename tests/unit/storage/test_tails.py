@@ -1,0 +1,92 @@
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import pytest
+
+from parley.storage.ports import Record, StoreUnavailableError
+from parley.storage.tails import Tails
+
+
+def record(first: int) -> Record:
+    return Record(first, str(first), (f"entry {first}",))
+
+
+class Store:
+    """Records of one log, and how often they were read."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.reads = 0
+        self.away = False
+
+    async def read(self, _: str, after: int) -> Sequence[Record]:
+        self.reads += 1
+        if self.away:
+            raise StoreUnavailableError("away")
+        return [one for one in self.records if one.last > after]
+
+
+async def first_of(tails: Tails, after: int) -> Record:
+    async with asyncio.timeout(10), aclosing(tails.follow("x", after)) as records:
+        return await anext(records)
+
+
+async def waiting(store: Store, reads: int) -> None:
+    async with asyncio.timeout(10):
+        while store.reads < reads:  # noqa: ASYNC110 - nothing but the count tells
+            await asyncio.sleep(0)
+
+
+async def test_a_hundred_followers_are_woken_without_reading_again() -> None:
+    store = Store()
+    tails = Tails(store.read, poll_interval=60)
+    async with asyncio.TaskGroup() as group:
+        followers = [group.create_task(first_of(tails, 0)) for _ in range(100)]
+        await waiting(store, 100)
+        tails.offer("x", record(1))
+    assert {follower.result() for follower in followers} == {record(1)}
+    assert store.reads == 100
+
+
+async def test_a_hundred_followers_poll_about_as_often_as_one() -> None:
+    store = Store()
+    tails = Tails(store.read, poll_interval=0.05)
+    async with asyncio.TaskGroup() as group:
+        followers = [group.create_task(first_of(tails, 0)) for _ in range(100)]
+        await waiting(store, 105)
+        polls = store.reads - 100
+        store.records.append(record(1))
+    assert {follower.result() for follower in followers} == {record(1)}
+    assert polls <= 10
+
+
+async def test_an_offer_that_does_not_join_on_makes_the_follower_read() -> None:
+    store = Store()
+    tails = Tails(store.read, poll_interval=60)
+    follower = asyncio.ensure_future(first_of(tails, 0))
+    await waiting(store, 1)
+    store.records = [record(1), record(2)]
+    tails.offer("x", record(2))
+    assert await follower == record(1)
+
+
+async def test_a_store_that_is_away_ends_the_follower_with_its_error() -> None:
+    store = Store()
+    tails = Tails(store.read, poll_interval=0.01)
+    follower = asyncio.ensure_future(first_of(tails, 0))
+    await waiting(store, 1)
+    store.away = True
+    with pytest.raises(StoreUnavailableError):
+        await follower
+
+
+async def test_nothing_is_kept_of_a_log_that_nobody_follows() -> None:
+    store = Store()
+    tails = Tails(store.read, poll_interval=60)
+    store.records = [record(1)]
+    assert await first_of(tails, 0) == record(1)
+    tails.offer("x", record(2))
+    store.records = [record(1), record(2)]
+    assert await first_of(tails, 1) == record(2)
+    assert store.reads == 2
