@@ -1,0 +1,18 @@
+"""What holds for every test: no key of the person who runs them, and a last word on which MongoDB was there."""
+
+import os
+
+import pytest
+
+from tests.contract.reporting import report_mongodb
+from tests.support.fixtures import model_server
+
+__all__ = ["model_server"]
+
+for _name in [name for name in os.environ if name.startswith(("PARLEY_", "OPENAI_", "OPENROUTER_", "OTEL_"))]:
+    if not _name.startswith("PARLEY_TEST_"):
+        del os.environ[_name]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    report_mongodb(terminalreporter)

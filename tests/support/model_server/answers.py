@@ -1,0 +1,78 @@
+"""Makes the reply to a call: what a rule says, else a text or an instance that follows from the request alone."""
+
+import json
+from dataclasses import replace
+from hashlib import blake2b
+from random import Random
+from time import time
+
+from tests.support.model_server.faults import Fault, FaultKind
+from tests.support.model_server.rules import Answer, Call, ToolCall, ToolCalls
+from tests.support.model_server.schema_instance import instance
+from tests.support.model_server.wire import BAD_BYTES_MARK, Reply, wanted_schema
+from tests.support.model_server.words import count_tokens, sentence
+
+__all__ = ["digest_of", "made_up", "reply_to", "spoiled"]
+
+
+def digest_of(path: str, model: str, prompt: str) -> str:
+    """Return what names a prompt to a model; both text APIs give the same."""
+    kind = "embed" if path == "/v1/embeddings" else "text"
+    content = f"{kind}\0{model}\0{prompt}".encode("utf-8", "surrogatepass")
+    return blake2b(content, digest_size=8).hexdigest()
+
+
+def made_up(call: Call, words: int) -> str:
+    """Return the server's own answer: an instance of the schema asked for, else a sentence with a short digest.
+
+    Raises UnsupportedSchemaError for a schema it can make no instance of.
+    """
+    seed = int(call.digest, 16)
+    schema = wanted_schema(call.body)
+    if schema is not None:
+        return json.dumps(instance(schema, seed))
+    return f"Answer {call.digest[:8]}: {sentence(Random(seed), words)}."
+
+
+def reply_to(call: Call, answer: Answer, reply_number: int) -> Reply:
+    """Return the reply that a rule's answer, or one made up, is for this call."""
+    if callable(answer):
+        answer = answer(call)
+    calls: tuple[ToolCall, ...] = ()
+    if isinstance(answer, ToolCalls):
+        text, calls = answer.text, tuple(answer.calls)
+    else:
+        text = answer if isinstance(answer, str) else json.dumps(answer)
+    spoken = text + "".join(json.dumps(dict(tool.arguments)) for tool in calls)
+    return Reply(
+        number=reply_number,
+        model=call.model,
+        text=text,
+        tool_calls=calls,
+        tokens_in=count_tokens(call.prompt),
+        tokens_out=count_tokens(spoken),
+        created=int(time()),
+    )
+
+
+def spoiled(reply: Reply, fault: Fault) -> Reply:  # noqa: PLR0911 - one line a fault
+    """Return the reply with the fault in its text; a fault that is not one of text changes nothing."""
+    match fault.kind:
+        case FaultKind.CONTROL_CHARACTERS:
+            return replace(reply, text=f"\x00\x1b[31m{reply.text}\x07\r\x00 \u202eend\ufffe\x9f")
+        case FaultKind.BAD_UTF8:
+            return replace(reply, text=reply.text + BAD_BYTES_MARK)
+        case FaultKind.HUGE_ANSWER:
+            text = "huge " * (fault.size // 5) + "x" * (fault.size % 5)
+            return replace(reply, text=text, tokens_out=count_tokens(text))
+        case FaultKind.EMPTY_ANSWER:
+            return replace(reply, text="", tool_calls=(), tokens_out=0)
+        case FaultKind.CUT_SHORT:
+            text = reply.text[: len(reply.text) // 2]
+            return replace(reply, text=text, tokens_out=count_tokens(text), cut_short=True)
+        case FaultKind.BROKEN_STRUCTURE:
+            return replace(reply, text='{"position": "the plan hol')
+        case FaultKind.WRONG_STRUCTURE:
+            return replace(reply, text='{"nothing_you_asked_for": [1, 2, 3]}')
+        case _:
+            return reply
