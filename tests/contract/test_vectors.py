@@ -1,0 +1,202 @@
+"""What every adapter of the Vectors port does alike."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from math import sqrt
+from pathlib import Path
+from uuid import UUID, uuid4, uuid5
+
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from parley.storage.ports import StorageError, StoreUnavailableError
+from parley.storage.vectors import Point, VectorCollection, Vectors, open_vectors
+from parley.storage.vectors_server import ServerVectors
+
+# The local mode says that it needs no indexes.
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes")
+
+SERVER = os.environ.get("PARLEY_TEST_QDRANT_URL", "")
+NAMESPACE = UUID("5f5b2d4e-3f4c-4b8e-9f0a-6a6f0f3f2b11")
+
+
+@pytest.fixture(
+    params=["edge", "local", pytest.param("server", marks=pytest.mark.skipif(not SERVER, reason="no server"))]
+)
+async def vectors(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Vectors]:
+    async with AsyncExitStack() as stack:
+        if request.param == "edge":
+            yield await stack.enter_async_context(open_vectors(f"edge:{tmp_path / 'vectors'}"))
+        elif request.param == "server":
+            yield await stack.enter_async_context(open_vectors(SERVER))
+        else:
+            client = AsyncQdrantClient(":memory:")
+            stack.push_async_callback(client.close)
+            yield ServerVectors(client)
+
+
+@pytest.fixture
+def collection() -> VectorCollection:
+    return VectorCollection(f"test-{uuid4().hex}", 3, ("tenant", "domain"))
+
+
+def point(name: str, *vector: float, tenant: str = "a", domain: str = "general") -> Point:
+    return Point(uuid5(NAMESPACE, name), vector, {"tenant": tenant, "domain": domain, "name": name})
+
+
+async def names(vectors: Vectors, collection: VectorCollection, **search: object) -> list[str]:
+    found = await vectors.search(collection, [1.0, 0.0, 0.0], **search)  # type: ignore[arg-type]
+    return [each.fields["name"] for each in found]
+
+
+async def test_the_nearest_comes_first_with_its_cosine_and_its_fields(
+    vectors: Vectors, collection: VectorCollection
+) -> None:
+    await vectors.prepare(collection)
+    await vectors.upsert(collection, [point("far", 0, 1, 0), point("near", 1, 1, 0), point("same", 2, 0, 0)])
+    found = await vectors.search(collection, [1.0, 0.0, 0.0], limit=2)
+    assert [each.fields["name"] for each in found] == ["same", "near"]
+    assert [each.id for each in found] == [uuid5(NAMESPACE, "same"), uuid5(NAMESPACE, "near")]
+    assert [each.score for each in found] == pytest.approx([1.0, 1 / sqrt(2)], abs=1e-5)
+    assert found[0].fields == {"tenant": "a", "domain": "general", "name": "same"}
+
+
+async def test_only_points_with_equal_fields_are_found(
+    vectors: Vectors, collection: VectorCollection
+) -> None:
+    await vectors.prepare(collection)
+    await vectors.upsert(
+        collection,
+        [point("ours", 1, 1, 0), point("theirs", 1, 0, 0, tenant="b"), point("other", 1, 0, 0, domain="x")],
+    )
+    assert await names(vectors, collection, where={"tenant": "a"}) == ["other", "ours"]
+    assert await names(vectors, collection, where={"tenant": "a", "domain": "general"}) == ["ours"]
+    assert await names(vectors, collection, where={"tenant": "nobody"}) == []
+    assert await vectors.count(collection, {"tenant": "a"}) == 2
+    assert await vectors.count(collection) == 3
+
+
+async def test_what_is_below_the_floor_or_left_out_is_not_found(
+    vectors: Vectors, collection: VectorCollection
+) -> None:
+    await vectors.prepare(collection)
+    await vectors.upsert(
+        collection, [point("same", 1, 0, 0), point("near", 1, 1, 0), point("apart", -1, 0, 0)]
+    )
+    assert await names(vectors, collection, floor=0.5) == ["same", "near"]
+    assert await names(vectors, collection, floor=0.5, without=[uuid5(NAMESPACE, "same")]) == ["near"]
+    assert await names(vectors, collection) == ["same", "near", "apart"]
+
+
+async def test_a_point_stored_again_takes_the_place_of_the_first(
+    vectors: Vectors, collection: VectorCollection
+) -> None:
+    await vectors.prepare(collection)
+    await vectors.upsert(collection, [point("one", 0, 1, 0)])
+    await vectors.upsert(collection, [point("one", 1, 0, 0, domain="new")])
+    await vectors.upsert(collection, [])
+    found = await vectors.search(collection, [1.0, 0.0, 0.0])
+    assert [each.fields["domain"] for each in found] == ["new"]
+    assert found[0].score == pytest.approx(1.0)
+
+
+async def test_a_deleted_point_is_gone(vectors: Vectors, collection: VectorCollection) -> None:
+    await vectors.prepare(collection)
+    await vectors.upsert(collection, [point("one", 1, 0, 0), point("two", 1, 1, 0)])
+    await vectors.delete(collection, [uuid5(NAMESPACE, "one"), uuid5(NAMESPACE, "never there")])
+    await vectors.delete(collection, [])
+    assert await names(vectors, collection) == ["two"]
+    assert await vectors.count(collection) == 1
+
+
+async def test_preparing_again_keeps_what_is_there(vectors: Vectors, collection: VectorCollection) -> None:
+    await vectors.prepare(collection)
+    await vectors.upsert(collection, [point("one", 1, 0, 0)])
+    await vectors.prepare(collection)
+    assert await vectors.count(collection) == 1
+
+
+async def test_vectors_of_another_size_are_refused_by_name(
+    vectors: Vectors, collection: VectorCollection
+) -> None:
+    await vectors.prepare(collection)
+    with pytest.raises(StorageError, match=collection.name):
+        await vectors.prepare(VectorCollection(collection.name, 4, collection.fields))
+
+
+async def test_many_writes_and_searches_at_once_lose_nothing(
+    vectors: Vectors, collection: VectorCollection
+) -> None:
+    await vectors.prepare(collection)
+
+    async def write(start: int) -> None:
+        await vectors.upsert(collection, [point(str(start + each), 1, each / 10, 0) for each in range(10)])
+        assert await names(vectors, collection, limit=1)
+
+    async with asyncio.TaskGroup() as group:
+        for start in range(0, 200, 10):
+            group.create_task(write(start))
+    assert await vectors.count(collection) == 200
+
+
+async def test_an_embedded_store_keeps_what_it_was_given(tmp_path: Path) -> None:
+    url, kept = f"edge:{tmp_path / 'vectors'}", VectorCollection("kept", 3, ("tenant",))
+    async with open_vectors(url) as vectors:
+        await vectors.prepare(kept)
+        await vectors.upsert(kept, [point("one", 1, 0, 0)])
+    async with open_vectors(url) as vectors:
+        await vectors.prepare(kept)
+        assert await vectors.count(kept, {"tenant": "a"}) == 1
+        assert await names(vectors, kept) == ["one"]
+
+
+async def test_a_folder_that_another_one_uses_is_refused_by_name(tmp_path: Path) -> None:
+    url = f"edge:{tmp_path / 'vectors'}"
+    async with open_vectors(url):
+        with pytest.raises(StorageError, match="another process uses the folder"):
+            async with open_vectors(url):
+                pass
+    async with open_vectors(url):
+        pass
+
+
+async def test_a_server_that_does_not_answer_is_unavailable() -> None:
+    async with open_vectors("http://127.0.0.1:9") as vectors:
+        with pytest.raises(StoreUnavailableError, match="Qdrant"):
+            await vectors.prepare(VectorCollection("x", 3))
+
+
+@pytest.mark.parametrize("url", ["edge:", "qdrant.local:6334", "sqlite:///x"])
+async def test_a_url_that_names_no_vector_store_is_refused_by_its_setting(url: str) -> None:
+    with pytest.raises(ValueError, match="PARLEY_VECTORS"):
+        async with open_vectors(url):
+            pass
+
+
+async def test_a_killed_process_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    url = f"edge:{tmp_path / 'vectors'}"
+    program = f"""
+import asyncio, os
+from tests.contract.test_vectors import point
+from parley.storage.vectors import VectorCollection, open_vectors
+
+async def main():
+    async with open_vectors({url!r}) as vectors:
+        kept = VectorCollection("kept", 3, ("tenant",))
+        await vectors.prepare(kept)
+        for number in range(50):
+            await vectors.upsert(kept, [point(str(number), 1, number, 0)])
+        os._exit(9)
+
+asyncio.run(main())
+"""
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+    assert await asyncio.wait_for(process.wait(), 60) == 9
+    kept = VectorCollection("kept", 3, ("tenant",))
+    async with open_vectors(url) as vectors:
+        await vectors.prepare(kept)
+        assert await vectors.count(kept) == 50
+        assert await names(vectors, kept, limit=1) == ["0"]
