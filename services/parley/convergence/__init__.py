@@ -1,0 +1,1 @@
+"""Embeddings, agreement, stop decisions, grouping."""

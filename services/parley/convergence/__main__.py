@@ -1,0 +1,73 @@
+"""Runs the convergence service."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from parley.convergence.embedder import Embedder, LocalEmbedder
+from parley.convergence.embeddings import embeddings
+from parley.convergence.models import LocalModel, MiniLm, StaticWords
+from parley.convergence.servicer import ConvergenceServicer
+from parley.convergence.settings import ConvergenceSettings, ModelName
+from parley.runtime import entry
+from parley.runtime.logs import configure_logging
+from parley.runtime.server import Service, serve
+from parley.runtime.telemetry import configure_telemetry
+from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
+
+__all__ = ["build", "main"]
+
+
+@asynccontextmanager
+async def build(settings: ConvergenceSettings) -> AsyncIterator[Service]:
+    """The service, with its models loaded.
+
+    Raises:
+        ConfigurationError: a model's files are missing or not the ones expected.
+    """
+    async with AsyncExitStack() as stack:
+        # Endpoints serve many requests at a time; a local model as many as it has threads.
+        fine, fast = [
+            await stack.enter_async_context(
+                embeddings(
+                    await _embedder(name, settings),
+                    cache=settings.embedding_cache,
+                    workers=8 if name == "endpoint" else settings.embedding_threads,
+                )
+            )
+            for name in (settings.embedding_fine, settings.embedding_fast)
+        ]
+        servicer = ConvergenceServicer(fine, fast)
+        yield Service(
+            "parley.v1.ConvergenceService",
+            lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),
+        )
+
+
+async def _embedder(name: ModelName, settings: ConvergenceSettings) -> Embedder:
+    if name == "endpoint":
+        from parley.convergence.endpoint import EndpointEmbedder
+
+        key = settings.embedding_api_key.get_secret_value()
+        return EndpointEmbedder(settings.embedding_base_url, key, settings.embedding_model)
+    model: LocalModel = (
+        await asyncio.to_thread(MiniLm) if name == "minilm" else await asyncio.to_thread(StaticWords)
+    )
+    return LocalEmbedder(model, settings.embedding_threads)
+
+
+async def main() -> None:
+    """Serves until stopped."""
+    settings = ConvergenceSettings.load()
+    configure_logging(settings.log_level)
+    stop_telemetry = configure_telemetry("parley-convergence")
+    try:
+        async with build(settings) as service:
+            await serve([service], settings.server())
+    finally:
+        stop_telemetry()
+
+
+if __name__ == "__main__":
+    sys.exit(entry.run(main))

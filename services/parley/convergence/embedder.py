@@ -1,0 +1,58 @@
+"""What turns texts into vectors, and its first kind: a model of this process."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Final, Protocol
+
+from parley.convergence.models import LocalModel
+from parley.convergence.vectors import Vector
+from parley.runtime.errors import unavailable
+
+__all__ = ["Embedder", "LocalEmbedder"]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of length 1."""
+
+    @property
+    def name(self) -> str:
+        """Names the model; vectors of two names cannot be compared."""
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Embeds texts, in their order. A text's vector does not depend on the others.
+
+        Raises:
+            ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
+        """
+
+    async def close(self) -> None:
+        """Lets go of threads and connections."""
+
+
+class LocalEmbedder:
+    """A model of this process on threads of its own, so that the event loop never waits for it."""
+
+    def __init__(self, model: LocalModel, threads: int = 1) -> None:
+        self.name: Final = model.name
+        self._model = model
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="embed")
+        self._closed = Event()
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Embeds texts one after the other: reading several at once gains these models next to nothing."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._embed, texts)
+
+    async def close(self) -> None:
+        """Ends the threads after the text they are at."""
+        self._closed.set()
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+
+    def _embed(self, texts: Sequence[str]) -> list[Vector]:
+        vectors: list[Vector] = []
+        for text in texts:
+            if self._closed.is_set():
+                raise unavailable("EMBEDDINGS_UNAVAILABLE", "the service is stopping", retry_after=1.0)
+            vectors.append(self._model.embed(text))
+        return vectors

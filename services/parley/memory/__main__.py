@@ -1,0 +1,62 @@
+"""Runs the memory service."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from parley.memory.debate import DEBATES
+from parley.memory.index import DebateIndex
+from parley.memory.meaning import Meanings
+from parley.memory.memories import Memories
+from parley.memory.servicer import MemoryServicer
+from parley.memory.settings import MemorySettings
+from parley.runtime import entry
+from parley.runtime.channel import channel
+from parley.runtime.errors import ConfigurationError
+from parley.runtime.logs import configure_logging
+from parley.runtime.server import Service, serve
+from parley.runtime.telemetry import configure_telemetry
+from parley.storage.opening import open_store
+from parley.storage.ports import StorageError
+from parley.storage.vectors import open_vectors
+from parley.v1.memory_pb2_grpc import add_MemoryServiceServicer_to_server
+
+__all__ = ["build", "main"]
+
+
+@asynccontextmanager
+async def build(settings: MemorySettings) -> AsyncIterator[Service]:
+    """The service, with its stores open. The convergence service need not answer yet.
+
+    Raises:
+        ConfigurationError: PARLEY_STORE or PARLEY_VECTORS names no store, or one that cannot be used.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            store = await stack.enter_async_context(open_store(settings.store, "memory"))
+            await store.documents.prepare(DEBATES)
+            vectors = await stack.enter_async_context(open_vectors(settings.vectors))
+        except (ValueError, StorageError) as error:
+            raise ConfigurationError(str(error)) from None
+        meanings = Meanings(await stack.enter_async_context(channel(settings.convergence)))
+        memories = Memories(store.documents, DebateIndex(store.documents, vectors, meanings), meanings)
+        servicer = MemoryServicer(memories, settings.recall_floor_percent)
+        yield Service(
+            "parley.v1.MemoryService", lambda server: add_MemoryServiceServicer_to_server(servicer, server)
+        )
+
+
+async def main() -> None:
+    """Serves until stopped."""
+    settings = MemorySettings.load()
+    configure_logging(settings.log_level)
+    stop_telemetry = configure_telemetry("parley-memory")
+    try:
+        async with build(settings) as service:
+            await serve([service], settings.server())
+    finally:
+        stop_telemetry()
+
+
+if __name__ == "__main__":
+    sys.exit(entry.run(main))

@@ -1,0 +1,80 @@
+"""A remembered debate and how it is stored."""
+
+import base64
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID, uuid5
+
+import numpy as np
+
+from parley.memory.meaning import Meaning
+from parley.storage.ports import Collection, Document, Fields, Index
+
+__all__ = ["DEBATES", "RememberedDebate", "from_document", "key_of", "meaning_of", "point_id", "to_fields"]
+
+DEBATES: Final = Collection("debates", (Index(("key",)),))
+_FOUND_BY: Final = 8_000
+_NAMESPACE: Final = UUID("6d5f4a3a-2f0e-4a52-9a53-0b1b2c9b7e11")
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedDebate:
+    """What a debate was asked and what it concluded."""
+
+    debate_id: str
+    question: str
+    conclusion: str
+    domain: str
+    concluded_at: datetime
+
+    @property
+    def text(self) -> str:
+        """What it is found by: the first 8,000 characters of the question and of the conclusion.
+
+        Both, since either may be what a later question is like.
+        """
+        return f"{self.question[:_FOUND_BY]}\n{self.conclusion[:_FOUND_BY]}"
+
+
+def key_of(tenant: str, debate_id: str) -> str:
+    """The debate's document. Debate ids hold no slash, so that no two pairs share a key."""
+    return f"{tenant}/{debate_id}"
+
+
+def point_id(key: str) -> UUID:
+    """The debate's vector."""
+    return uuid5(_NAMESPACE, key)
+
+
+def to_fields(tenant: str, debate: RememberedDebate, meaning: Meaning) -> Fields:
+    """The debate's document. Its vector is in it, so that the index can be made again without embedding."""
+    return {
+        "key": key_of(tenant, debate.debate_id),
+        "tenant": tenant,
+        "debate_id": debate.debate_id,
+        "question": debate.question,
+        "conclusion": debate.conclusion,
+        "domain": debate.domain,
+        "concluded_at": debate.concluded_at.isoformat(),
+        "model": meaning.model,
+        "vector": base64.b64encode(np.array(meaning.vector, dtype="<f4").tobytes()).decode(),
+    }
+
+
+def from_document(document: Document) -> RememberedDebate:
+    """Reads what `to_fields` wrote."""
+    fields: Any = document.fields
+    return RememberedDebate(
+        debate_id=fields["debate_id"],
+        question=fields["question"],
+        conclusion=fields["conclusion"],
+        domain=fields["domain"],
+        concluded_at=datetime.fromisoformat(fields["concluded_at"]),
+    )
+
+
+def meaning_of(document: Document) -> Meaning:
+    """The vector that was stored with the debate and the model that made it."""
+    fields: Any = document.fields
+    return Meaning(np.frombuffer(base64.b64decode(fields["vector"]), dtype="<f4").tolist(), fields["model"])

@@ -1,0 +1,49 @@
+"""The meaning of a text, asked of the convergence service."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+import grpc
+
+from parley.runtime.errors import from_rpc_error, is_transport, unavailable
+from parley.v1 import convergence_pb2 as pb
+from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
+
+__all__ = ["Meaning", "Meanings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A vector of length 1 and the model that made it; vectors of two models cannot be compared."""
+
+    vector: Sequence[float]
+    model: str
+
+
+class Meanings:
+    """Texts in, meanings out."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._stub = ConvergenceServiceStub(channel)
+
+    async def of(self, *texts: str) -> list[Meaning]:
+        """The meanings of texts, in their order.
+
+        Raises:
+            ParleyError: UNAVAILABLE `CONVERGENCE_UNAVAILABLE`, or what the convergence service answered.
+        """
+
+        async def requests() -> AsyncIterator[pb.EmbedRequest]:
+            for text in texts:
+                yield pb.EmbedRequest(text=text, model=pb.EMBEDDING_MODEL_FINE)
+
+        try:
+            return [Meaning(list(each.vector), each.model) async for each in self._stub.Embed(requests())]
+        except grpc.aio.AioRpcError as error:
+            if is_transport(error):
+                raise unavailable(
+                    "CONVERGENCE_UNAVAILABLE",
+                    f"the convergence service does not answer: {error.details()}",
+                    retry_after=1.0,
+                ) from error
+            raise from_rpc_error(error) from error

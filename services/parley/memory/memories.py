@@ -1,0 +1,76 @@
+"""Remembers debates and recalls them."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from parley.memory.debate import DEBATES, RememberedDebate, from_document, key_of, meaning_of, to_fields
+from parley.memory.index import DebateIndex
+from parley.memory.meaning import Meanings
+from parley.storage.ports import Document, Documents, DuplicateError
+
+__all__ = ["DebateReusedError", "Memories", "Recalled"]
+
+
+class DebateReusedError(Exception):
+    """Other content is recorded for this debate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A debate and how like it is to what was asked for, 0 to 1."""
+
+    debate: RememberedDebate
+    likeness: float
+
+
+class Memories:
+    """The debates of all tenants: content in documents, meaning in the index."""
+
+    def __init__(self, documents: Documents, index: DebateIndex, meanings: Meanings) -> None:
+        self._documents = documents
+        self._index = index
+        self._meanings = meanings
+
+    async def record(self, tenant: str, debate: RememberedDebate) -> bool:
+        """Remembers a debate; it is durable and can be recalled when this returns. Returns whether it was there before.
+
+        Raises:
+            DebateReusedError: other content is recorded for it.
+            ParleyError: the convergence service does not answer.
+            StorageError: a store failed.
+        """
+        key = key_of(tenant, debate.debate_id)
+        known = await self._documents.get(DEBATES, key)
+        if known is None:
+            (meaning,) = await self._meanings.of(debate.text)
+            document = Document(key, to_fields(tenant, debate, meaning))
+            try:
+                await self._documents.insert(DEBATES, key, document.fields)
+            except DuplicateError:
+                known = await self._documents.get(DEBATES, key)
+            else:
+                await self._index.add(document, meaning)
+                return False
+        if known is None or from_document(known) != debate:
+            raise DebateReusedError(debate.debate_id)
+        # The call before may have ended between the document and the index.
+        await self._index.add(known, meaning_of(known))
+        return True
+
+    async def recall(
+        self, tenant: str, text: str, *, domain: str, excluded: Sequence[str], limit: int, floor: float
+    ) -> AsyncIterator[Recalled]:
+        """Recalls the debates most like a text, best first; errors as with `record`."""
+        (meaning,) = await self._meanings.of(text)
+        found = await self._index.nearest(
+            meaning,
+            tenant=tenant,
+            domain=domain,
+            excluded=[key_of(tenant, debate_id) for debate_id in excluded],
+            limit=limit,
+            floor=floor,
+        )
+        for near in found:
+            document = await self._documents.get(DEBATES, near.fields["key"])
+            if document is not None:
+                yield Recalled(from_document(document), min(max(near.score, 0.0), 1.0))

@@ -1,0 +1,1 @@
+"""How agents have done, and what their votes weigh."""

@@ -1,0 +1,54 @@
+"""Runs the ratings service."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from parley.ratings.matches import Matches
+from parley.ratings.servicer import RatingsServicer
+from parley.ratings.settings import RatingsSettings
+from parley.runtime import entry
+from parley.runtime.clock import SystemClock
+from parley.runtime.errors import ConfigurationError
+from parley.runtime.logs import configure_logging
+from parley.runtime.server import Service, serve
+from parley.runtime.telemetry import configure_telemetry
+from parley.storage.opening import open_store
+from parley.storage.ports import StorageError
+from parley.v1.ratings_pb2_grpc import add_RatingsServiceServicer_to_server
+
+__all__ = ["build", "main"]
+
+
+@asynccontextmanager
+async def build(settings: RatingsSettings) -> AsyncIterator[Service]:
+    """The service, with its store open.
+
+    Raises:
+        ConfigurationError: PARLEY_STORE names no store, or one that cannot be used.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            store = await stack.enter_async_context(open_store(settings.store, "ratings"))
+        except (ValueError, StorageError) as error:
+            raise ConfigurationError(str(error)) from None
+        servicer = RatingsServicer(Matches(store.log), SystemClock())
+        yield Service(
+            "parley.v1.RatingsService", lambda server: add_RatingsServiceServicer_to_server(servicer, server)
+        )
+
+
+async def main() -> None:
+    """Serves until stopped."""
+    settings = RatingsSettings.load()
+    configure_logging(settings.log_level)
+    stop_telemetry = configure_telemetry("parley-ratings")
+    try:
+        async with build(settings) as service:
+            await serve([service], settings.server())
+    finally:
+        stop_telemetry()
+
+
+if __name__ == "__main__":
+    sys.exit(entry.run(main))

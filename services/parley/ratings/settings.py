@@ -1,0 +1,16 @@
+"""What the ratings service reads from the environment."""
+
+from pydantic import Field
+
+from parley.runtime.settings import ServiceSettings
+
+__all__ = ["RatingsSettings"]
+
+
+class RatingsSettings(ServiceSettings):
+    """Settings of the ratings service."""
+
+    port: int = Field(default=7404, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    store: str = Field(
+        default="sqlite:///parley-data", description="sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]."
+    )

@@ -1,0 +1,200 @@
+"""The convergence service over real gRPC, with its real models."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import grpc
+import numpy as np
+import pytest
+
+from parley.convergence.__main__ import build
+from parley.convergence.settings import ConvergenceSettings
+from parley.runtime.channel import channel
+from parley.runtime.errors import ParleyError, from_rpc_error
+from parley.runtime.server import serving
+from parley.v1 import convergence_pb2 as pb
+from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
+from tests.support.model_server import ModelServer
+
+QUESTION = "Should we split our monolith into microservices?"
+
+
+@pytest.fixture
+async def convergence() -> AsyncIterator[ConvergenceServiceStub]:
+    async with (
+        build(ConvergenceSettings()) as service,
+        serving([service]) as server,
+        channel(server.address) as opened,
+    ):
+        yield ConvergenceServiceStub(opened)
+
+
+def requests(
+    *texts: str, model: pb.EmbeddingModel.ValueType = pb.EMBEDDING_MODEL_FINE
+) -> AsyncIterator[pb.EmbedRequest]:
+    async def stream() -> AsyncIterator[pb.EmbedRequest]:
+        for text in texts:
+            yield pb.EmbedRequest(text=text, model=model)
+
+    return stream()
+
+
+async def refused(call: object) -> ParleyError:
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await call  # type: ignore[misc]
+    return from_rpc_error(raised.value)
+
+
+async def test_a_stream_of_texts_comes_back_as_vectors_in_its_order(
+    convergence: ConvergenceServiceStub,
+) -> None:
+    texts = [f"text number {number % 50}" for number in range(100)]
+    answers = [each async for each in convergence.Embed(requests(*texts))]
+    assert len(answers) == 100
+    assert {each.model for each in answers} == {"all-minilm-l6-v2-int8"}
+    assert [len(each.vector) for each in answers] == [384] * 100
+    assert all(np.array_equal(answers[at].vector, answers[at + 50].vector) for at in range(50))
+    assert len({tuple(each.vector) for each in answers}) == 50
+
+
+async def test_an_answer_comes_before_the_next_request_is_sent(convergence: ConvergenceServiceStub) -> None:
+    stream = convergence.Embed()
+    async with asyncio.timeout(10):
+        for text in ("one", "two"):
+            await stream.write(pb.EmbedRequest(text=text, model=pb.EMBEDDING_MODEL_FAST))
+            answer = await stream.read()
+            assert isinstance(answer, pb.EmbedResponse)
+            assert (answer.model, len(answer.vector)) == ("wordllama-l2-supercat-256", 256)
+        await stream.done_writing()
+        assert await stream.read() == grpc.aio.EOF
+
+
+async def test_a_blank_text_ends_the_stream_with_the_bad_field(convergence: ConvergenceServiceStub) -> None:
+    stream = convergence.Embed(requests("fine", " "))
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        [each async for each in stream]
+    error = from_rpc_error(raised.value)
+    assert error.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert [each.field for each in error.violations] == ["text"]
+
+
+async def test_a_client_that_hangs_up_leaves_the_service_well(convergence: ConvergenceServiceStub) -> None:
+    stream = convergence.Embed(requests(*(f"text {number} " * 200 for number in range(50))))
+    await stream.read()
+    stream.cancel()
+    assert len([each async for each in convergence.Embed(requests("another"))]) == 1
+
+
+async def test_first_drafts_are_grouped_by_the_position_they_take(
+    convergence: ConvergenceServiceStub,
+) -> None:
+    response = await convergence.GroupPositions(
+        pb.GroupPositionsRequest(
+            question=QUESTION,
+            stands=[
+                pb.Stand(
+                    agent_id="ada",
+                    position="We should keep the monolith and not split it into microservices.",
+                ),
+                pb.Stand(agent_id="bo", position="We should split the monolith into microservices."),
+                pb.Stand(agent_id="cy", text="There is much to weigh. Stay with the monolith, I recommend."),
+            ],
+        )
+    )
+    assert [list(each.agent_ids) for each in response.groups] == [["ada", "cy"], ["bo"]]
+    assert response.majority
+    assert [(each.agent_id, each.other_agent_id) for each in response.contradictions] == [
+        ("ada", "bo"),
+        ("bo", "cy"),
+    ]
+    assert response.groups[1].position == "We should split the monolith into microservices."
+
+
+async def test_opposed_agents_that_repeat_themselves_are_not_called_converged(
+    convergence: ConvergenceServiceStub,
+) -> None:
+    stands = [
+        pb.Stand(
+            agent_id="ada",
+            position="Keep the monolith.",
+            text="A small team cannot run twelve services well.",
+        ),
+        pb.Stand(
+            agent_id="bo",
+            position="Split the monolith.",
+            text="Teams block each other in one code base today.",
+        ),
+    ]
+    response = await convergence.Assess(pb.AssessRequest(question=QUESTION, stands=stands, previous=stands))
+    assert response.verdict == pb.CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
+    assert response.agreement_percent == 0
+    assert response.HasField("text_agreement_percent")
+    assert not response.HasField("critic_agreement_percent")
+    assert [(each.agent_id, each.stability_percent) for each in response.stability] == [
+        ("ada", 100),
+        ("bo", 100),
+    ]
+    assert response.novelty_percent == 0
+
+
+async def test_agents_that_agree_have_converged_and_critics_have_a_say(
+    convergence: ConvergenceServiceStub,
+) -> None:
+    request = pb.AssessRequest(
+        question=QUESTION,
+        stands=[
+            pb.Stand(agent_id="ada", position="Keep the monolith."),
+            pb.Stand(agent_id="bo", position="Stay with the monolith for now."),
+        ],
+    )
+    response = await convergence.Assess(request)
+    assert response.verdict == pb.CONVERGENCE_VERDICT_CONVERGED
+    assert not response.HasField("novelty_percent")
+    request.critics.add(critic_agent_id="ada", target_agent_id="bo", agrees=False)
+    response = await convergence.Assess(request)
+    assert response.verdict == pb.CONVERGENCE_VERDICT_CONTINUING
+    assert (response.critic_agreement_percent, response.agreement_percent) == (0, 50)
+
+
+async def test_every_bad_field_is_listed_at_once(convergence: ConvergenceServiceStub) -> None:
+    error = await refused(
+        convergence.Assess(
+            pb.AssessRequest(
+                question=" ",
+                stands=[pb.Stand(agent_id="ada", position="x"), pb.Stand(agent_id="ada")],
+                critics=[pb.CriticVerdict(critic_agent_id="ada")],
+                agreement_threshold_percent=101,
+            )
+        )
+    )
+    assert error.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert [each.field for each in error.violations] == [
+        "question",
+        "stands[1].agent_id",
+        "stands[1]",
+        "critics[0].target_agent_id",
+        "agreement_threshold_percent",
+    ]
+    assert (await refused(convergence.GroupPositions(pb.GroupPositionsRequest(question="x")))).violations
+
+
+async def test_any_compatible_endpoint_can_embed_and_its_absence_is_said() -> None:
+    async with ModelServer() as endpoint:
+        settings = ConvergenceSettings(
+            embedding_fine="endpoint", embedding_base_url=endpoint.base_url, embedding_model="some-model"
+        )
+        async with (
+            build(settings) as service,
+            serving([service]) as server,
+            channel(server.address) as opened,
+        ):
+            stub = ConvergenceServiceStub(opened)
+            (answer,) = [each async for each in stub.Embed(requests("a text"))]
+            assert answer.model == "some-model"
+            assert float(np.linalg.norm(answer.vector)) == pytest.approx(1.0, abs=1e-5)
+    settings = ConvergenceSettings(embedding_fine="endpoint", embedding_base_url="http://127.0.0.1:9/v1")
+    async with build(settings) as service, serving([service]) as server, channel(server.address) as opened:
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            [each async for each in ConvergenceServiceStub(opened).Embed(requests("a text"))]
+    error = from_rpc_error(raised.value)
+    assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "EMBEDDINGS_UNAVAILABLE")

@@ -1,0 +1,175 @@
+"""The memory service over real gRPC, beside a convergence service that embeds by words."""
+
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import grpc
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from parley.convergence.embeddings import embeddings
+from parley.convergence.servicer import ConvergenceServicer
+from parley.memory.__main__ import build
+from parley.memory.settings import MemorySettings
+from parley.runtime.channel import channel
+from parley.runtime.errors import ConfigurationError, ParleyError, from_rpc_error
+from parley.runtime.server import Service, serving
+from parley.v1 import memory_pb2 as pb
+from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
+from parley.v1.memory_pb2_grpc import MemoryServiceStub
+from tests.support.hash_embedder import HashEmbedder
+
+ACME = (("parley-tenant", "acme"),)
+KAFKA = ("Kafka or RabbitMQ for orders?", "Use Kafka for orders.")
+PRICES = ("Should we raise prices?", "Raise prices in spring.")
+
+
+@asynccontextmanager
+async def convergence(embedder: HashEmbedder | None = None) -> AsyncIterator[str]:
+    async with embeddings(embedder or HashEmbedder()) as shared:
+        servicer = ConvergenceServicer(shared, shared)
+        service = Service(
+            "parley.v1.ConvergenceService",
+            lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),
+        )
+        async with serving([service]) as server:
+            yield server.address
+
+
+@asynccontextmanager
+async def running(folder: Path, address: str) -> AsyncIterator[MemoryServiceStub]:
+    settings = MemorySettings(
+        store=f"sqlite:///{folder / 'store'}", vectors=f"edge:{folder / 'vectors'}", convergence=address
+    )
+    async with build(settings) as service, serving([service]) as server, channel(server.address) as opened:
+        yield MemoryServiceStub(opened)
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[MemoryServiceStub]:
+    async with convergence() as address, running(tmp_path, address) as stub:
+        yield stub
+
+
+def debate(debate_id: str, content: tuple[str, str] = KAFKA, domain: str = "") -> pb.RecordDebateRequest:
+    question, conclusion = content
+    concluded_at = Timestamp()
+    concluded_at.FromDatetime(datetime(2026, 5, 4, 12, 30, 15, 250_000, tzinfo=UTC))
+    return pb.RecordDebateRequest(
+        debate_id=debate_id,
+        question=question,
+        conclusion=conclusion,
+        domain=domain,
+        concluded_at=concluded_at,
+    )
+
+
+async def recalled(
+    stub: MemoryServiceStub, text: str, metadata: Sequence[tuple[str, str]] = (), **request: object
+) -> list[pb.RecallResponse]:
+    found = stub.Recall(pb.RecallRequest(text=text, **request), metadata=metadata)  # type: ignore[arg-type]
+    return [each async for each in found]
+
+
+async def refused(call: object) -> ParleyError:
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await call  # type: ignore[misc]
+    return from_rpc_error(raised.value)
+
+
+async def test_a_recorded_debate_is_recalled_as_it_was(memory: MemoryServiceStub) -> None:
+    request = debate("deb-1", domain="data")
+    assert not (await memory.RecordDebate(request)).existed
+    (found,) = await recalled(memory, "Kafka for orders?")
+    assert (found.debate_id, found.question, found.conclusion, found.domain) == ("deb-1", *KAFKA, "data")
+    assert found.concluded_at == request.concluded_at
+    assert 32 <= found.likeness_percent <= 100
+
+
+async def test_the_most_alike_comes_first_and_the_unrelated_not_at_all(memory: MemoryServiceStub) -> None:
+    await memory.RecordDebate(debate("deb-near", ("Kafka for orders of shops?", "Use Kafka with care.")))
+    await memory.RecordDebate(debate("deb-same"))
+    await memory.RecordDebate(debate("deb-prices", PRICES))
+    found = await recalled(memory, "Kafka or RabbitMQ for orders?")
+    assert [each.debate_id for each in found] == ["deb-same", "deb-near"]
+    assert found[0].likeness_percent > found[1].likeness_percent
+    assert await recalled(memory, "Which trees grow well on sand?") == []
+    assert [each.debate_id for each in await recalled(memory, "Kafka orders", limit=1)] == ["deb-same"]
+    assert len(await recalled(memory, "Kafka or RabbitMQ for orders?", excluded_debate_ids=["deb-same"])) == 1
+    assert await recalled(memory, "Kafka or RabbitMQ for orders?", floor_percent=100) == []
+
+
+async def test_a_debate_is_remembered_once(memory: MemoryServiceStub) -> None:
+    await memory.RecordDebate(debate("deb-1"))
+    assert (await memory.RecordDebate(debate("deb-1"))).existed
+    assert len(await recalled(memory, "Kafka for orders?")) == 1
+    error = await refused(memory.RecordDebate(debate("deb-1", PRICES)))
+    assert (error.code, error.reason) == (grpc.StatusCode.ALREADY_EXISTS, "DEBATE_REUSED")
+
+
+async def test_a_tenant_and_a_domain_see_only_their_own(memory: MemoryServiceStub) -> None:
+    await memory.RecordDebate(debate("deb-1", domain="data"))
+    await memory.RecordDebate(debate("deb-1", domain="ops"), metadata=ACME)
+    assert [each.domain for each in await recalled(memory, "Kafka for orders?")] == ["data"]
+    assert [each.domain for each in await recalled(memory, "Kafka for orders?", ACME)] == ["ops"]
+    assert await recalled(memory, "Kafka for orders?", domain="ops") == []
+    assert len(await recalled(memory, "Kafka for orders?", domain="data")) == 1
+
+
+async def test_memory_outlives_the_process_and_a_lost_index_is_made_again(tmp_path: Path) -> None:
+    async with convergence() as address:
+        async with running(tmp_path, address) as stub:
+            await stub.RecordDebate(debate("deb-1"))
+            await stub.RecordDebate(debate("deb-2", PRICES))
+        async with running(tmp_path, address) as stub:
+            assert len(await recalled(stub, "Kafka for orders?")) == 1
+        shutil.rmtree(tmp_path / "vectors")
+        async with running(tmp_path, address) as stub:
+            assert [each.debate_id for each in await recalled(stub, "raise prices?")] == ["deb-2"]
+            assert [each.debate_id for each in await recalled(stub, "Kafka for orders?")] == ["deb-1"]
+
+
+async def test_another_embedding_model_finds_what_the_first_one_embedded(tmp_path: Path) -> None:
+    async with convergence() as address, running(tmp_path, address) as stub:
+        await stub.RecordDebate(debate("deb-1"))
+    async with convergence(HashEmbedder("other/model", 32)) as address, running(tmp_path, address) as stub:
+        assert [each.debate_id for each in await recalled(stub, "Kafka for orders?")] == ["deb-1"]
+
+
+async def test_without_convergence_it_says_so_and_does_its_work_when_it_is_back(tmp_path: Path) -> None:
+    async with running(tmp_path, "127.0.0.1:9") as stub:
+        for call in (stub.RecordDebate(debate("deb-1")), recalled(stub, "Kafka?")):
+            error = await refused(call)
+            assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "CONVERGENCE_UNAVAILABLE")
+    async with convergence() as address, running(tmp_path, address) as stub:
+        assert not (await stub.RecordDebate(debate("deb-1"))).existed
+        assert len(await recalled(stub, "Kafka for orders?")) == 1
+
+
+async def test_texts_of_the_largest_size_are_remembered(memory: MemoryServiceStub) -> None:
+    long = "orders and more orders " * 11_000
+    await memory.RecordDebate(debate("deb-1", (long, long)))
+    (found,) = await recalled(memory, "orders and more orders")
+    assert found.question == long
+
+
+async def test_every_bad_field_is_listed_at_once(memory: MemoryServiceStub) -> None:
+    error = await refused(memory.RecordDebate(pb.RecordDebateRequest(debate_id="a/b", question=" ")))
+    assert [each.field for each in error.violations] == [
+        "debate_id",
+        "question",
+        "conclusion",
+        "concluded_at",
+    ]
+    error = await refused(recalled(memory, "", limit=101, floor_percent=-1, domain="x" * 65))
+    assert [each.field for each in error.violations] == ["text", "limit", "floor_percent", "domain"]
+
+
+async def test_a_vector_store_that_is_none_is_named_with_its_setting(tmp_path: Path) -> None:
+    settings = MemorySettings(store=f"sqlite:///{tmp_path}", vectors="nowhere", convergence="127.0.0.1:9")
+    with pytest.raises(ConfigurationError, match="PARLEY_VECTORS"):
+        async with build(settings):
+            pass

@@ -1,0 +1,34 @@
+"""A tiny embedder for tests: texts that share words are near. No meaning, no files, always the same."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from parley.convergence.vectors import Vector, unit
+
+__all__ = ["HashEmbedder"]
+
+
+class HashEmbedder:
+    """Embeds a text as the sum of its words' hashed directions; counts what it is asked for."""
+
+    def __init__(self, name: str = "hash-64", size: int = 64) -> None:
+        self.name = name
+        self.batches: list[list[str]] = []
+        self._size = size
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        self.batches.append(list(texts))
+        return [self.vector(text) for text in texts]
+
+    def vector(self, text: str) -> Vector:
+        total = np.zeros(self._size, np.float32)
+        for word in re.findall(r"\w+", text.lower()):
+            seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest())
+            total += np.random.default_rng(seed).standard_normal(self._size).astype(np.float32)
+        return unit(total)
+
+    async def close(self) -> None:
+        """Holds nothing."""

@@ -1,0 +1,100 @@
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from parley.convergence import models
+from parley.convergence.embedder import LocalEmbedder
+from parley.convergence.embeddings import embeddings
+from parley.convergence.models import LocalModel, MiniLm, StaticWords
+from parley.convergence.vectors import MOST_WINDOWS, unit, windows
+from parley.runtime.errors import ConfigurationError
+
+LONG = " ".join(
+    f"Sentence {number} speaks of the order pipeline and its many parts." for number in range(180)
+)
+TEXTS = [
+    "No.",
+    "Use Kafka.",
+    "Use Kafka for the order pipeline, since orders have to be replayed.",
+    LONG[:1500],
+    LONG,
+]
+
+
+@pytest.fixture(params=["minilm", "static_words"])
+def model(request: pytest.FixtureRequest) -> LocalModel:
+    found: LocalModel = request.getfixturevalue(request.param)
+    return found
+
+
+async def test_a_text_has_the_same_vector_whatever_it_is_embedded_with(model: LocalModel) -> None:
+    alone = [model.embed(text) for text in TEXTS]
+    for order in (TEXTS, TEXTS[::-1], TEXTS * 3):
+        async with embeddings(LocalEmbedder(model, threads=2), cache=0, workers=2) as shared:
+            together = await asyncio.gather(*(shared.one(text) for text in order))
+        for text, vector in zip(order, together, strict=True):
+            assert np.array_equal(vector, alone[TEXTS.index(text)])
+
+
+def test_vectors_have_length_one(model: LocalModel) -> None:
+    for text in TEXTS:
+        assert float(np.linalg.norm(model.embed(text))) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_text_of_ten_thousand_characters_is_the_mean_of_its_windows(minilm: MiniLm) -> None:
+    assert len(LONG) > 10_000
+    tokens = minilm._tokenizer.encode(LONG, add_special_tokens=False).ids
+    parts = [minilm._window(tokens[start:end]) for start, end in windows(len(tokens), 254, 32)]
+    assert len(parts) > 5
+    assert minilm.embed(LONG) @ unit(np.mean(np.stack(parts), axis=0)) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_what_stands_at_the_end_of_a_long_text_counts(minilm: MiniLm) -> None:
+    end = " The committee finally recommends planting oak trees along the river."
+    about = minilm.embed("Planting trees by the river.")
+    assert minilm.embed(LONG + end) @ about > minilm.embed(LONG) @ about
+
+
+@pytest.mark.parametrize("length", [0, 1, 254, 255, 476, 477, 5000, 1_000_000])
+def test_windows_cover_a_text_from_end_to_end(length: int) -> None:
+    cut = windows(length, 254, 32)
+    assert cut[0][0] == 0
+    assert cut[-1][1] == length
+    assert len(cut) <= MOST_WINDOWS
+    assert all(end - start == min(length, 254) for start, end in cut)
+    if len(cut) < MOST_WINDOWS:
+        assert all(later[0] <= earlier[1] for earlier, later in pairwise(cut))
+
+
+def test_like_meanings_are_nearer_than_unlike_ones(model: LocalModel) -> None:
+    question, same, other = (
+        model.embed(text)
+        for text in (
+            "How do we make the search page faster?",
+            "Ways to speed up the search page.",
+            "A recipe for a vegetarian lasagne.",
+        )
+    )
+    assert question @ same > question @ other + 0.2
+
+
+def test_a_file_that_is_not_the_one_expected_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    package = tmp_path / "altered_model"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "model.onnx").write_bytes(b"something else")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(models, "_MINILM_WEIGHTS", ("altered_model", "model.onnx", "0" * 64))
+    with pytest.raises(ConfigurationError, match=r"model\.onnx: is not the file expected"):
+        MiniLm()
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "_STATIC_WEIGHTS", ("no_such_package_here", "weights", "0" * 64))
+    with pytest.raises(ConfigurationError, match="no_such_package_here"):
+        StaticWords()

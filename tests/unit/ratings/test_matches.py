@@ -1,0 +1,108 @@
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.ratings.elo import START
+from parley.ratings.matches import DebateReusedError, Matches
+from parley.ratings.table import Match, Rating, Table
+from parley.storage.opening import open_store
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+AGENTS = ["ada", "bo", "cy", "di"]
+outcomes = st.lists(
+    st.tuples(
+        st.sampled_from(["general", "security", "data"]),
+        st.dictionaries(st.sampled_from(AGENTS), st.integers(0, 10).map(float), min_size=2),
+    ),
+    max_size=20,
+)
+
+
+def match(debate_id: str, scores: dict[str, float], domain: str = "general") -> Match:
+    return Match(debate_id, domain, scores, NOON)
+
+
+@given(outcomes)
+def test_all_points_of_a_table_are_the_points_of_its_start(
+    played: list[tuple[str, dict[str, float]]],
+) -> None:
+    table = Table()
+    for number, (domain, scores) in enumerate(played):
+        table.count(match(f"d{number}", scores, domain))
+    for domain in ("", "general", "security", "data"):
+        ratings = table.ratings(domain)
+        assert sum(each.elo for each in ratings) == pytest.approx(START * len(ratings))
+        assert sum(each.wins for each in ratings) == sum(each.losses for each in ratings)
+
+
+@given(outcomes)
+def test_a_match_counts_once_however_often_it_is_counted(played: list[tuple[str, dict[str, float]]]) -> None:
+    once, often = Table(), Table()
+    for number, (domain, scores) in enumerate(played):
+        once.count(match(f"d{number}", scores, domain))
+        for earlier, (other_domain, other_scores) in enumerate(played[: number + 1]):
+            often.count(match(f"d{earlier}", other_scores, other_domain))
+    assert once.ratings() == often.ratings()
+
+
+def test_a_domain_counts_only_its_own_matches() -> None:
+    table = Table()
+    table.count(match("d1", {"ada": 9, "bo": 2}, "security"))
+    table.count(match("d2", {"ada": 1, "bo": 5, "cy": 5}, "data"))
+    assert table.rating("ada", "security").elo == 1516
+    assert table.rating("ada").matches == 2
+    assert table.rating("cy", "security") == Rating("cy", "security")
+    assert (table.rating("cy").wins, table.rating("cy").draws, table.rating("cy").losses) == (1, 1, 0)
+    assert [each.agent_id for each in table.ratings("data")] == ["bo", "cy", "ada"]
+
+
+async def test_ratings_are_the_same_after_a_restart(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}"
+    async with open_store(url, "ratings") as store:
+        matches = Matches(store.log)
+        for number in range(5):
+            await matches.record("acme", match(f"d{number}", {"ada": 5.0 + number, "bo": 7, "cy": 6}))
+        before = (await matches.table("acme")).ratings()
+    async with open_store(url, "ratings") as store:
+        assert (await Matches(store.log).table("acme")).ratings() == before
+        assert before[0].matches == 5
+
+
+async def test_the_same_outcome_again_changes_nothing_and_another_is_refused(tmp_path: Path) -> None:
+    async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
+        matches = Matches(store.log)
+        existed, first = await matches.record("acme", match("d1", {"ada": 9, "bo": 2}))
+        again = Match("d1", "general", {"bo": 2, "ada": 9}, NOON + timedelta(hours=1))
+        assert not existed
+        assert await matches.record("acme", again) == (True, first)
+        for other in (match("d1", {"ada": 2, "bo": 9}), match("d1", {"ada": 9, "bo": 2}, "security")):
+            with pytest.raises(DebateReusedError):
+                await matches.record("acme", other)
+        assert (await matches.table("acme")).rating("ada").matches == 1
+
+
+async def test_two_replicas_that_record_at_once_count_every_debate_once(tmp_path: Path) -> None:
+    async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
+        replicas = [Matches(store.log), Matches(store.log)]
+        async with asyncio.TaskGroup() as group:
+            for number in range(20):
+                outcome = match(f"d{number}", {"ada": float(number % 3), "bo": 1})
+                for replica in replicas:
+                    group.create_task(replica.record("acme", outcome))
+        tables = [(await replica.table("acme")).ratings() for replica in replicas]
+    assert tables[0] == tables[1]
+    assert tables[0][0].matches == 20
+
+
+async def test_tenants_do_not_share_ratings(tmp_path: Path) -> None:
+    async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
+        matches = Matches(store.log)
+        await matches.record("acme", match("d1", {"ada": 9, "bo": 2}))
+        await matches.record("other", match("d1", {"ada": 2, "bo": 9}))
+        assert (await matches.table("acme")).rating("ada").elo == 1516
+        assert (await matches.table("other")).rating("ada").elo == 1484
+        assert (await matches.table("third")).ratings() == []
