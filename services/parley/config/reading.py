@@ -1,0 +1,171 @@
+"""From positioned values to checked entries, with errors that name file, line and key."""
+
+import dataclasses
+import functools
+import json
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel, to_snake
+from pydantic_core import ErrorDetails
+
+from parley.config.entries import PASSED_OVER, FileEntry, ProviderEntry
+from parley.config.errors import ConfigError
+from parley.config.source import Branch, Items, Tree
+
+__all__ = ["Places", "check", "dotted"]
+
+_MESSAGES: Final[Mapping[str, str]] = {
+    "missing": "is missing",
+    "dataclass_type": "must be a mapping",
+    "dict_type": "must be a mapping",
+    "tuple_type": "must be a list",
+    "string_type": "must be text (in quotes, if it looks like a number or a yes)",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+}
+_SECRETS: Final = frozenset({"api_key", "key", "token", "secret", "password"})
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the keys of a file stand."""
+
+    name: str
+    lines: Mapping[str, int]
+
+    def line(self, path: str) -> int:
+        """The line of a key, or of the nearest key around it where it is not written itself."""
+        near = path
+        while near and near not in self.lines:
+            near = near[: max(near.rfind("."), near.rfind("["), 0)]
+        return self.lines.get(near, 1)
+
+    def of(self, path: str) -> str:
+        """`debate.yaml:12: agents[1].role`."""
+        return f"{self.name}:{self.line(path)}: {path}"
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """`agents[1].role` of its parts."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def check(tree: Tree, name: str) -> tuple[FileEntry, Places, tuple[str, ...]]:
+    """The entries of a file, where they stand, and notices about keys that were passed over."""
+    walk = _Walk(name)
+    if not isinstance(tree, Branch) and getattr(tree, "value", tree) is not None:
+        raise ConfigError(
+            f"{name}:{tree.line}: must be a mapping of agents, judge, debate, providers and routes"
+        )
+    plain = walk.plain(tree, FileEntry, ()) if isinstance(tree, Branch) else {}
+    places = Places(name, walk.lines)
+    problems = list(walk.problems)
+    entry = None
+    try:
+        entry = _adapter().validate_json(json.dumps(plain), strict=True)
+    except ValidationError as error:
+        problems += [_problem(each, walk) for each in error.errors(include_url=False, include_input=False)]
+    if problems or entry is None:
+        raise ConfigError(*(f"{name}:{line}: {text}" for line, text in sorted(set(problems))))
+    return entry, places, tuple(walk.notices)
+
+
+@functools.cache
+def _adapter() -> TypeAdapter[FileEntry]:
+    return TypeAdapter(FileEntry)
+
+
+def _problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
+    text = _MESSAGES.get(error["type"]) or error["msg"]
+    for theirs, ours in (("Input should ", "must "), ("String should ", "must "), ("Tuple should ", "must ")):
+        text = text.replace(theirs, ours)
+    return walk.line(error["loc"]), f"{walk.written(error['loc'])}: {text}"
+
+
+class _Walk:
+    """Goes through values and declarations together: names become snake_case, unknown keys are collected."""
+
+    def __init__(self, name: str) -> None:
+        self.lines: dict[str, int] = {}
+        self.problems: list[tuple[int, str]] = []
+        self.notices: list[str] = []
+        self._name = name
+        self._spelling: dict[str, str] = {}
+
+    def plain(self, tree: Tree, kind: Any, path: tuple[str | int, ...]) -> Any:
+        kind = _bare(kind)
+        self.lines.setdefault(dotted(path), tree.line)
+        if isinstance(tree, Items):
+            inner = get_args(kind)[0] if get_origin(kind) is tuple else None
+            return [self.plain(each, inner, (*path, number)) for number, each in enumerate(tree.items)]
+        if not isinstance(tree, Branch):
+            return tree.value
+        if dataclasses.is_dataclass(kind):
+            return self._declared(tree, kind, path)
+        return {key: self._under(tree, key, None, (*path, key)) for key in tree.entries}
+
+    def _declared(self, tree: Branch, kind: Any, path: tuple[str | int, ...]) -> dict[str, Any]:
+        hints = get_type_hints(kind, include_extras=True)
+        found: dict[str, Any] = {}
+        for written, line in tree.lines.items():
+            key = to_snake(written) if written.isidentifier() else written
+            here = dotted((*path, written))
+            if key in found:
+                self.problems.append(
+                    (line, f"{here}: is here twice, once as {self._spelling[dotted((*path, key))]}")
+                )
+            elif key in hints and written in {key, to_camel(key)}:
+                self._spelling[dotted((*path, key))] = written
+                found[key] = self._under(tree, written, hints[key], (*path, key))
+            elif key in PASSED_OVER.get(kind, ()):
+                self.notices.append(f"{self._name}:{line}: {here}: has no effect here and is passed over")
+            elif not (written == "$schema" and kind is FileEntry):
+                self.problems.append((line, f"{here}: {_unknown(key, kind, hints)}"))
+        return {key: value for key, value in found.items() if value is not None}
+
+    def _under(self, tree: Branch, written: str, kind: Any, path: tuple[str | int, ...]) -> Any:
+        self.lines[dotted(path)] = tree.lines[written]
+        return self.plain(tree.entries[written], kind, path)
+
+    def line(self, path: Sequence[str | int]) -> int:
+        """The line of the value at `path`, or of the nearest one around it."""
+        for end in range(len(path), -1, -1):
+            line = self.lines.get(dotted(path[:end]))
+            if line is not None:
+                return line
+        return 1
+
+    def written(self, path: Sequence[str | int]) -> str:
+        """The path as its keys are spelled in the file."""
+        parts = [
+            part if isinstance(part, int) else self._spelling.get(dotted(path[: number + 1]), part)
+            for number, part in enumerate(path)
+        ]
+        return dotted(parts)
+
+
+def _unknown(key: str, kind: Any, hints: Mapping[str, Any]) -> str:
+    if kind is ProviderEntry and key in _SECRETS:
+        return "a key does not belong in a file; put it into a variable and name that with api_key_env"
+    return f"unknown key; known keys: {', '.join(sorted(hints))}"
+
+
+def _bare(kind: Any) -> Any:
+    """The type inside Annotated[…] and `… | None`."""
+    while True:
+        if get_origin(kind) is Annotated:
+            kind = get_args(kind)[0]
+        elif get_origin(kind) in {Union, types.UnionType}:
+            kind = next(each for each in get_args(kind) if each is not type(None))
+        else:
+            return kind

@@ -1,0 +1,169 @@
+"""Text of a configuration file to plain values that remember their lines."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from parley.config.errors import ConfigError
+
+__all__ = ["Branch", "Items", "Leaf", "Tree", "parse", "read"]
+
+MAX_BYTES: Final = 1024 * 1024
+MAX_VALUES: Final = 20_000
+"""Values in one file, those behind aliases counted every time: a few nested aliases can stand for billions."""
+
+_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_TAG: Final = "tag:yaml.org,2002:"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A single value."""
+
+    value: str | int | float | bool | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    items: "tuple[Tree, ...]"
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A mapping; `lines` has the line of every key."""
+
+    entries: "Mapping[str, Tree]"
+    lines: Mapping[str, int]
+    line: int
+
+
+Tree = Leaf | Items | Branch
+
+
+def read(path: Path) -> str:
+    """The text of the file; raises ConfigError where it cannot be had."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{path}: is larger than {MAX_BYTES // 1024} KiB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}: is not UTF-8") from None
+
+
+def parse(text: str, name: str) -> Tree:
+    """The values of YAML text, or of JSON where `name` ends in `.json`."""
+    try:
+        if name.lower().endswith(".json"):
+            json.loads(text)
+            text = text.replace("\t", " ")  # JSON may be indented with tabs, YAML not; strings hold none
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        return Leaf(None, 1) if node is None else _Reader(name).tree(node)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{name}:{error.lineno}: is not JSON: {error.msg}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ConfigError(f"{name}:{line}: holds a character that is not allowed") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = name if mark is None else f"{name}:{mark.line + 1}"
+        raise ConfigError(f"{place}: is not YAML: {_plain(error)}") from None
+    except yaml.YAMLError:
+        raise ConfigError(f"{name}: is not YAML") from None
+    except RecursionError:
+        raise ConfigError(f"{name}: is nested too deeply") from None
+
+
+def _plain(error: yaml.MarkedYAMLError) -> str:
+    return " ".join((error.problem or error.context or "cannot be parsed").split())
+
+
+class _Reader:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._count = 0
+
+    def tree(self, node: yaml.Node) -> Tree:
+        self._count += 1
+        line = node.start_mark.line + 1
+        if self._count > MAX_VALUES:
+            raise ConfigError(f"{self._name}:{line}: holds more than {MAX_VALUES} values, aliases included")
+        if isinstance(node, yaml.MappingNode):
+            return self._branch(node, line)
+        if isinstance(node, yaml.SequenceNode):
+            return Items(tuple(self.tree(each) for each in node.value), line)
+        return Leaf(self._scalar(node, line), line)
+
+    def _branch(self, node: yaml.MappingNode, line: int) -> Branch:
+        entries: dict[str, Tree] = {}
+        lines: dict[str, int] = {}
+        merged: list[Tree] = []
+        for key_node, value_node in node.value:
+            key_line = key_node.start_mark.line + 1
+            if key_node.tag == f"{_TAG}merge":
+                merged.append(self.tree(value_node))
+                continue
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise ConfigError(f"{self._name}:{key_line}: a key must be text")
+            key = _text(key_node.value)
+            if key is None:
+                raise ConfigError(f"{self._name}:{key_line}: holds a broken character")
+            if key in entries:
+                raise ConfigError(
+                    f"{self._name}:{key_line}: {key}: is here twice, first on line {lines[key]}"
+                )
+            entries[key], lines[key] = self.tree(value_node), key_line
+        for each in merged:
+            self._merge(each, entries, lines)
+        return Branch(entries, lines, line)
+
+    def _merge(self, merged: Tree, entries: dict[str, Tree], lines: dict[str, int]) -> None:
+        for branch in merged.items if isinstance(merged, Items) else (merged,):
+            if not isinstance(branch, Branch):
+                raise ConfigError(f"{self._name}:{branch.line}: <<: only mappings can be merged")
+            for key, value in branch.entries.items():
+                if key not in entries:
+                    entries[key], lines[key] = value, branch.lines[key]
+
+    def _scalar(self, node: yaml.Node, line: int) -> str | int | float | bool | None:
+        text = _text(str(node.value))
+        if text is None:
+            raise ConfigError(f"{self._name}:{line}: holds a broken character")
+        kind = node.tag.removeprefix(_TAG)
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return text.lower() in {"yes", "true", "on"}
+        # YAML 1.1 has numbers that nobody means (1:30, 0o17, 1_000): only those that JSON knows count as such.
+        if getattr(node, "style", None) is None and _NUMBER.fullmatch(text):
+            return float(text) if any(mark in text for mark in ".eE") else _whole(text)
+        if node.tag.startswith("!"):
+            raise ConfigError(f"{self._name}:{line}: tags such as {node.tag} have no meaning here")
+        return text
+
+
+def _whole(text: str) -> int | float:
+    return int(text) if len(text) <= 18 else float(text)
+
+
+def _text(text: str) -> str | None:
+    """The text with surrogate pairs of JSON escapes joined; None where half of one stands alone or a NUL."""
+    if "\0" in text:
+        return None
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return None

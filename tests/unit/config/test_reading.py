@@ -1,0 +1,302 @@
+"""What a configuration file may say, and what it is told when it says something else."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from parley import config
+from parley.config.messages import agent_message, debate_message
+from parley.config.schema import schema, schema_text
+from parley.v1 import orchestrator_pb2
+
+PANEL = {
+    "agents": [
+        {
+            "id": "agent-architect",
+            "name": "System Architect",
+            "role": "architect",
+            "model": "gpt-4",
+            "provider": "openai",
+            "temperature": 0.5,
+            "enabled": True,
+            "systemPromptPath": "prompts/architect.md",
+            "tools": [],
+            "toolCallLimit": 10,
+        },
+        {
+            "id": "agent-kiss",
+            "name": "Simplicity",
+            "role": "kiss",
+            "model": "anthropic/claude",
+            "provider": "openrouter",
+            "temperature": 1,
+            "summarization": {"enabled": False, "maxLength": 1000},
+        },
+        {
+            "id": "agent-off",
+            "name": "Off",
+            "role": "testing",
+            "model": "x",
+            "provider": "openai",
+            "enabled": False,
+        },
+    ],
+    "judge": {
+        "id": "judge-main",
+        "name": "Judge",
+        "role": "generalist",
+        "model": "gpt-4",
+        "provider": "openai",
+    },
+    "debate": {
+        "rounds": 2,
+        "terminationCondition": {"type": "fixed"},
+        "synthesisMethod": "judge",
+        "includeFullHistory": False,
+        "timeoutPerRound": 300000,
+        "summarization": {"enabled": True, "threshold": 4000, "maxLength": 2000, "method": "length-based"},
+        "orchestratorType": "adaptive",
+    },
+    "trace": "langfuse",
+}
+
+
+def problems(text: str, name: str = "debate.yaml") -> tuple[str, ...]:
+    with pytest.raises(config.ConfigError) as caught:
+        config.loads(text, name, Path())
+    return caught.value.problems
+
+
+def test_a_panel_configuration_in_camel_case_is_used_unmodified(tmp_path: Path) -> None:
+    path = tmp_path / "debate-config.json"
+    path.write_text(json.dumps(PANEL, indent="\t"))
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "architect.md").write_text("Be bold.")
+    found = config.load(path)
+    architect, simplicity = found.agents
+    assert (architect.id, architect.routes, architect.temperature) == (
+        "agent-architect",
+        ("openai/gpt-4",),
+        0.5,
+    )
+    assert architect.system_prompt == config.Prompt(
+        "Be bold.", str((tmp_path / "prompts/architect.md").resolve())
+    )
+    assert (simplicity.role, simplicity.routes) == ("simplicity", ("openrouter/anthropic/claude",))
+    assert simplicity.summarization == config.SummarizationEntry(enabled=False, max_length=1000)
+    assert found.judge.id == "judge-main"
+    assert (found.debate.rounds, found.debate.include_full_history) == (2, False)
+    assert [notice.split(": ")[1] for notice in found.notices] == [
+        "agents[0].tools",
+        "agents[0].toolCallLimit",
+        "debate.timeoutPerRound",
+        "debate.orchestratorType",
+        "trace",
+    ]
+
+
+def test_snake_case_in_yaml_says_the_same() -> None:
+    text = yaml.safe_dump(
+        {"agents": [{"role": "kiss", "system_prompt_path": "none.md"}], "debate": {"rounds": 1}}
+    )
+    found = config.loads(text, "parley.yaml", Path())
+    assert [(agent.id, agent.name, agent.role, agent.routes) for agent in found.agents] == [
+        ("simplicity", "simplicity", "simplicity", ())
+    ]
+    assert found.debate.rounds == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "agents:\n- role: architect\n- role: security\n  modle: x\n",
+            (
+                "debate.yaml:4: agents[1].modle: unknown key; known keys: enabled, id, model, name, provider, role, "
+                "routes, summarization, summary_prompt_path, system_prompt_path, temperature"
+            ),
+        ),
+        ("agents:\n- id: ada\n", "debate.yaml:2: agents[0].role: is missing"),
+        ("debate:\n  rounds: 0\n", "debate.yaml:2: debate.rounds: must be greater than or equal to 1"),
+        ("debate:\n  rounds: two\n", "debate.yaml:2: debate.rounds: must be a whole number"),
+        ("debate:\n  carryForward: 1\n", "debate.yaml:2: debate.carryForward: must be true or false"),
+        ("agents: architect\n", "debate.yaml:1: agents: must be a list"),
+        ("judge: [x]\n", "debate.yaml:1: judge: must be a mapping"),
+        (
+            "judge:\n  role: 3\n",
+            "debate.yaml:2: judge.role: must be text (in quotes, if it looks like a number or a yes)",
+        ),
+        ("judge:\n  temperature: .nan\n", "debate.yaml:2: judge.temperature: must be a number"),
+        (
+            "debate:\n  termination_condition:\n    type: never\n",
+            "debate.yaml:3: debate.termination_condition.type: must be 'fixed', 'convergence' or 'quality'",
+        ),
+        ("debate:\n  rounds: 1\n  rounds: 2\n", "debate.yaml:3: rounds: is here twice, first on line 2"),
+        (
+            "debate:\n  include_full_history: true\n  includeFullHistory: true\n",
+            "debate.yaml:3: debate.includeFullHistory: is here twice, once as include_full_history",
+        ),
+        ("agents:\n- role: a\n  enabled: false\n", "debate.yaml:1: agents: no agent is left; enable one"),
+        ("agents: []\n", "debate.yaml:1: agents: no agent is left; enable one"),
+        (
+            "agents:\n- role: a\n- role: a\n",
+            "debate.yaml:3: agents[1].id: a is the id of another agent too",
+        ),
+        ("agents:\n- role: judge\n", "debate.yaml:1: agents: judge is the id of an agent and of the judge"),
+        (
+            "agents:\n- role: a\n  provider: nobody\n  model: m\n",
+            "debate.yaml:3: agents[0].provider: unknown provider nobody; known providers: openai, openrouter",
+        ),
+        (
+            "agents:\n- role: a\n  provider: openai\n",
+            "debate.yaml:3: agents[0].provider: needs a model beside it",
+        ),
+        (
+            "agents:\n- role: a\n  routes: [fast]\n",
+            "debate.yaml:3: agents[0].routes[0]: unknown route fast; known routes: openai/MODEL, openrouter/MODEL",
+        ),
+        (
+            "providers:\n- name: mine\n",
+            "debate.yaml:2: providers[0]: an openai-compatible provider needs a base_url",
+        ),
+        ("- a\n", "debate.yaml:1: must be a mapping of agents, judge, debate, providers and routes"),
+        ("a: [1\n", "debate.yaml:2: is not YAML: expected ',' or ']', but got '<stream end>'"),
+        ("? [a]\n: b\n", "debate.yaml:1: a key must be text"),
+        ("judge:\n  name: !secret x\n", "debate.yaml:2: tags such as !secret have no meaning here"),
+    ],
+)
+def test_a_mistake_is_named_with_file_line_and_key(text: str, expected: str) -> None:
+    assert problems(text)[0] == expected
+
+
+def test_every_mistake_of_a_file_is_told_in_its_order() -> None:
+    found = problems("debate:\n  rounds: 0\n  wrong: 1\nagents: x\n")
+    assert [line.split(":")[1] for line in found] == ["2", "3", "4"]
+
+
+def test_a_key_in_the_file_is_refused_and_not_repeated() -> None:
+    text = "providers:\n- name: mine\n  base_url: http://localhost:1/v1\n  api_key: sk-secret\n"
+    (line,) = problems(text)
+    assert line.startswith("debate.yaml:4: providers[0].api_key: a key does not belong in a file")
+    assert "sk-secret" not in line
+
+
+def test_a_key_in_a_header_is_refused_too() -> None:
+    text = "providers:\n- name: mine\n  base_url: http://localhost:1/v1\n  headers:\n    Authorization: Bearer sk\n"
+    assert problems(text) == (
+        "debate.yaml:5: providers[0].headers.Authorization: a key does not belong in a file; use api_key_env",
+    )
+
+
+def test_aliases_that_stand_for_too_much_are_refused_at_once() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    assert "holds more than 20000 values, aliases included" in problems("\n".join(lines))[0]
+
+
+def test_an_alias_inside_itself_is_refused() -> None:
+    assert len(problems("a: &a [*a]\n")) == 1
+
+
+def test_deep_nesting_is_refused() -> None:
+    assert problems("[" * 5000) == ("debate.yaml: is nested too deeply",)
+
+
+def test_merge_keys_and_aliases_work() -> None:
+    text = "agents:\n- &base {role: architect, temperature: 0.5}\n- {<<: *base, id: second}\n"
+    found = config.loads(text, "debate.yaml", Path())
+    assert [(agent.id, agent.temperature) for agent in found.agents] == [("architect", 0.5), ("second", 0.5)]
+
+
+def test_a_file_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "parley.yaml"
+    path.write_bytes(b"judge:\n  name: \xff\n")
+    with pytest.raises(config.ConfigError) as caught:
+        config.load(path)
+    assert caught.value.problems == (f"{path}:2: is not UTF-8",)
+
+
+def test_json_is_read_as_json(tmp_path: Path) -> None:
+    assert problems('{\n "judge": }', "x.json") == ("x.json:2: is not JSON: Expecting value",)
+    found = config.loads('{"judge":\t{"name": "\\ud83d\\ude00 \\/", "temperature": 1e0}}', "x.json", tmp_path)
+    assert (found.judge.name, found.judge.temperature) == ("\U0001f600 /", 1.0)
+    assert problems('{"judge": {"name": "\\ud83d"}}', "x.json") == ("x.json:1: holds a broken character",)
+
+
+def test_missing_sections_fall_back_with_a_notice() -> None:
+    found = config.loads("", "parley.yaml", Path())
+    assert found.notices == (
+        "parley.yaml: no agents section: architect and performance debate",
+        "parley.yaml: no judge section: a generalist judges",
+        "parley.yaml: no debate section: 3 rounds, as always",
+    )
+    assert [agent.id for agent in found.agents] == ["architect", "performance"]
+    assert (found.team_given, found.judge_given) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(None, "cannot be read: No such file or directory"), (b" \n", "is blank"), (b"\xff", "is not UTF-8")],
+)
+def test_a_prompt_file_that_cannot_be_used_gives_way_to_the_built_in_one(
+    tmp_path: Path, content: bytes | None, why: str
+) -> None:
+    if content is not None:
+        (tmp_path / "p.md").write_bytes(content)
+    path = tmp_path / "parley.yaml"
+    path.write_text("agents:\n- role: architect\n  system_prompt_path: p.md\n")
+    found = config.load(path)
+    assert found.agents[0].system_prompt is None
+    assert found.warnings == (
+        f"{path}:3: agents[0].system_prompt_path: p.md {why}; the built-in prompt is used",
+    )
+
+
+@pytest.mark.parametrize(
+    ("providers", "environment", "missing"),
+    [
+        ("", {}, "OPENAI_API_KEY"),
+        ("", {"OPENAI_API_KEY": "k"}, None),
+        ("", {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, None),
+        ("providers: [{name: openai, base_url: 'http://127.0.0.1:1/v1'}]\n", {}, None),
+        ("providers: [{name: openai, kind: openai, api_key_env: MINE}]\n", {"OPENAI_API_KEY": "k"}, "MINE"),
+    ],
+)
+def test_a_key_that_a_provider_needs_and_nobody_set_is_named(
+    providers: str, environment: dict[str, str], missing: str | None
+) -> None:
+    text = "agents:\n- role: a\n  provider: openai\n  model: m\n" + providers
+    problem = config.loads(text, "debate.yaml", Path()).missing_key(environment)
+    expected = f"debate.yaml:3: agents[0].provider: provider openai needs {missing}, which is not set"
+    assert (str(problem) if problem else None) == (expected if missing else None)
+
+
+def test_the_published_schema_is_the_one_the_reader_uses() -> None:
+    assert Path(config.__file__).with_name("schema.json").read_text() == schema_text()
+
+
+def test_the_schema_takes_what_the_reader_takes() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    validator = jsonschema.Draft202012Validator(schema())
+    validator.validate(PANEL)
+    assert not validator.is_valid({"debate": {"rounds": 0}})
+    assert not validator.is_valid({"agents": [{"role": "architect", "modle": "x"}]})
+
+
+def test_settings_travel_as_they_are_written() -> None:
+    found = config.loads(json.dumps(PANEL), "x.json", Path())
+    spec = debate_message(found.debate)
+    assert (spec.rounds, spec.include_full_history, spec.HasField("carry_forward")) == (2, False, False)
+    assert (spec.summaries.threshold, spec.summaries.max_length) == (4000, 2000)
+    assert spec.termination.rule == orchestrator_pb2.TERMINATION_RULE_FIXED
+    agent = agent_message(found.agents[1])
+    assert (agent.id, agent.role, list(agent.routes)) == (
+        "agent-kiss",
+        "simplicity",
+        ["openrouter/anthropic/claude"],
+    )
+    assert agent.summaries.HasField("enabled")
+    assert not agent.summaries.enabled
