@@ -114,7 +114,7 @@ class OrchestratorServiceServicer:
         or a new attempt arrives.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND; OUT_OF_RANGE `AFTER_END` (`after_sequence` is beyond the log);
-        UNAVAILABLE `DRAINING` or RESOURCE_EXHAUSTED `SLOW_READER` (call again with the last sequence seen).
+        UNAVAILABLE `DRAINING` (call again with the last sequence seen).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -124,7 +124,7 @@ class OrchestratorServiceServicer:
         """Steers a debate. Answers once the wish is recorded in the log; the same `request_id` again changes nothing.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED`
-        (it ended first) or `NOT_APPLICABLE` (this wish means nothing in the debate's present state).
+        (it ended first).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

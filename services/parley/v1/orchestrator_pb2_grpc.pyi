@@ -46,13 +46,13 @@ class OrchestratorServiceStub:
     or a new attempt arrives.
 
     Errors: INVALID_ARGUMENT; NOT_FOUND; OUT_OF_RANGE `AFTER_END` (`after_sequence` is beyond the log);
-    UNAVAILABLE `DRAINING` or RESOURCE_EXHAUSTED `SLOW_READER` (call again with the last sequence seen).
+    UNAVAILABLE `DRAINING` (call again with the last sequence seen).
     """
     Intervene: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.InterveneRequest, _orchestrator_pb2.InterveneResponse]
     """Steers a debate. Answers once the wish is recorded in the log; the same `request_id` again changes nothing.
 
     Errors: INVALID_ARGUMENT; NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED`
-    (it ended first) or `NOT_APPLICABLE` (this wish means nothing in the debate's present state).
+    (it ended first).
     """
     GetReport: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetReportRequest, _orchestrator_pb2.GetReportResponse]
     """Returns the report of a debate, finished or not, as Markdown.
@@ -116,7 +116,7 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         or a new attempt arrives.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND; OUT_OF_RANGE `AFTER_END` (`after_sequence` is beyond the log);
-        UNAVAILABLE `DRAINING` or RESOURCE_EXHAUSTED `SLOW_READER` (call again with the last sequence seen).
+        UNAVAILABLE `DRAINING` (call again with the last sequence seen).
         """
 
     @_abc_1.abstractmethod
@@ -128,7 +128,7 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Steers a debate. Answers once the wish is recorded in the log; the same `request_id` again changes nothing.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED`
-        (it ended first) or `NOT_APPLICABLE` (this wish means nothing in the debate's present state).
+        (it ended first).
         """
 
     @_abc_1.abstractmethod

@@ -1,0 +1,1 @@
+"""Debates: formats, phases, and the log they are recorded in."""

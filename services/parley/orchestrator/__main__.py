@@ -1,0 +1,121 @@
+"""The orchestrator as a process: settings in, parts wired, served."""
+
+import asyncio
+import os
+import secrets
+import socket
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from parley.orchestrator import roles
+from parley.orchestrator.accepting import Accepting
+from parley.orchestrator.agents import Agents
+from parley.orchestrator.deltas import Deltas
+from parley.orchestrator.inbox import INBOX, Inbox
+from parley.orchestrator.ownership import Workshop
+from parley.orchestrator.rows import DEBATES, Rows
+from parley.orchestrator.runner import Runner
+from parley.orchestrator.servicer import OrchestratorServicer
+from parley.orchestrator.services import Convergence, Memory, Ratings, Services
+from parley.orchestrator.settings import OrchestratorSettings
+from parley.runtime.channel import channel
+from parley.runtime.clock import SystemClock
+from parley.runtime.draining import Draining
+from parley.runtime.entry import run
+from parley.runtime.errors import ConfigurationError
+from parley.runtime.logs import configure_logging
+from parley.runtime.server import Service, serve
+from parley.runtime.telemetry import configure_telemetry
+from parley.storage.opening import open_store
+from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+
+__all__ = ["build", "main"]
+
+NAME = "orchestrator"
+
+
+@asynccontextmanager
+async def build(
+    settings: OrchestratorSettings, *, draining: Draining | None = None
+) -> AsyncGenerator[Service, None]:
+    """Wire an orchestrator and run its debates while the block runs; they are given up once it drains.
+
+    Raises:
+        ConfigurationError: a setting cannot be used.
+    """
+    roles.known()  # a role file that cannot be read stops the start, not a debate
+    draining, deltas, clock = draining or Draining(), Deltas(), SystemClock()
+    try:
+        opened = open_store(settings.store, NAME)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
+    async with (
+        opened as store,
+        channel(settings.gateway) as gateway,
+        channel(settings.convergence) as convergence,
+        channel(settings.ratings) as ratings,
+        channel(settings.memory) as memory,
+    ):
+        await store.documents.prepare(DEBATES, INBOX)
+        workshop = Workshop(
+            log=store.log,
+            rows=Rows(store.documents),
+            inbox=Inbox(store.documents),
+            agents=Agents(gateway, deltas),
+            services=Services(Convergence(convergence), Ratings(ratings), Memory(memory)),
+            clock=clock,
+            owner=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}",
+            beat_seconds=settings.lease_seconds / 3,
+        )
+        runner = Runner(workshop, settings.runner(exclusive=store.exclusive))
+        servicer = OrchestratorServicer(
+            log=store.log,
+            rows=workshop.rows,
+            accepting=Accepting(store.log, workshop.rows, workshop.inbox, runner, clock),
+            gateway=gateway,
+            deltas=deltas,
+            draining=draining,
+            heartbeat_seconds=settings.heartbeat_seconds,
+        )
+        service = Service(
+            orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name,
+            lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
+        )
+        running = asyncio.create_task(runner.run())
+        handing_over = asyncio.create_task(_drained(draining, runner))
+        try:
+            yield service
+        finally:
+            await runner.drain()
+            for task in (handing_over, running):
+                task.cancel()
+            await asyncio.gather(handing_over, running, return_exceptions=True)
+
+
+async def _drained(draining: Draining, runner: Runner) -> None:
+    """Give debates up as soon as the server begins to stop, not when its last stream has ended."""
+    await draining.wait()
+    await runner.drain()
+
+
+async def serve_orchestrator() -> None:
+    """Serve until told to stop."""
+    settings = OrchestratorSettings.load()
+    configure_logging(settings.log_level)
+    stop_telemetry = configure_telemetry("parley-orchestrator")
+    draining = Draining()
+    try:
+        async with build(settings, draining=draining) as service:
+            await serve([service], settings.server(), draining=draining)
+    finally:
+        stop_telemetry()
+
+
+def main() -> int:
+    """Run the orchestrator; return its exit code."""
+    return run(serve_orchestrator)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

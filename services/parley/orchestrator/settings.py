@@ -1,0 +1,52 @@
+"""The orchestrator's settings, from `PARLEY_…` variables."""
+
+from pydantic import Field
+
+from parley.orchestrator.runner import RunnerSettings
+from parley.runtime.settings import ServiceSettings
+
+__all__ = ["OrchestratorSettings"]
+
+
+class OrchestratorSettings(ServiceSettings):
+    """What the orchestrator reads."""
+
+    port: int = Field(default=7401, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    store: str = Field(
+        default="sqlite:///parley-data", description="sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]."
+    )
+    gateway: str = Field(default="127.0.0.1:7402", description="Address of the gateway.")
+    convergence: str = Field(default="127.0.0.1:7403", description="Address of convergence.")
+    ratings: str = Field(default="127.0.0.1:7404", description="Address of ratings.")
+    memory: str = Field(default="127.0.0.1:7405", description="Address of memory.")
+    lease_seconds: float = Field(
+        default=15.0,
+        gt=0,
+        le=3600,
+        description="Seconds without a sign of life after which a debate is taken over.",
+    )
+    poll_seconds: float = Field(
+        default=1.0, gt=0, le=60, description="Seconds between two looks at the store for debates and wishes."
+    )
+    most_debates: int = Field(
+        default=64, ge=1, le=10_000, description="Debates run at a time by one replica."
+    )
+    adopt: bool = Field(
+        default=True, description="Whether debates left behind by another process are taken on unasked."
+    )
+    heartbeat_seconds: float = Field(
+        default=15.0,
+        gt=0,
+        le=15,
+        description="Seconds of silence after which a watcher hears a sign of life.",
+    )
+
+    def runner(self, *, exclusive: bool) -> RunnerSettings:
+        """The part that the runner takes."""
+        return RunnerSettings(
+            lease_seconds=self.lease_seconds,
+            poll_seconds=self.poll_seconds,
+            most_debates=self.most_debates,
+            exclusive=exclusive,
+            adopt=self.adopt,
+        )

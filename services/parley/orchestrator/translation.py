@@ -1,0 +1,307 @@
+"""Between the orchestrator's own types and protobuf. Nothing is decided here but what an unset field means."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from parley.orchestrator.envelope import Envelope
+from parley.orchestrator.events import DebateFailed, Solution, Usage
+from parley.orchestrator.rows import Row
+from parley.orchestrator.spec import AgentSpec, DebateSpec, Prompt, SummarySettings, Termination
+from parley.orchestrator.state import Contribution, DebateState, Failure, FirstDraftVote
+from parley.v1 import agent_pb2, orchestrator_pb2
+
+__all__ = [
+    "agent_from_proto",
+    "agent_to_proto",
+    "debate_to_proto",
+    "event_to_proto",
+    "spec_to_proto",
+    "status_from_proto",
+    "status_to_proto",
+    "summaries_from_proto",
+    "summaries_to_proto",
+    "summary",
+    "synthesis_method_from_proto",
+    "termination_from_proto",
+    "usage_from_proto",
+    "usage_to_proto",
+]
+
+_STATUS: Final = "DEBATE_STATUS_"
+_RULE: Final = "TERMINATION_RULE_"
+_METHOD: Final = "SYNTHESIS_METHOD_"
+
+_KINDS: Final[Mapping[str, orchestrator_pb2.ContributionKind.ValueType]] = {
+    "proposal": orchestrator_pb2.CONTRIBUTION_KIND_PROPOSAL,
+    "critique": orchestrator_pb2.CONTRIBUTION_KIND_CRITIQUE,
+    "refinement": orchestrator_pb2.CONTRIBUTION_KIND_REFINEMENT,
+    "summary": orchestrator_pb2.CONTRIBUTION_KIND_SUMMARY,
+    "synthesis": orchestrator_pb2.CONTRIBUTION_KIND_SYNTHESIS,
+    "assessment": orchestrator_pb2.CONTRIBUTION_KIND_ASSESSMENT,
+}
+
+
+def status_to_proto(status: str) -> orchestrator_pb2.DebateStatus.ValueType:
+    """Return a state of rows.py as the contract names it."""
+    return orchestrator_pb2.DebateStatus.Value(_STATUS + status)
+
+
+def status_from_proto(status: orchestrator_pb2.DebateStatus.ValueType) -> str:
+    """Return a state as rows.py names it. Raises ValueError for a number that is no state."""
+    if status == orchestrator_pb2.DEBATE_STATUS_UNSPECIFIED:
+        raise ValueError("the status is not said")
+    return orchestrator_pb2.DebateStatus.Name(status).removeprefix(_STATUS)
+
+
+def usage_from_proto(usage: agent_pb2.Usage) -> Usage:
+    """Return usage; a cost that is not set is unknown."""
+    return Usage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_micros=usage.cost_micros if usage.HasField("cost_micros") else None,
+        attempts=usage.attempts,
+    )
+
+
+def usage_to_proto(usage: Usage) -> agent_pb2.Usage:
+    """Return usage; a cost that is unknown stays unset."""
+    return agent_pb2.Usage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_micros=usage.cost_micros,
+        attempts=usage.attempts,
+    )
+
+
+def agent_from_proto(agent: agent_pb2.Agent) -> AgentSpec:
+    """Return an agent; one without a name is called by its id."""
+    return AgentSpec(
+        id=agent.id,
+        name=agent.name or agent.id,
+        role=agent.role,
+        routes=tuple(agent.routes),
+        temperature=agent.temperature if agent.HasField("temperature") else None,
+        system_prompt=_prompt(agent.system_prompt) if agent.HasField("system_prompt") else None,
+        summary_prompt=_prompt(agent.summary_prompt) if agent.HasField("summary_prompt") else None,
+        summaries=summaries_from_proto(agent.summaries) if agent.HasField("summaries") else None,
+    )
+
+
+def agent_to_proto(agent: AgentSpec) -> agent_pb2.Agent:
+    """Return an agent; what it leaves to others stays unset."""
+    return agent_pb2.Agent(
+        id=agent.id,
+        name=agent.name,
+        role=agent.role,
+        routes=agent.routes,
+        temperature=agent.temperature,
+        system_prompt=_prompt_to_proto(agent.system_prompt),
+        summary_prompt=_prompt_to_proto(agent.summary_prompt),
+        summaries=summaries_to_proto(agent.summaries) if agent.summaries else None,
+    )
+
+
+def summaries_from_proto(settings: agent_pb2.SummarySettings) -> SummarySettings:
+    """Return settings with the defaults in place of what is unset."""
+    default = SummarySettings()
+    return SummarySettings(
+        enabled=settings.enabled if settings.HasField("enabled") else default.enabled,
+        threshold=settings.threshold or default.threshold,
+        max_length=settings.max_length or default.max_length,
+    )
+
+
+def summaries_to_proto(settings: SummarySettings) -> agent_pb2.SummarySettings:
+    """Return settings with every field set."""
+    return agent_pb2.SummarySettings(
+        enabled=settings.enabled, threshold=settings.threshold, max_length=settings.max_length
+    )
+
+
+def termination_from_proto(termination: orchestrator_pb2.Termination) -> Termination:
+    """Return when the rounds end, with the defaults in place of what is unset.
+
+    Raises:
+        ValueError: the rule is a number that names none.
+    """
+    default = Termination()
+    rule = orchestrator_pb2.TerminationRule.Name(termination.rule).removeprefix(_RULE).lower()
+    return Termination(
+        rule=rule if termination.rule else default.rule,
+        threshold_percent=termination.threshold_percent or default.threshold_percent,
+    )
+
+
+def synthesis_method_from_proto(method: orchestrator_pb2.SynthesisMethod.ValueType) -> str:
+    """Return how the answer is made, by default `judge`. Raises ValueError for a number that names no method."""
+    name = orchestrator_pb2.SynthesisMethod.Name(method).removeprefix(_METHOD).lower()
+    return name if method else "judge"
+
+
+def spec_to_proto(spec: DebateSpec) -> orchestrator_pb2.DebateSpec:
+    """Return a specification with its agents inline and every setting said."""
+    return orchestrator_pb2.DebateSpec(
+        question=spec.question,
+        context=[orchestrator_pb2.ContextDocument(path=read.path, text=read.text) for read in spec.context],
+        format=spec.format,
+        agents=[orchestrator_pb2.Participant(agent=agent_to_proto(agent)) for agent in spec.agents],
+        judge=orchestrator_pb2.Participant(agent=agent_to_proto(spec.judge)),
+        rounds=spec.rounds,
+        include_full_history=spec.include_full_history,
+        carry_forward=spec.carry_forward,
+        summaries=summaries_to_proto(spec.summaries),
+        limits=orchestrator_pb2.DebateLimits(call=_duration(round(spec.call_seconds * 1000))),
+        max_output_tokens=spec.max_output_tokens,
+        termination=orchestrator_pb2.Termination(
+            rule=orchestrator_pb2.TerminationRule.Value(_RULE + spec.termination.rule.upper()),
+            threshold_percent=spec.termination.threshold_percent,
+        ),
+        synthesis_method=orchestrator_pb2.SynthesisMethod.Value(_METHOD + spec.synthesis_method.upper()),
+        history_limit=spec.history_limit,
+        domain=spec.domain,
+    )
+
+
+def event_to_proto(event: Envelope) -> orchestrator_pb2.Event:
+    """Return an event with its payload as stored."""
+    return orchestrator_pb2.Event(
+        sequence=event.sequence,
+        epoch=event.epoch,
+        key=event.key,
+        attempt=event.attempt,
+        kind=event.kind,
+        schema_version=event.schema,
+        time=_timestamp(event.time),
+        payload_json=event.payload_text,
+        hash=event.hash,
+    )
+
+
+def debate_to_proto(state: DebateState) -> orchestrator_pb2.Debate:
+    """Return a debate as its log tells it."""
+    vote = state.first_draft_vote
+    return orchestrator_pb2.Debate(
+        id=state.debate,
+        status=status_to_proto(state.status),
+        phase=state.phase,
+        spec=spec_to_proto(state.spec),
+        contributions=[_contribution(made) for made in state.contributions],
+        failures=[_failed_contribution(failed) for failed in state.failures],
+        solution=_solution(state.solution) if state.solution else None,
+        failure=_debate_failure(state.failure) if state.failure else None,
+        usage=usage_to_proto(state.usage),
+        calls=state.calls,
+        created_at=_timestamp(state.created_at),
+        updated_at=_timestamp(state.updated_at),
+        last_sequence=state.last_sequence,
+        warnings=state.warnings,
+        current_round=state.current_round,
+        first_draft_vote=_vote(vote) if vote else None,
+        recalled_debate_ids=state.recalled,
+    )
+
+
+def summary(row: Row) -> orchestrator_pb2.DebateSummary:
+    """Return a debate as a list shows it."""
+    created = row.created.removesuffix(f"/{row.debate}")
+    return orchestrator_pb2.DebateSummary(
+        id=row.debate,
+        status=status_to_proto(row.status),
+        question=row.question,
+        format=row.format,
+        created_at=_timestamp(datetime.fromisoformat(created)),
+        updated_at=_timestamp(datetime.fromisoformat(row.updated)),
+    )
+
+
+def _contribution(made: Contribution) -> orchestrator_pb2.Contribution:
+    return orchestrator_pb2.Contribution(
+        key=made.key,
+        agent_id=made.work.agent,
+        kind=_KINDS.get(made.work.activity, orchestrator_pb2.CONTRIBUTION_KIND_UNSPECIFIED),
+        round=made.work.round,
+        target_agent_id=made.work.target,
+        summarized_characters=made.work.summarized,
+        text=made.reply.text,
+        position=made.reply.position,
+        usage=usage_to_proto(made.reply.usage),
+        latency=_duration(made.reply.latency_ms),
+        route=made.reply.route,
+        model=made.reply.model,
+        attempt=made.attempt,
+        recorded_at=_timestamp(made.recorded_at),
+    )
+
+
+def _failed_contribution(failed: Failure) -> orchestrator_pb2.FailedContribution:
+    work = failed.step.work
+    return orchestrator_pb2.FailedContribution(
+        key=failed.key,
+        agent_id=work.agent,
+        kind=_KINDS.get(work.activity, orchestrator_pb2.CONTRIBUTION_KIND_UNSPECIFIED),
+        round=work.round,
+        reason=failed.step.reason,
+        message=failed.step.message,
+        attempt=failed.attempt,
+    )
+
+
+def _debate_failure(failure: DebateFailed) -> orchestrator_pb2.DebateFailure:
+    return orchestrator_pb2.DebateFailure(
+        reason=failure.reason,
+        message=failure.message,
+        agent_id=failure.agent,
+        phase=failure.phase,
+        steps=failure.steps,
+    )
+
+
+def _solution(solution: Solution) -> orchestrator_pb2.Solution:
+    return orchestrator_pb2.Solution(
+        description=solution.description,
+        implementation=solution.implementation,
+        tradeoffs=solution.tradeoffs,
+        recommendations=solution.recommendations,
+        unfulfilled_requirements=[
+            orchestrator_pb2.UnfulfilledRequirement(text=unmet.text, hard=unmet.hard)
+            for unmet in solution.unfulfilled_requirements
+        ],
+        open_questions=solution.open_questions,
+        confidence=solution.confidence,
+        synthesized_by=solution.synthesized_by,
+        scores=[
+            orchestrator_pb2.AgentScore(agent_id=agent, score=score)
+            for agent, score in sorted(solution.scores.items())
+        ],
+    )
+
+
+def _vote(vote: FirstDraftVote) -> orchestrator_pb2.FirstDraftVote:
+    groups = [
+        orchestrator_pb2.DraftGroup(agent_ids=group.agents, position=group.position) for group in vote.groups
+    ]
+    return orchestrator_pb2.FirstDraftVote(groups=groups, majority=vote.majority)
+
+
+def _prompt(prompt: agent_pb2.PromptText) -> Prompt:
+    return Prompt(text=prompt.text, source=prompt.source)
+
+
+def _prompt_to_proto(prompt: Prompt | None) -> agent_pb2.PromptText | None:
+    return agent_pb2.PromptText(text=prompt.text, source=prompt.source) if prompt else None
+
+
+def _timestamp(time: datetime) -> Timestamp:
+    stamp = Timestamp()
+    stamp.FromDatetime(time)
+    return stamp
+
+
+def _duration(milliseconds: int) -> Duration:
+    duration = Duration()
+    duration.FromMilliseconds(milliseconds)
+    return duration

@@ -1,0 +1,387 @@
+"""Claims: one owner at a time, whatever stalls, crashes or drains."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.orchestrator import prompts
+from parley.orchestrator.events import DebateFailed
+from parley.orchestrator.rows import Rows
+from parley.storage.ports import Log, Record, StoreUnavailableError
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import Backstage, backstage, check_log, make_spec, outcomes, until
+
+SPEC = make_spec(2, 1)
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
+    async with backstage(tmp_path) as behind:
+        yield behind
+
+
+async def claims(stage: Backstage, debate: str) -> int:
+    return (await stage.kinds(debate)).count("claimed")
+
+
+async def looked(*replicas: Any) -> None:
+    """Give replicas time to look at the store some times."""
+    seen = [replica.shop.inbox for replica in replicas]
+    for inbox in seen:
+        original, count = inbox.waiting, asyncio.Event()
+        left = [3]
+
+        async def counted(
+            original: Any = original, count: asyncio.Event = count, left: list[int] = left
+        ) -> Any:
+            left[0] -= 1
+            if left[0] <= 0:
+                count.set()
+            return await original()
+
+        inbox.waiting = counted
+        await asyncio.wait_for(count.wait(), 5)
+        inbox.waiting = original
+
+
+async def test_of_many_replicas_one_owns_a_debate(stage: Backstage) -> None:
+    hold = stage.gateway.hold("synthesis")
+    one, two = stage.replica("one", exclusive=False), stage.replica("two", exclusive=False)
+    async with one, two:
+        debates = [await one.create(SPEC) for _ in range(3)]
+        await stage.gateway.wait_for("synthesis", 3)
+        await looked(one, two)
+        hold.release()
+        for debate in debates:
+            events = await stage.comes_to(debate, "COMPLETED")
+            check_log(events)
+            assert events[-1].epoch == 1
+    assert len(stage.gateway.steps()) == 3 * 7
+
+
+async def test_a_crashed_owners_debate_is_taken_over_after_its_lease_and_not_before(stage: Backstage) -> None:
+    hold = stage.gateway.hold("round/1/refine/*")
+    clock = ManualClock()
+    async with stage.replica("one", exclusive=False) as one:
+        debate = await one.create(SPEC)
+        await stage.gateway.wait_for("round/1/refine/*", 2)
+    async with stage.replica("two", exclusive=False, clock=clock, lease_seconds=60) as two:
+        await looked(two)
+        clock.advance(59)
+        await looked(two)
+        assert await claims(stage, debate) == 1
+        clock.advance(2)
+        hold.release()
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert events[-1].epoch == 2
+
+
+async def test_a_beating_owner_is_left_alone(stage: Backstage) -> None:
+    hold = stage.gateway.hold("synthesis")
+    clock = ManualClock()
+    one = stage.replica("one", exclusive=False, clock=clock, lease_seconds=60)
+    two = stage.replica("two", exclusive=False, clock=clock, lease_seconds=60)
+    async with one, two:
+        debate = await one.create(SPEC)
+        await hold.reached.wait()
+        for _ in range(6):
+            before = (await stage.row(debate)).beat
+            await clock.sleeping()
+            clock.advance(21)
+            await until(partial(_beat_after, stage, debate, before), "a beat")
+            await looked(two)
+        assert await claims(stage, debate) == 1
+        hold.release()
+        await stage.comes_to(debate, "COMPLETED")
+
+
+async def _beat_after(stage: Backstage, debate: str, before: int) -> bool:
+    return (await stage.row(debate)).beat > before
+
+
+class StallingLog:
+    """A log whose appends wait while it is stalled."""
+
+    def __init__(self, log: Log) -> None:
+        self.inner = log
+        self.going = asyncio.Event()
+        self.going.set()
+        self.waiting = asyncio.Event()
+
+    async def append(self, log: str, record: Record) -> None:
+        if not self.going.is_set():
+            self.waiting.set()
+            await self.going.wait()
+        await self.inner.append(log, record)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+async def test_a_stalled_owner_is_taken_over_and_then_writes_nothing(stage: Backstage) -> None:
+    hold = stage.gateway.hold("round/1/refine/ada")
+    log: Any = StallingLog(stage.store.log)
+    one = stage.replica("one", exclusive=False, log=log, clock=ManualClock())  # its beat stands still
+    async with one:
+        debate = await one.create(SPEC)
+        await hold.reached.wait()
+        log.going.clear()
+        hold.release()
+        await asyncio.wait_for(log.waiting.wait(), 5)
+        async with stage.replica("two", exclusive=False, lease_seconds=0.1):
+            events = await stage.comes_to(debate, "COMPLETED")
+            row = await stage.row(debate)
+            log.going.set()
+            await until(lambda: _owns_nothing(one), "the stalled one stops")
+        assert await stage.events(debate) == events
+        assert await stage.row(debate) == row
+    check_log(events)
+    assert events[-1].epoch == 2
+
+
+async def _owns_nothing(replica: Any) -> bool:
+    return not replica.runner._owned
+
+
+async def test_an_owner_that_hears_of_a_later_claim_by_its_beat_stops_too(stage: Backstage) -> None:
+    hold = stage.gateway.hold("synthesis")
+    clock = ManualClock()
+    async with stage.replica("one", exclusive=False, clock=clock, lease_seconds=60) as one:
+        debate = await one.create(SPEC)
+        await hold.reached.wait()
+        async with stage.replica("two", exclusive=True):
+            await stage.has(debate, "claimed", 2)
+            await until(lambda: _epoch(stage, debate, 2), "the row tells of it")
+            await clock.sleeping()
+            clock.advance(21)
+            await until(lambda: _owns_nothing(one), "the first one stops")
+            hold.release()
+            check_log(await stage.comes_to(debate, "COMPLETED"))
+
+
+async def _epoch(stage: Backstage, debate: str, epoch: int) -> bool:
+    return (await stage.row(debate)).epoch == epoch
+
+
+async def test_what_a_draining_replica_gives_up_is_claimed_at_once(stage: Backstage) -> None:
+    hold = stage.gateway.hold("round/1/refine/*")
+    async with stage.replica("one", exclusive=False) as one:
+        debate = await one.create(SPEC)
+        await hold.reached.wait()
+        await one.runner.drain()
+        assert (await stage.row(debate)).owner is None
+        hold.release()
+        async with stage.replica("two", exclusive=False, lease_seconds=3600):
+            events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert events[-1].epoch == 2
+
+
+async def test_an_exclusive_replica_claims_what_others_left_at_once(stage: Backstage) -> None:
+    hold = stage.gateway.hold("synthesis")
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await hold.reached.wait()
+    hold.release()
+    async with stage.replica("two", lease_seconds=3600):
+        check_log(await stage.comes_to(debate, "COMPLETED"))
+
+
+async def test_foreign_debates_are_left_alone_until_something_is_wished_of_them(stage: Backstage) -> None:
+    hold = stage.gateway.hold("synthesis")
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await hold.reached.wait()
+    hold.release()
+    async with stage.replica("two", adopt=False) as two:
+        await looked(two)
+        assert await claims(stage, debate) == 1
+        await two.wish(debate, "resume")
+        check_log(await stage.comes_to(debate, "COMPLETED"))
+
+
+async def test_a_debate_that_was_accepted_without_room_runs_when_there_is_room_whatever_is_adopted(
+    stage: Backstage,
+) -> None:
+    hold = stage.gateway.hold("synthesis")
+    async with stage.replica("one", most_debates=1, adopt=False) as one:
+        first = await one.create(SPEC)
+        await hold.reached.wait()
+        second = await one.create(SPEC)
+        assert await stage.kinds(second) == ["debate_created"]
+        await looked(one)
+        assert await stage.kinds(second) == ["debate_created"]
+        hold.release()
+        check_log(await stage.comes_to(first, "COMPLETED"))
+        events = await stage.comes_to(second, "COMPLETED")
+    check_log(events)
+    assert [event.epoch for event in events[:2]] == [0, 1]
+
+
+async def test_a_debate_is_owned_once_where_a_look_at_the_store_comes_between_its_row_and_its_beginning(
+    stage: Backstage,
+) -> None:
+    async with stage.replica("one") as one:
+        insert = one.shop.rows.insert
+
+        async def slow(row: Any) -> None:
+            await insert(row)
+            one.runner.look()
+            await until(lambda: _owns(one, row.key), "the look finds it")
+
+        one.shop.rows.insert = slow  # type: ignore[method-assign]
+        debates = [await one.create(SPEC) for _ in range(3)]
+        for debate in debates:
+            events = await stage.comes_to(debate, "COMPLETED")
+            check_log(events)
+            assert events[-1].epoch == 1
+    assert len(stage.gateway.steps()) == 3 * 7
+
+
+async def _owns(replica: Any, key: str) -> bool:
+    return key in replica.runner._owned
+
+
+class ShakyLog(StallingLog):
+    """A log that takes every third append without saying so, and loses every other third."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(log)
+        self.sent: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._count = 0
+
+    async def append(self, log: str, record: Record) -> None:
+        self._count += 1
+        assert self.sent.setdefault((log, record.append_id), record.entries) == record.entries
+        if self._count > 1 and self._count % 3 == 1:
+            raise StoreUnavailableError("lost")
+        await self.inner.append(log, record)
+        if self._count % 3 == 2:
+            raise StoreUnavailableError("kept")
+
+
+async def test_a_store_that_is_shaky_loses_and_repeats_nothing(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.orchestrator.journal._FIRST_RETRY_SECONDS", 0.001)
+    log: Any = ShakyLog(stage.store.log)
+    async with stage.replica("one", log=log) as one:
+        events = await stage.comes_to(await one.create(SPEC), "COMPLETED")
+    check_log(events)
+    assert len(outcomes(events)) == len(stage.gateway.steps()) + 3  # the vote, ratings and memory
+    assert len(stage.gateway.steps()) == 7
+
+
+async def test_a_beat_that_finds_the_store_away_does_not_stop_the_debate(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = stage.gateway.hold("synthesis")
+    missed = asyncio.Event()
+
+    async def beat(*_: object) -> bool:
+        missed.set()
+        raise StoreUnavailableError("away")
+
+    async with stage.replica("one", lease_seconds=0.03) as one:
+        monkeypatch.setattr(Rows, "beat", beat)
+        debate = await one.create(SPEC)
+        await hold.reached.wait()
+        await asyncio.wait_for(missed.wait(), 5)
+        hold.release()
+        events = await stage.comes_to(debate, "COMPLETED")
+    assert events[-1].epoch == 1
+
+
+async def test_a_damaged_log_is_said_and_not_tried_again_and_again(stage: Backstage) -> None:
+    hold = stage.gateway.hold("synthesis")
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await hold.reached.wait()
+        await stage.has(debate, "step_started", 8)  # all that it writes
+    events = await stage.events(debate)
+    forged = Record(len(events) + 1, "forged", ("{}",))
+    await stage.store.log.append(f"default/{debate}", forged)
+    reads = 0
+    read = stage.store.log.read
+
+    class Counting(StallingLog):
+        async def read(self, log: str, after: int = 0, limit: int = 1000) -> Any:
+            nonlocal reads
+            reads += 1
+            return await read(log, after, limit)
+
+    log: Any = Counting(stage.store.log)
+    hold.release()
+    async with stage.replica("two", log=log) as two:
+        other = await two.create(SPEC)
+        await stage.comes_to(other, "COMPLETED")
+        await looked(two)
+    assert reads == 2, "one for each debate"
+
+
+@pytest.mark.parametrize("wish", ["cancel", "pause"])
+async def test_a_wish_that_was_recorded_by_an_owner_that_then_crashed_is_answered_as_recorded(
+    stage: Backstage, wish: str
+) -> None:
+    stage.gateway.hold("*")
+    marking = asyncio.Event()
+
+    async def crash(*_: object) -> None:
+        marking.set()
+        await asyncio.Event().wait()
+
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await stage.gateway.wait_for("*", 2)
+        one.shop.inbox.recorded = crash  # type: ignore[method-assign, assignment]
+        first = asyncio.create_task(one.wish(debate, wish, "w"))
+        await asyncio.wait_for(marking.wait(), 5)
+        first.cancel()
+    async with stage.replica("two") as two:
+        sequence = await two.wish(debate, wish, "w")
+        events = await stage.comes_to(debate, "CANCELLED" if wish == "cancel" else "PAUSED")
+    assert events[sequence - 1].kind == "intervened"
+    assert [event.kind for event in events].count("intervened") == 1
+
+
+async def test_a_format_that_no_longer_does_what_it_did_stops_its_debate_loudly(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = stage.gateway.hold("synthesis")
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await hold.reached.wait()
+        await stage.has(debate, "step_started", 8)
+    hold.release()
+    monkeypatch.setattr(prompts, "POSITION_INSTRUCTION", "Say where you stand.")
+    asked = len(stage.gateway.calls)
+    async with stage.replica("two"):
+        events = await stage.comes_to(debate, "FAILED")
+    (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
+    assert failed.reason == "REPLAY_MISMATCH"
+    assert "round/1/propose/ada" in failed.message or "round/1/propose/bo" in failed.message
+    assert len(stage.gateway.calls) == asked
+
+
+async def test_a_request_that_came_twice_at_once_is_accepted_though_the_other_one_wrote_its_first_event(
+    stage: Backstage,
+) -> None:
+    class Overtaken(StallingLog):
+        async def append(self, log: str, record: Record) -> None:
+            if record.first == 1:
+                (row,) = await one.shop.rows.open()
+                await stage.replica("beside").accepting._open(row)
+            await super().append(log, record)
+
+    log: Any = Overtaken(stage.store.log)
+    one = stage.replica("one", log=log)
+    async with one:
+        debate = await one.create(SPEC)
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert [event.epoch for event in events[:2]] == [0, 1]

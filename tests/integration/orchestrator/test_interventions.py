@@ -1,0 +1,267 @@
+"""Wishes about a debate, over real gRPC: each is recorded once, and does what it says."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+
+from parley.v1 import orchestrator_pb2 as pb
+from tests.support.orchestration import Orchestrator, failure_of, until
+from tests.support.scripted_gateway import ScriptedGateway, away
+
+PAUSE: dict[str, Any] = {"pause": pb.Pause()}
+RESUME: dict[str, Any] = {"resume": pb.Resume()}
+CANCEL: dict[str, Any] = {"cancel": pb.Cancel(reason="enough")}
+
+
+async def kinds(orchestrator: Orchestrator, debate: str, after: int = 0) -> list[str]:
+    return [each.event.kind for each in await orchestrator.watch(debate, after)]
+
+
+async def test_a_paused_debate_ends_its_calls_in_flight_and_makes_no_new_ones(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    hold = gateway.hold("round/1/propose/bo")
+    debate = await orchestrator.create()
+    await gateway.wait_for("round/1/critique/*", 2)
+    await gateway.wait_for("round/1/propose/bo")
+    await orchestrator.intervene(debate, **PAUSE)
+    assert (await orchestrator.get(debate)).status == pb.DEBATE_STATUS_RUNNING
+    asked = len(gateway.calls)
+    hold.release()
+    found = await orchestrator.status(debate, pb.DEBATE_STATUS_PAUSED)
+    assert len(gateway.calls) == asked
+    assert "round/1/propose/bo" in [each.key for each in found.contributions]
+    await orchestrator.intervene(debate, **RESUME)
+    assert (await kinds(orchestrator, debate))[-1] == "closed"
+    assert len(set(gateway.steps())) == len(gateway.steps()), "nothing was asked twice"
+
+
+async def test_a_pause_that_stops_calls_ends_them_at_the_gateway_and_they_are_made_again_later(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    hold = gateway.hold("round/1/propose/bo")
+    debate = await orchestrator.create(rounds=1)
+    await gateway.wait_for("round/1/critique/*", 2)
+    await gateway.wait_for("round/1/propose/bo")
+    await orchestrator.intervene(debate, pause=pb.Pause(stop_calls=True))
+    await orchestrator.status(debate, pb.DEBATE_STATUS_PAUSED)
+    await until(lambda: _ended(gateway, "round/1/propose/bo", "hung-up"), "the call ends")
+    assert ("round/1/propose/bo", 1) in gateway.cancelled
+    hold.release()
+    await orchestrator.intervene(debate, **RESUME)
+    assert (await kinds(orchestrator, debate))[-1] == "closed"
+    again = {step for step in gateway.steps() if gateway.steps().count(step) > 1}
+    assert "round/1/propose/bo" in again
+    assert again <= {step for step, _ in gateway.cancelled}
+
+
+async def _ended(gateway: ScriptedGateway, step: str, end: str) -> bool:
+    return any(each.step == step and each.end == end for each in gateway.calls)
+
+
+async def test_a_debate_whose_gateway_is_away_can_be_paused_and_goes_on_once_it_is_back(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    gateway.fail("*", away())
+    debate = await orchestrator.create()
+    await gateway.wait_for("round/1/propose/*", 4)
+    await orchestrator.intervene(debate, **PAUSE)
+    await orchestrator.status(debate, pb.DEBATE_STATUS_PAUSED)
+    gateway.mend()
+    await orchestrator.intervene(debate, **RESUME)
+    assert (await orchestrator.status(debate, pb.DEBATE_STATUS_COMPLETED)).failures == []
+
+
+async def test_a_pause_undone_before_it_took_hold_pauses_nothing(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    hold = gateway.hold("round/1/propose/bo")
+    debate = await orchestrator.create()
+    await gateway.wait_for("round/1/propose/bo")
+    await orchestrator.intervene(debate, **PAUSE)
+    await orchestrator.intervene(debate, **RESUME)
+    hold.release()
+    found = await kinds(orchestrator, debate)
+    assert found[-1] == "closed"
+    assert "paused" not in found
+
+
+async def test_a_cancelled_debate_stops_its_calls_and_is_closed(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    gateway.hold("round/1/propose/*")
+    debate = await orchestrator.create()
+    await gateway.wait_for("round/1/propose/*", 3)
+    sequence = await orchestrator.intervene(debate, request_id="stop", **CANCEL)
+    events = [each.event for each in await orchestrator.watch(debate)]
+    assert [each.kind for each in events][-3:] == ["intervened", "concluded", "closed"]
+    assert events[sequence - 1].kind == "intervened"
+    assert {step for step, _ in gateway.cancelled} == set(gateway.steps())
+    await orchestrator.status(debate, pb.DEBATE_STATUS_CANCELLED)
+    assert await orchestrator.intervene(debate, request_id="stop", **CANCEL) == sequence
+    failure = await failure_of(orchestrator.intervene(debate, **CANCEL))
+    assert (failure.code, failure.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "DEBATE_ENDED")
+
+
+async def test_a_completed_debate_takes_no_wishes(orchestrator: Orchestrator) -> None:
+    debate = await orchestrator.create()
+    await orchestrator.watch(debate)
+    for wish in (CANCEL, PAUSE, RESUME, {"end": pb.EndRounds()}, {"guide": pb.Guide(text="x")}):
+        failure = await failure_of(orchestrator.intervene(debate, **wish))
+        assert (failure.code, failure.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "DEBATE_ENDED")
+
+
+async def test_of_cancel_and_completion_one_wins_and_the_caller_hears_which(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    for delay in range(8):
+        hold = gateway.hold("synthesis")
+        debate = await orchestrator.create()
+        await hold.reached.wait()
+        cancelling = asyncio.create_task(_told(orchestrator.intervene(debate, **CANCEL)))
+        for _ in range(delay * 40):
+            await asyncio.sleep(0)
+        hold.release()
+        told = await cancelling
+        found = await kinds(orchestrator, debate)
+        assert found.count("concluded") == found.count("closed") == 1
+        assert found[-1] == "closed"
+        assert isinstance(told, int) or told is grpc.StatusCode.FAILED_PRECONDITION
+        wanted = pb.DEBATE_STATUS_CANCELLED if isinstance(told, int) else pb.DEBATE_STATUS_COMPLETED
+        assert (await orchestrator.get(debate)).status == wanted
+        assert ("intervened" in found) == isinstance(told, int)
+
+
+async def _told(call: Any) -> Any:
+    try:
+        return await call
+    except grpc.aio.AioRpcError as error:
+        return error.code()
+
+
+async def test_wishes_in_a_hurry_are_each_recorded_once_or_told_that_it_was_too_late(
+    orchestrator: Orchestrator,
+) -> None:
+    for _ in range(5):
+        debate = await orchestrator.create()
+        wishes = [orchestrator.intervene(debate, guide=pb.Guide(text=f"g{number}")) for number in range(12)]
+        told = await asyncio.gather(*(_told(each) for each in wishes))
+        assert {each for each in told if not isinstance(each, int)} <= {grpc.StatusCode.FAILED_PRECONDITION}
+        events = [each.event for each in await orchestrator.watch(debate)]
+        recorded = [event.sequence for event in events if event.kind == "intervened"]
+        assert sorted(each for each in told if isinstance(each, int)) == recorded
+
+
+async def test_the_same_wish_again_is_recorded_once_and_another_one_under_its_id_is_refused(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    hold = gateway.hold("synthesis")
+    debate = await orchestrator.create()
+    same = [orchestrator.intervene(debate, "w", guide=pb.Guide(text="be brief")) for _ in range(3)]
+    sequences = set(await asyncio.gather(*same))
+    assert len(sequences) == 1
+    failure = await failure_of(orchestrator.intervene(debate, "w", guide=pb.Guide(text="be long")))
+    assert (failure.code, failure.reason) == (grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED")
+    hold.release()
+    assert (await kinds(orchestrator, debate)).count("intervened") == 1
+
+
+async def test_ending_the_rounds_leads_to_the_synthesis_after_the_present_one(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    hold = gateway.hold("round/1/refine/*")
+    debate = await orchestrator.create(rounds=5)
+    await hold.reached.wait()
+    await orchestrator.intervene(debate, end=pb.EndRounds())
+    hold.release()
+    await orchestrator.watch(debate)
+    assert not gateway.steps("round/2/*")
+    assert len(gateway.steps("round/1/refine/*")) == 3
+    assert gateway.steps("synthesis")
+    assert (await orchestrator.get(debate)).status == pb.DEBATE_STATUS_COMPLETED
+
+
+async def test_guidance_and_a_mute_hold_from_the_next_round_on(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    hold = gateway.hold("round/1/propose/*")
+    debate = await orchestrator.create(rounds=2)
+    await gateway.wait_for("round/1/propose/*", 3)
+    await orchestrator.intervene(debate, guide=pb.Guide(text="think of the otters"))
+    await orchestrator.intervene(debate, mute=pb.Mute(agent_id="bo"))
+    hold.release()
+    await orchestrator.watch(debate)
+    for asked in gateway.calls:
+        later = asked.step.startswith(("round/2/", "synthesis"))
+        assert ("think of the otters" in asked.prompt) == later, asked.step
+    assert gateway.steps("round/1/refine/bo")
+    assert not [step for step in gateway.steps("round/2/*") if "/bo" in step]
+    assert (await orchestrator.get(debate)).status == pb.DEBATE_STATUS_COMPLETED
+
+
+async def test_wishes_of_a_paused_debate_are_recorded_while_it_rests(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    hold = gateway.hold("round/1/propose/*")
+    debate = await orchestrator.create(rounds=1)
+    await hold.reached.wait()
+    await orchestrator.intervene(debate, pause=pb.Pause(stop_calls=True))
+    await orchestrator.status(debate, pb.DEBATE_STATUS_PAUSED)
+    await orchestrator.intervene(debate, guide=pb.Guide(text="think of the otters"))
+    assert (await orchestrator.get(debate)).status == pb.DEBATE_STATUS_PAUSED
+    hold.release()
+    await orchestrator.intervene(debate, **CANCEL)
+    assert (await kinds(orchestrator, debate))[-1] == "closed"
+    assert (await orchestrator.get(debate)).status == pb.DEBATE_STATUS_CANCELLED
+
+
+async def test_a_failed_debate_is_cancelled_for_good(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    gateway.fail("round/1/propose/*")
+    debate = await orchestrator.create()
+    assert (await kinds(orchestrator, debate))[-1] == "debate_failed"
+    await orchestrator.intervene(debate, **CANCEL)
+    assert (await kinds(orchestrator, debate))[-1] == "closed"
+    await orchestrator.status(debate, pb.DEBATE_STATUS_CANCELLED)
+
+
+@pytest.mark.parametrize(
+    ("fields", "bad"),
+    [
+        ({"request_id": "", "debate_id": "nonsense"}, {"request_id", "debate_id", "wish"}),
+        ({"guide": pb.Guide(text=" ")}, {"guide.text"}),
+        ({"guide": pb.Guide(text="x\0y")}, {"guide.text"}),
+        ({"guide": pb.Guide(text="x" * 9000)}, {"guide.text"}),
+        ({"cancel": pb.Cancel(reason="x" * 1001)}, {"cancel.reason"}),
+        ({"mute": pb.Mute(agent_id="nobody")}, {"mute.agent_id"}),
+    ],
+)
+async def test_bad_wishes_are_refused_with_every_bad_field(
+    orchestrator: Orchestrator, gateway: ScriptedGateway, fields: dict[str, Any], bad: set[str]
+) -> None:
+    gateway.hold("*")
+    debate = await orchestrator.create()
+    request = pb.InterveneRequest(**{"request_id": "w", "debate_id": debate, **fields})
+    failure = await failure_of(orchestrator.stub.Intervene(request, timeout=10))
+    assert failure.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert {each.field for each in failure.violations} == bad
+
+
+async def test_a_wish_about_no_debate_is_not_found(orchestrator: Orchestrator) -> None:
+    failure = await failure_of(orchestrator.intervene("deb-20300101-000000-aaaaaaaa", **CANCEL))
+    assert failure.code == grpc.StatusCode.NOT_FOUND
+
+
+async def test_a_wish_of_which_the_draining_replica_cannot_know_is_to_be_sent_again(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    gateway.hold("*")
+    debate = await orchestrator.create()
+    await gateway.wait_for("*", 3)
+    draining = asyncio.create_task(orchestrator.server.drain())
+    failure = await failure_of(orchestrator.intervene(debate, **CANCEL))
+    assert failure.code == grpc.StatusCode.UNAVAILABLE
+    await draining

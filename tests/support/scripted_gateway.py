@@ -1,0 +1,337 @@
+"""A gateway for tests, over real gRPC: answers follow from step keys, faults from a script, and a ledger keeps all calls.
+
+The other services that a debate meets stand beside it, as plain as can be, on the same address.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+import grpc
+
+from parley.runtime.errors import DRAINING, ParleyError, not_found, unavailable
+from parley.runtime.server import RunningServer, ServerSettings, Service, serving
+from parley.v1 import (
+    agent_pb2,
+    convergence_pb2,
+    convergence_pb2_grpc,
+    gateway_pb2,
+    gateway_pb2_grpc,
+    memory_pb2,
+    memory_pb2_grpc,
+    ratings_pb2,
+    ratings_pb2_grpc,
+)
+
+__all__ = ["Asked", "Fault", "Hold", "ScriptedGateway", "answer_text", "away", "judgement", "refusal"]
+
+_CODES = {
+    "PROVIDER_AUTH": grpc.StatusCode.PERMISSION_DENIED,
+    "PROVIDER_QUOTA": grpc.StatusCode.RESOURCE_EXHAUSTED,
+    "PROVIDER_RATE_LIMIT": grpc.StatusCode.RESOURCE_EXHAUSTED,
+    "PROVIDER_UNAVAILABLE": grpc.StatusCode.UNAVAILABLE,
+    "NO_ROUTE_AVAILABLE": grpc.StatusCode.UNAVAILABLE,
+    "CALL_TIMEOUT": grpc.StatusCode.DEADLINE_EXCEEDED,
+    "CALL_CANCELLED": grpc.StatusCode.CANCELLED,
+    "CONTEXT_OVERFLOW": grpc.StatusCode.FAILED_PRECONDITION,
+    "INVALID_STRUCTURED_ANSWER": grpc.StatusCode.FAILED_PRECONDITION,
+}
+TOKENS = 10
+"""Input and output tokens that every answer says it used."""
+
+
+def refusal(reason: str = "PROVIDER_AUTH", message: str = "the provider said no") -> ParleyError:
+    """A failure that is an answer of the gateway, and so an outcome of the step."""
+    metadata = {"route": "p/m", "input_tokens": "3", "output_tokens": "0", "attempts": "2"}
+    return ParleyError(_CODES[reason], reason, message, metadata)
+
+
+def away() -> ParleyError:
+    """Trouble on the way to the gateway, which is no outcome."""
+    return unavailable(DRAINING, "this server is stopping; resume on another one")
+
+
+@dataclass(slots=True)
+class Asked:
+    """One Generate as the gateway saw it. `end`: open, answered, failed, or hung-up."""
+
+    tenant: str
+    debate: str
+    step: str
+    attempt: int
+    agent: agent_pb2.Agent
+    prompt: str
+    parts: Sequence[gateway_pb2.PromptPart]
+    schema: str
+    timeout: float
+    remaining: float | None
+    end: str = "open"
+
+    @property
+    def call(self) -> tuple[str, int]:
+        return self.step, self.attempt
+
+
+@dataclass(slots=True)
+class Fault:
+    """What befalls the calls of steps that match `pattern`: `times` of them, of one attempt or (None) of any."""
+
+    pattern: str
+    error: ParleyError
+    attempt: int | None = None
+    times: int | None = None
+
+
+@dataclass(slots=True)
+class Hold:
+    """Calls of steps that match `pattern` hang until it is released."""
+
+    pattern: str
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def release(self) -> None:
+        self.released.set()
+
+
+def answer_text(step: str, agent: str) -> str:
+    return f"{agent} answers {step}.\nPosition: {agent} stands by {step}"
+
+
+def judgement(schema: str, **fields: object) -> str:
+    """An answer of the shape that the judge is asked for: the first agent gets 1, the next 2, and so on."""
+    scores = json.loads(schema)["properties"]["scores"]["required"]
+    answer = {
+        "description": "The answer.",
+        "implementation": "Do it.",
+        "tradeoffs": ["time for money"],
+        "recommendations": ["begin"],
+        "unfulfilled_requirements": [],
+        "open_questions": ["when?"],
+        "confidence": 80,
+        "scores": {each: float(1 + place % 9) for place, each in enumerate(scores)},
+    }
+    return json.dumps({**{name: answer[name] for name in json.loads(schema)["properties"]}, **fields})
+
+
+class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
+    """Answers at once unless its script says otherwise.
+
+    Attributes:
+        calls: The ledger, in the order in which calls came.
+        cancelled: Steps and attempts that CancelCall named.
+        text: Makes a plain answer's text of step and agent id.
+        judge: Makes a structured answer of its schema.
+        deltas: Pieces that plain answers are streamed in before they are complete; 0 for none.
+    """
+
+    def __init__(self, agents: Sequence[agent_pb2.Agent] = (), judge: str = "judge") -> None:
+        self.agents = tuple(agents) or (
+            *(agent_pb2.Agent(id=name, name=name.title(), role="architect") for name in ("ada", "bo", "cy")),
+            agent_pb2.Agent(id="judge", name="Judge", role="judge"),
+        )
+        self.default_judge = judge
+        self.calls: list[Asked] = []
+        self.cancelled: list[tuple[str, int]] = []
+        self.text: Callable[[str, str], str] = answer_text
+        self.judge: Callable[[str], str] = judgement
+        self.deltas = 0
+        self.metadata: list[dict[str, str]] = []
+        self._faults: list[Fault] = []
+        self._holds: list[Hold] = []
+        self._came = asyncio.Event()
+
+    def fail(
+        self,
+        pattern: str,
+        error: ParleyError | None = None,
+        *,
+        attempt: int | None = None,
+        times: int | None = None,
+    ) -> Fault:
+        """Let calls fail; by default with an agent's final failure."""
+        fault = Fault(pattern, error or refusal(), attempt, times)
+        self._faults.append(fault)
+        return fault
+
+    def mend(self) -> None:
+        """Forget all faults."""
+        self._faults.clear()
+
+    def hold(self, pattern: str) -> Hold:
+        """Let calls hang until the hold is released."""
+        hold = Hold(pattern)
+        self._holds.append(hold)
+        return hold
+
+    def steps(self, pattern: str = "*") -> list[str]:
+        """The steps that were asked so far, in order, with repetitions."""
+        return [asked.step for asked in self.calls if fnmatchcase(asked.step, pattern)]
+
+    def asked(self, step: str) -> Asked:
+        """The last call of a step."""
+        return [asked for asked in self.calls if asked.step == step][-1]
+
+    async def wait_for(self, pattern: str, count: int = 1, *, within: float = 5.0) -> None:
+        """Wait until that many calls of matching steps have come."""
+        try:
+            async with asyncio.timeout(within):
+                while len(self.steps(pattern)) < count:
+                    self._came.clear()
+                    await self._came.wait()
+        except TimeoutError:
+            raise AssertionError(f"{pattern} was not asked {count} times: {self.steps()}") from None
+
+    @asynccontextmanager
+    async def served(self, port: int = 0) -> AsyncIterator[RunningServer]:
+        """Serve while the block runs."""
+        services = [
+            Service("parley.v1.GatewayService", self._register),
+            Service("parley.v1.ConvergenceService", _register_convergence),
+            Service("parley.v1.RatingsService", _register_ratings),
+            Service("parley.v1.MemoryService", _register_memory),
+        ]
+        async with serving(services, ServerSettings(port=port, grace_seconds=0)) as server:
+            yield server
+
+    def _register(self, server: grpc.aio.Server) -> None:
+        gateway_pb2_grpc.add_GatewayServiceServicer_to_server(self, server)
+
+    async def Generate(  # noqa: N802
+        self,
+        request: gateway_pb2.GenerateRequest,
+        context: "grpc.aio.ServicerContext[gateway_pb2.GenerateRequest, AsyncIterator[gateway_pb2.GenerateResponse]]",
+    ) -> AsyncIterator[gateway_pb2.GenerateResponse]:
+        call = request.call_id
+        asked = Asked(
+            tenant=call.tenant,
+            debate=call.debate_id,
+            step=call.step,
+            attempt=call.attempt,
+            agent=request.agent,
+            prompt="\n\n".join(part.text for part in request.prompt),
+            parts=request.prompt,
+            schema=request.schema.json_schema,
+            timeout=request.timeout.ToMilliseconds() / 1000,
+            remaining=context.time_remaining(),
+        )
+        self.metadata.append({key: str(value) for key, value in context.invocation_metadata() or ()})
+        self.calls.append(asked)
+        self._came.set()
+        try:
+            text = self.judge(asked.schema) if asked.schema else self.text(asked.step, asked.agent.id)
+            yield gateway_pb2.GenerateResponse(attempt=gateway_pb2.AttemptStarted(number=1, route="p/m"))
+            size = -(-len(text) // self.deltas) if self.deltas else 0
+            for offset in range(0, len(text), size) if size and not asked.schema else ():
+                piece = gateway_pb2.TextDelta(attempt=1, offset=offset, text=text[offset : offset + size])
+                yield gateway_pb2.GenerateResponse(delta=piece)
+            await self._held(asked)
+            self._fall_on(asked)
+            asked.end = "answered"
+            usage = agent_pb2.Usage(input_tokens=TOKENS, output_tokens=TOKENS, cost_micros=7, attempts=1)
+            completed = gateway_pb2.GenerateCompleted(text=text, route="p/m", model="m", usage=usage)
+            completed.latency.FromMilliseconds(5)
+            yield gateway_pb2.GenerateResponse(completed=completed)
+        except ParleyError:
+            asked.end = "failed"
+            raise
+        except (asyncio.CancelledError, GeneratorExit):
+            if asked.end == "open":
+                asked.end = "hung-up"
+            raise
+
+    async def CancelCall(  # noqa: N802
+        self, request: gateway_pb2.CancelCallRequest, _context: object
+    ) -> gateway_pb2.CancelCallResponse:
+        self.cancelled.append((request.call_id.step, request.call_id.attempt))
+        return gateway_pb2.CancelCallResponse(was_running=True)
+
+    async def ListAgents(  # noqa: N802
+        self, _request: gateway_pb2.ListAgentsRequest, _context: object
+    ) -> gateway_pb2.ListAgentsResponse:
+        team = [agent.id for agent in self.agents if agent.id != self.default_judge]
+        return gateway_pb2.ListAgentsResponse(
+            agents=self.agents, default_team=team, default_judge=self.default_judge
+        )
+
+    async def ListRoutes(  # noqa: N802
+        self, _request: gateway_pb2.ListRoutesRequest, _context: object
+    ) -> gateway_pb2.ListRoutesResponse:
+        route = gateway_pb2.RouteStatus(name="p/m", provider="p", model="m")
+        return gateway_pb2.ListRoutesResponse(routes=[route], default_routes=["p/m"], open_providers=["open"])
+
+    async def GetAgent(  # noqa: N802
+        self, request: gateway_pb2.GetAgentRequest, _context: object
+    ) -> gateway_pb2.GetAgentResponse:
+        found = {agent.id: agent for agent in self.agents}.get(request.agent_id)
+        if found is None:
+            raise not_found("agent", request.agent_id)
+        return gateway_pb2.GetAgentResponse(agent=found)
+
+    async def WatchRoutes(  # noqa: N802
+        self, _request: gateway_pb2.WatchRoutesRequest, _context: object
+    ) -> AsyncIterator[gateway_pb2.WatchRoutesResponse]:
+        for route in (await self.ListRoutes(gateway_pb2.ListRoutesRequest(), None)).routes:
+            yield gateway_pb2.WatchRoutesResponse(route=route)
+        await asyncio.Event().wait()
+
+    async def _held(self, asked: Asked) -> None:
+        for hold in self._holds:
+            if fnmatchcase(asked.step, hold.pattern):
+                hold.reached.set()
+                await hold.released.wait()
+
+    def _fall_on(self, asked: Asked) -> None:
+        for fault in self._faults:
+            fits = fnmatchcase(asked.step, fault.pattern) and fault.attempt in (None, asked.attempt)
+            if fits and fault.times != 0:
+                if fault.times is not None:
+                    fault.times -= 1
+                raise fault.error
+
+
+class _Convergence(convergence_pb2_grpc.ConvergenceServiceServicer):
+    async def GroupPositions(  # noqa: N802
+        self, request: convergence_pb2.GroupPositionsRequest, _context: object
+    ) -> convergence_pb2.GroupPositionsResponse:
+        ids = sorted(stand.agent_id for stand in request.stands)
+        group = convergence_pb2.PositionGroup(
+            agent_ids=ids, representative_agent_id=ids[0], position="all of one mind"
+        )
+        return convergence_pb2.GroupPositionsResponse(groups=[group], majority=True)
+
+
+class _Ratings(ratings_pb2_grpc.RatingsServiceServicer):
+    async def RecordMatch(  # noqa: N802
+        self, _request: ratings_pb2.RecordMatchRequest, _context: object
+    ) -> ratings_pb2.RecordMatchResponse:
+        return ratings_pb2.RecordMatchResponse()
+
+
+class _Memory(memory_pb2_grpc.MemoryServiceServicer):
+    async def Recall(  # noqa: N802
+        self, _request: memory_pb2.RecallRequest, _context: object
+    ) -> AsyncIterator[memory_pb2.RecallResponse]:
+        nothing: tuple[memory_pb2.RecallResponse, ...] = ()
+        for found in nothing:
+            yield found
+
+    async def RecordDebate(  # noqa: N802
+        self, _request: memory_pb2.RecordDebateRequest, _context: object
+    ) -> memory_pb2.RecordDebateResponse:
+        return memory_pb2.RecordDebateResponse()
+
+
+def _register_convergence(server: grpc.aio.Server) -> None:
+    convergence_pb2_grpc.add_ConvergenceServiceServicer_to_server(_Convergence(), server)  # type: ignore[abstract]
+
+
+def _register_ratings(server: grpc.aio.Server) -> None:
+    ratings_pb2_grpc.add_RatingsServiceServicer_to_server(_Ratings(), server)  # type: ignore[abstract]
+
+
+def _register_memory(server: grpc.aio.Server) -> None:
+    memory_pb2_grpc.add_MemoryServiceServicer_to_server(_Memory(), server)
