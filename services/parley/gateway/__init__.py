@@ -1,0 +1,1 @@
+"""Agents and the way to their models: providers, routes, breakers, fallback."""

@@ -1,0 +1,52 @@
+"""The agents this gateway knows: from the agents file, or one for each role."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from parley.config import Agent as FileAgent
+from parley.config import ConfigFile
+from parley.v1 import agent_pb2
+
+__all__ = ["Roster", "roster"]
+
+_ROLES = ("architect", "performance", "security", "testing", "simplicity", "data-modeling", "generalist")
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Agents by id, and which of them debate and judge where a debate names none."""
+
+    agents: Mapping[str, agent_pb2.Agent]
+    default_team: tuple[str, ...]
+    default_judge: str
+
+
+def roster(config: ConfigFile) -> Roster:
+    """The file's agents and judge; where the file (or there is none) names no team, an agent for every role."""
+    team = tuple(agent.id for agent in config.agents)
+    agents: dict[str, agent_pb2.Agent] = {}
+    if not config.team_given:
+        agents.update((role, agent_pb2.Agent(id=role, name=role, role=role)) for role in _ROLES)
+    agents.update(_by_id((*config.agents, config.judge)))
+    return Roster(dict(sorted(agents.items())), team, config.judge.id)
+
+
+def _by_id(agents: Iterable[FileAgent]) -> Iterable[tuple[str, agent_pb2.Agent]]:
+    for agent in agents:
+        yield agent.id, _agent(agent)
+
+
+def _agent(agent: FileAgent) -> agent_pb2.Agent:
+    message = agent_pb2.Agent(id=agent.id, name=agent.name, role=agent.role, routes=agent.routes)
+    if agent.temperature is not None:
+        message.temperature = agent.temperature
+    for name, prompt in (("system_prompt", agent.system_prompt), ("summary_prompt", agent.summary_prompt)):
+        if prompt is not None:
+            getattr(message, name).CopyFrom(agent_pb2.PromptText(text=prompt.text, source=prompt.source))
+    if agent.summarization is not None:
+        given = agent.summarization
+        if given.enabled is not None:
+            message.summaries.enabled = given.enabled
+        message.summaries.threshold = given.threshold or 0
+        message.summaries.max_length = given.max_length or 0
+    return message

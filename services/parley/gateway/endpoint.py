@@ -1,0 +1,366 @@
+"""One endpoint: the `openai` client, one pool of connections, and what was learned of it.
+
+Requests go through the client's own `post`, and answers are read by the chunk and not by its typed events: building
+a pydantic object for every token would cost more than everything else here.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import httpx2
+import openai
+from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from pydantic import SecretStr
+
+from parley.gateway.airlock import Airlock
+from parley.gateway.errors_table import (
+    CUT_ANSWER,
+    EMPTY_ANSWER,
+    UNKNOWN_MODEL,
+    UNREADABLE_ANSWER,
+    AttemptFailed,
+)
+from parley.gateway.failures import TRANSPORT_ERRORS, of_status, of_transport
+from parley.gateway.fitting import Message
+from parley.gateway.memory import EndpointMemory
+from parley.gateway.sse import EventReader
+from parley.gateway.structured import in_words
+from parley.gateway.wire import Api, ModelReply, ModelRequest, Reader, body, reader
+from parley.runtime import telemetry
+
+__all__ = ["Endpoint", "EndpointLimits", "Provider", "Spent", "TraceLabels"]
+
+_MAX_BODY_BYTES: Final = 16 * 1024 * 1024
+_MAX_LESSONS: Final = 6
+_tracer = telemetry.tracer(__name__)
+
+OnText = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Who serves models, and where.
+
+    Attributes:
+        kind: `openai`, `openrouter`, `openai-compatible` or `local`.
+        api: the API it is known to have, None to find out.
+        keep_alive: whether a connection may serve a second request.
+    """
+
+    name: str
+    kind: str
+    base_url: str
+    api_key: SecretStr | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    api: Api | None = None
+    keep_alive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointLimits:
+    """Times in seconds; `idle_seconds` is how long a stream may be silent."""
+
+    connect_seconds: float = 10.0
+    idle_seconds: float = 30.0
+    max_connections: int = 512
+    trace_content: bool = False
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a call has used so far, failed and abandoned requests included."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TraceLabels:
+    """What spans say of a request besides its model: the agent, and the debate it speaks in."""
+
+    agent: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text through the airlock, with what the endpoint said of it."""
+
+    text: str
+    model: str
+    truncated: bool
+
+
+class Endpoint:
+    """An endpoint of an OpenAI-compatible API."""
+
+    def __init__(self, provider: Provider, limits: EndpointLimits) -> None:
+        self.provider = provider
+        self.memory = EndpointMemory(provider.api)
+        self._limits = limits
+        self._secret = provider.api_key.get_secret_value() if provider.api_key else ""
+        # The local model says nothing while it reads, which takes it as long as it takes.
+        idle = None if provider.kind == "local" else limits.idle_seconds
+        self._stream_timeout = httpx2.Timeout(None, connect=limits.connect_seconds, read=idle)
+        # Left out request by request: the client refuses to be made without any way to authenticate.
+        self._headers: dict[str, Any] = {} if self._secret else {"Authorization": Omit()}
+        self._whole_timeout = httpx2.Timeout(None, connect=limits.connect_seconds)
+        self._client = _client(provider, self._secret, limits)
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._client.close()
+
+    async def complete(
+        self, request: ModelRequest, spent: Spent, labels: TraceLabels, on_text: OnText | None = None
+    ) -> Text:
+        """One answer. `on_text` hears the pieces of a streamed one as they pass the airlock.
+
+        Raises AttemptFailed. One HTTP request, but for the first time that something about the endpoint turns out.
+        """
+        first = await self.memory.ask_first()
+        try:
+            for _ in range(_MAX_LESSONS):
+                api = self.memory.known or Api.RESPONSES
+                rendered = self._rendered(request)
+                sent = body(api, rendered, self.memory.refused(api, request.model))
+                try:
+                    return await self._request(api, rendered, sent, spent, labels, on_text)
+                except openai.APIStatusError as error:
+                    if not self.memory.learn(api, request.model, sent, error):
+                        raise self._failure(error) from None
+            raise AttemptFailed(UNREADABLE_ANSWER, "the endpoint refuses request after request")
+        finally:
+            if first:
+                self.memory.asked()
+
+    async def first_model(self) -> str:
+        """The first model that the endpoint lists and that writes text. Raises AttemptFailed."""
+        try:
+            listed = await self._client.get(
+                "/models",
+                cast_to=object,
+                options={"timeout": self._limits.idle_seconds, "headers": self._headers},
+            )
+        except openai.APIStatusError as error:
+            raise self._failure(error) from None
+        except TRANSPORT_ERRORS as error:
+            raise of_transport(error) from None
+        except (ValueError, RecursionError):
+            raise AttemptFailed(UNREADABLE_ANSWER, "its list of models is not JSON") from None
+        found = listed.get("data") if isinstance(listed, dict) else None
+        names = (
+            [each.get("id") for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+        )
+        for name in names:
+            if isinstance(name, str) and name and "embed" not in name.lower():
+                return name
+        raise AttemptFailed(UNKNOWN_MODEL, "it lists no model; name one with PARLEY_MODEL")
+
+    def _rendered(self, request: ModelRequest) -> ModelRequest:
+        """The request as this endpoint can be asked: a schema in words where it takes none, or does not keep to it."""
+        if request.shape is None or not self.memory.needs_words(request.model):
+            return request
+        words = Message("system", in_words(request.shape))
+        sent = request.shape if self.memory.takes_schema(request.model) else None
+        return replace(request, messages=(words, *request.messages), shape=sent)
+
+    async def _request(
+        self,
+        api: Api,
+        request: ModelRequest,
+        sent: dict[str, Any],
+        spent: Spent,
+        labels: TraceLabels,
+        on_text: OnText | None,
+    ) -> Text:
+        spent.requests += 1
+        reading = reader(api)
+        with _tracer.start_as_current_span(
+            f"chat {request.model}",
+            kind=SpanKind.CLIENT,
+            attributes=self._attributes(request, labels),
+            record_exception=False,  # an error's text may repeat what was sent
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                text = await self._read(api, sent, request, reading, on_text)
+            except BaseException as error:
+                _fail_span(span, error)
+                raise
+            finally:
+                spent.input_tokens += reading.reply.input_tokens
+                spent.output_tokens += reading.reply.output_tokens
+                if span.is_recording():
+                    _describe(span, reading.reply)
+            if self._limits.trace_content and span.is_recording():
+                span.set_attribute(
+                    "gen_ai.output.messages", _messages_json([Message("assistant", text.text)])
+                )
+            return text
+
+    async def _read(
+        self, api: Api, sent: dict[str, Any], request: ModelRequest, reading: Reader, on_text: OnText | None
+    ) -> Text:
+        try:
+            # Streamed on our side even where the endpoint sends one piece, so that its size is bounded.
+            stream = await self._client.post(
+                api.value,
+                cast_to=object,
+                body=sent,
+                options={
+                    "timeout": self._stream_timeout if request.stream else self._whole_timeout,
+                    "headers": self._headers,
+                },
+                stream=True,
+                stream_cls=AsyncStream[object],
+            )
+            self.memory.answered(api)
+            response = stream.response
+            airlock = Airlock()
+            pieces: list[str] = []
+            try:
+                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                    await _read_events(response, reading, airlock, pieces, on_text)
+                else:
+                    pieces.append(airlock.feed(await _read_whole(response, reading)))
+            finally:
+                await stream.close()
+        except AttemptFailed as failure:
+            raise self._redacted(failure) from None
+        except openai.APIStatusError:
+            raise
+        except TRANSPORT_ERRORS as error:
+            raise of_transport(error) from None
+        pieces.append(airlock.end())
+        text = "".join(pieces)
+        reply = reading.reply
+        if not (reply.finished or airlock.full):
+            raise AttemptFailed(CUT_ANSWER, "the answer was cut off before its end")
+        if not text.strip():
+            raise AttemptFailed(EMPTY_ANSWER, "the answer holds no text")
+        if pieces[-1] and on_text is not None:
+            on_text(pieces[-1])
+        return Text(text, reply.model or request.model, reply.truncated or airlock.full)
+
+    def _failure(self, error: openai.APIStatusError) -> AttemptFailed:
+        return self._redacted(of_status(error))
+
+    def _redacted(self, failure: AttemptFailed) -> AttemptFailed:
+        """Endpoints like to repeat the key they were sent."""
+        message = failure.message
+        if len(self._secret) >= 4:
+            message = message.replace(self._secret, "***")
+        return replace(failure, message=_hide_keys(message))
+
+    def _attributes(self, request: ModelRequest, labels: TraceLabels) -> dict[str, str | int | float]:
+        attributes: dict[str, str | int | float] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": self.provider.name,
+            "gen_ai.request.model": request.model,
+        }
+        if request.max_output_tokens:
+            attributes["gen_ai.request.max_tokens"] = request.max_output_tokens
+        if request.temperature is not None:
+            attributes["gen_ai.request.temperature"] = request.temperature
+        if labels.agent:
+            attributes["gen_ai.agent.name"] = labels.agent
+        if labels.conversation:
+            attributes["gen_ai.conversation.id"] = labels.conversation
+        if self._limits.trace_content:
+            attributes["gen_ai.input.messages"] = _messages_json(request.messages)
+        return attributes
+
+
+async def _read_events(
+    response: httpx2.Response, reading: Reader, airlock: Airlock, pieces: list[str], on_text: OnText | None
+) -> None:
+    events = EventReader()
+    async for chunk in response.aiter_bytes():
+        raw = "".join([reading.event(event) for event in events.feed(chunk)])
+        if raw:
+            _pass_on(airlock.feed(raw), pieces, on_text)
+        if airlock.full:
+            return  # more would only be thrown away; closing the stream tells the endpoint
+    _pass_on(airlock.feed("".join([reading.event(event) for event in events.end()])), pieces, on_text)
+
+
+def _pass_on(text: str, pieces: list[str], on_text: OnText | None) -> None:
+    if text:
+        pieces.append(text)
+        if on_text is not None:
+            on_text(text)
+
+
+async def _read_whole(response: httpx2.Response, reading: Reader) -> str:
+    received = bytearray()
+    async for chunk in response.aiter_bytes():
+        received += chunk
+        if len(received) > _MAX_BODY_BYTES:
+            raise AttemptFailed(UNREADABLE_ANSWER, "the answer is too large")
+    try:
+        answer = json.loads(received.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        raise AttemptFailed(UNREADABLE_ANSWER, "the answer is not JSON") from None
+    if not isinstance(answer, dict):
+        raise AttemptFailed(UNREADABLE_ANSWER, "the answer is not a JSON object")
+    return reading.whole(answer)
+
+
+def _client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpenAI:
+    headers: dict[str, Any] = dict(provider.headers)
+    if provider.kind != "openai":  # what the client would take from OpenAI's own variables
+        headers["OpenAI-Organization"] = Omit()
+        headers["OpenAI-Project"] = Omit()
+    if not provider.keep_alive:
+        headers["Connection"] = "close"
+    connections = httpx2.Limits(max_connections=limits.max_connections, keepalive_expiry=30.0)
+    return AsyncOpenAI(
+        # Always given: the client would otherwise send OPENAI_API_KEY to whatever endpoint this is.
+        api_key=secret or "none",
+        base_url=provider.base_url,
+        default_headers=headers,
+        max_retries=0,
+        http_client=DefaultAioHttpClient(limits=connections, base_url=provider.base_url),
+    )
+
+
+def _describe(span: Span, reply: ModelReply) -> None:
+    span.set_attribute("gen_ai.usage.input_tokens", reply.input_tokens)
+    span.set_attribute("gen_ai.usage.output_tokens", reply.output_tokens)
+    if reply.model:
+        span.set_attribute("gen_ai.response.model", reply.model)
+
+
+def _fail_span(span: Span, error: BaseException) -> None:
+    if isinstance(error, AttemptFailed):
+        kind = str(error.status or error.row.name)
+    elif isinstance(error, openai.APIStatusError):
+        kind = str(error.status_code)
+    else:
+        kind = type(error).__name__
+    span.set_attribute("error.type", kind)
+    span.set_status(Status(StatusCode.ERROR, kind))
+
+
+def _messages_json(messages: Any) -> str:
+    return json.dumps(
+        [
+            {"role": message.role, "parts": [{"type": "text", "content": message.text}]}
+            for message in messages
+        ],
+        ensure_ascii=False,
+    )
+
+
+def _hide_keys(message: str) -> str:
+    return " ".join("***" if _looks_like_a_key(word) else word for word in message.split(" "))
+
+
+def _looks_like_a_key(word: str) -> bool:
+    bare = word.strip(".,;:'\"`()")
+    return bare.startswith(("sk-", "Bearer", "sk_")) and len(bare) > 6

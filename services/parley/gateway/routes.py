@@ -1,0 +1,257 @@
+"""Routes: which there are, how each does, and which serve an agent that names none."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from parley.gateway.breaker import DEFAULT_POLICY, BreakerPolicy, BreakerState, Permit, RouteBreaker
+from parley.gateway.endpoint import Endpoint, Spent
+from parley.gateway.errors_table import UNKNOWN_MODEL, AttemptFailed
+from parley.runtime.clock import Clock
+from parley.runtime.logs import get_logger
+
+__all__ = ["DefaultRoute", "LiveRoute", "Route", "RouteTable", "Watcher"]
+
+_logger = get_logger(__name__)
+
+_MOST_ROUTES = 1024
+"""Routes of open providers come into being when they are asked for; beyond this, idle ones are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A model at a provider, and what is known of it.
+
+    Attributes:
+        context_tokens: tokens that prompt and answer may have together; 0: unknown.
+        max_output_tokens: of an answer where the caller says nothing; 0: the endpoint's own.
+        concurrency: calls at a time; 0: no bound.
+        input_price, output_price: millionths of a US dollar a token; None: unknown.
+    """
+
+    name: str
+    provider: str
+    model: str
+    context_tokens: int = 0
+    max_output_tokens: int = 0
+    concurrency: int = 0
+    input_price: float | None = None
+    output_price: float | None = None
+    local: bool = False
+
+    def cost_micros(self, spent: Spent) -> int | None:
+        """What these tokens cost, None where a price is unknown. Rounded up."""
+        if self.input_price is None or self.output_price is None:
+            return None
+        return -int(-(spent.input_tokens * self.input_price + spent.output_tokens * self.output_price) // 1)
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultRoute:
+    """A route for agents that name none. Without a model: the first that the provider lists."""
+
+    provider: str
+    model: str | None
+
+
+@dataclass(slots=True, eq=False)
+class LiveRoute:
+    """A route with its endpoint, its breaker and its calls in flight at this replica."""
+
+    route: Route
+    endpoint: Endpoint
+    breaker: RouteBreaker
+    gate: asyncio.Semaphore | None
+    in_flight: int = 0
+    may_try: "Callable[[LiveRoute], Awaitable[bool]] | None" = None
+    """Asks the other replicas before a trial goes out."""
+
+    async def admit(self) -> Permit | None:
+        """Leave for a call, or None if no call may go out now. A trial is one of all replicas at a time."""
+        permit = self.breaker.admit()
+        if permit is None or not permit.trial or self.may_try is None:
+            return permit
+        try:
+            granted = await self.may_try(self)
+        except BaseException:
+            self.breaker.release(permit)
+            raise
+        if granted and permit.generation == self.breaker.generation:
+            return permit
+        self.breaker.hold(permit)
+        return None
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """A place among the calls that the route takes at a time; first come, first served."""
+        if self.gate is None:
+            self.in_flight += 1
+            try:
+                yield
+            finally:
+                self.in_flight -= 1
+            return
+        async with self.gate:
+            self.in_flight += 1
+            try:
+                yield
+            finally:
+                self.in_flight -= 1
+
+
+@dataclass(slots=True, eq=False)
+class Watcher:
+    """Hears which routes changed; those that change while it looks away are told once."""
+
+    changed: dict[str, None] = field(default_factory=dict)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class RouteTable:
+    """The routes of this replica by name."""
+
+    def __init__(
+        self,
+        endpoints: Mapping[str, Endpoint],
+        clock: Clock,
+        *,
+        routes: Iterable[Route] = (),
+        open_providers: Sequence[str] = (),
+        defaults: Sequence[str | DefaultRoute] = (),
+        policy: BreakerPolicy = DEFAULT_POLICY,
+    ) -> None:
+        self._endpoints = endpoints
+        self._clock = clock
+        self._policy = policy
+        self._configured = {route.name: route for route in routes}
+        self._defaults = tuple(defaults)
+        self._listed: dict[str, str] = {}
+        self._live: dict[str, LiveRoute] = {}
+        self._watchers: set[Watcher] = set()
+        self._states: dict[str, BreakerState] = {}
+        self._may_try: Callable[[LiveRoute], Awaitable[bool]] | None = None
+        self.open_providers = tuple(open_providers)
+        for route in self._configured.values():
+            self._add(route)
+
+    def share(self, may_try: Callable[[LiveRoute], Awaitable[bool]]) -> None:
+        """Has trials of all routes asked for first."""
+        self._may_try = may_try
+        for live in self._live.values():
+            live.may_try = may_try
+
+    def get(self, name: str) -> LiveRoute | None:
+        """The route of that name, None if there is none and none can be made of it."""
+        live = self._live.get(name)
+        if live is None:
+            provider, _, model = name.partition("/")
+            if model and provider in self.open_providers:
+                self._forget_idle()
+                live = self._add(Route(name, provider, model))
+        return live
+
+    def names(self) -> list[str]:
+        """What may be named, for a message to a person."""
+        return [*sorted(self._configured), *(f"{provider}/MODEL" for provider in self.open_providers)]
+
+    def listing(self) -> list[LiveRoute]:
+        """All routes that were configured or used, ordered by name."""
+        return [self._live[name] for name in sorted(self._live)]
+
+    async def defaults(self) -> tuple[LiveRoute, ...]:
+        """The routes of agents that name none, in order.
+
+        Providers that have to be asked for their models are asked once. Raises AttemptFailed if there is no
+        default route, or none whose provider can say what models it has.
+        """
+        found: list[LiveRoute] = []
+        failure: AttemptFailed | None = None
+        for default in self._defaults:
+            try:
+                live = self.get(default if isinstance(default, str) else await self._resolved(default))
+            except AttemptFailed as error:
+                failure = error
+            else:
+                if live is not None:
+                    found.append(live)
+        if not found:
+            raise failure or AttemptFailed(
+                UNKNOWN_MODEL, "no model is configured; set OPENAI_API_KEY or PARLEY_MODEL"
+            )
+        return tuple(found)
+
+    def known_defaults(self) -> list[str]:
+        """The names of the default routes as far as they are known without asking a provider."""
+        names: list[str] = []
+        for default in self._defaults:
+            if isinstance(default, str):
+                names.append(default)
+            elif (model := default.model or self._listed.get(default.provider)) is not None:
+                names.append(f"{default.provider}/{model}")
+        return names
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[Watcher]:
+        """A watcher that hears of changes as long as the block lasts."""
+        watcher = Watcher()
+        self._watchers.add(watcher)
+        try:
+            yield watcher
+        finally:
+            self._watchers.discard(watcher)
+
+    async def _resolved(self, default: DefaultRoute) -> str:
+        model = default.model or self._listed.get(default.provider)
+        if model is None:
+            try:
+                model = await self._endpoints[default.provider].first_model()
+            except AttemptFailed as error:
+                named = f"{default.provider}: {error.message}"
+                raise replace(error, message=named, route=default.provider) from None
+            self._listed[default.provider] = model
+        return f"{default.provider}/{model}"
+
+    def _add(self, route: Route) -> LiveRoute:
+        live = LiveRoute(
+            route,
+            self._endpoints[route.provider],
+            RouteBreaker(self._clock, self._policy, self._changed(route.name)),
+            asyncio.Semaphore(route.concurrency) if route.concurrency else None,
+            may_try=self._may_try,
+        )
+        self._live[route.name] = live
+        self._changed(route.name)()
+        return live
+
+    def _changed(self, name: str) -> Callable[[], None]:
+        def tell() -> None:
+            self._log_state(name)
+            for watcher in self._watchers:
+                watcher.changed[name] = None
+                watcher.wake.set()
+
+        return tell
+
+    def _log_state(self, name: str) -> None:
+        live = self._live.get(name)
+        if live is None:
+            return
+        state = live.breaker.state
+        before = self._states.get(name, BreakerState.CLOSED)
+        self._states[name] = state
+        if state is before:
+            return
+        if state is BreakerState.OPEN:
+            _logger.warning("breaker opened", route=name, said=live.breaker.snapshot().last_failure)
+        else:
+            _logger.info("breaker changed", route=name, state=state.value)
+
+    def _forget_idle(self) -> None:
+        if len(self._live) < _MOST_ROUTES:
+            return
+        for name, live in list(self._live.items()):
+            if name not in self._configured and live.in_flight == 0:
+                del self._live[name]
+                self._states.pop(name, None)
+                return

@@ -1,0 +1,59 @@
+"""What the gateway reads from its environment."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import SettingsConfigDict
+
+from parley.runtime.settings import ServiceSettings
+
+__all__ = ["GatewaySettings"]
+
+
+class GatewaySettings(ServiceSettings):
+    """Keys, the agents file, and how long a model may take."""
+
+    model_config = SettingsConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    port: int = Field(default=7402, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    store: str = Field(
+        default="sqlite:///parley-data", description="sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]."
+    )
+    lease_seconds: float = Field(
+        default=15.0,
+        gt=0,
+        le=3600,
+        description="Silence of a replica before others take over its stored calls. A stored call outlives its callers "
+        "for two of these.",
+    )
+    agents_file: Path | None = Field(default=None, description="File with agents, providers and routes.")
+    openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(
+        default=None, validation_alias="OPENAI_BASE_URL", pattern=r"^https?://[^\s@]+$"
+    )
+    openrouter_api_key: SecretStr | None = Field(default=None, validation_alias="OPENROUTER_API_KEY")
+    model: str | None = Field(
+        default=None, max_length=512, description="Model of agents that name none, or `provider/model`."
+    )
+    local_model: Literal["auto", "off"] = Field(
+        default="auto",
+        description="auto: run the small model on this machine where no key, base URL or provider is set.",
+    )
+    call_timeout_seconds: float = Field(
+        default=90.0, gt=0, le=3600, description="A whole call that says no timeout itself."
+    )
+    attempt_timeout_seconds: float = Field(
+        default=60.0, gt=0, le=3600, description="One try at a route, at most."
+    )
+    connect_timeout_seconds: float = Field(
+        default=10.0, gt=0, le=600, description="Connecting to an endpoint."
+    )
+    idle_timeout_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        le=3600,
+        description="Silence of a streaming endpoint before it counts as stalled.",
+    )
+    max_connections: int = Field(default=512, ge=1, le=65535, description="Connections to one endpoint.")
+    trace_content: bool = Field(default=False, description="Whether spans carry prompts and answers.")

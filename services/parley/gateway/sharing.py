@@ -1,0 +1,178 @@
+"""Breakers told between replicas: a document a route says what the last change was, and who has a trial out.
+
+Each replica's breaker stays its own and right by itself. What another replica found out is taken over within a second
+or so, counted from the moment it was heard of, so that no two clocks are compared. While the store does not answer,
+every replica goes by what it sees.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from parley.gateway.breaker import BreakerState
+from parley.gateway.routes import LiveRoute, RouteTable
+from parley.runtime.clock import Clock
+from parley.runtime.logs import get_logger
+from parley.storage.ports import Collection, Documents, DuplicateError, Fields, Index, StorageError
+
+__all__ = ["BreakerSharing"]
+
+_BREAKERS: Final = Collection("breakers", (Index(("touched_ms",)),))
+_TURN_SECONDS: Final = 1.0
+_CLAIM_SECONDS: Final = 1.0
+"""How long a trial waits for the store before it goes out without asking."""
+_MOST_ROUTES: Final = 4096
+
+_logger = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What this replica and the store last agreed on about a route.
+
+    `version` is the document's, `generation` the breaker's; `trial` is who had a trial out, seen first at `trial_since`.
+    """
+
+    version: int = 0
+    generation: int = 0
+    trial: str | None = None
+    trial_since: float = 0.0
+
+
+class BreakerSharing:
+    """The breakers of a table, shared under this replica's name.
+
+    `trial_seconds` is how long a trial of a replica that fell silent is respected. `adopt_at_start` says whether what
+    was written before this process began counts: between replicas it does, on one machine a restart is a fresh look.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        table: RouteTable,
+        clock: Clock,
+        replica: str,
+        *,
+        trial_seconds: float,
+        adopt_at_start: bool,
+    ) -> None:
+        self._documents = documents
+        self._table = table
+        self._clock = clock
+        self._replica = replica
+        self._trial_seconds = trial_seconds
+        self._adopts = adopt_at_start
+        self._known: dict[str, _Known] = {}
+        self._away = False
+
+    async def prepare(self) -> None:
+        """Makes the collection where it is missing, and takes note of what it holds."""
+        await self._documents.prepare(_BREAKERS)
+        await self._hear()
+        self._adopts = True
+
+    async def run(self) -> None:
+        """Tells of changes at once and hears of those of others every second, for ever."""
+        async with self._table.watching() as watcher:
+            while True:
+                try:
+                    async with asyncio.timeout(_TURN_SECONDS):
+                        await watcher.wake.wait()
+                except TimeoutError:
+                    pass
+                watcher.wake.clear()
+                watcher.changed = {}
+                try:
+                    await self._tell()
+                    await self._hear()
+                    self._away = False
+                except StorageError as error:
+                    if not self._away:
+                        _logger.warning(
+                            "breakers are not shared: the store does not answer", error=str(error)
+                        )
+                    self._away = True
+                for live in self._table.listing():
+                    live.breaker.end_hold()
+
+    async def may_try(self, live: LiveRoute) -> bool:
+        """Whether this replica may send a trial to a half-open route: one of all replicas at a time."""
+        if self._away:
+            return True
+        try:
+            async with asyncio.timeout(_CLAIM_SECONDS):
+                return await self._claimed(live)
+        except (StorageError, TimeoutError):
+            return True
+
+    async def _claimed(self, live: LiveRoute) -> bool:
+        name = live.route.name
+        known = self._known.setdefault(name, _Known())
+        found = await self._documents.get(_BREAKERS, name)
+        if found is None:
+            return True
+        fields: Mapping[str, Any] = found.fields
+        self._hear_of(live, fields)
+        trial = fields["trial"]
+        respected = self._clock.monotonic() - known.trial_since < self._trial_seconds
+        if fields["state"] != BreakerState.OPEN.value or (trial not in {None, self._replica} and respected):
+            return False
+        changes: Fields = {"trial": self._replica, "touched_ms": self._now()}
+        return await self._documents.update(
+            _BREAKERS, name, changes, {"version": fields["version"], "trial": trial}
+        )
+
+    async def _tell(self) -> None:
+        for live in self._table.listing():
+            known = self._known.setdefault(live.route.name, _Known())
+            if live.breaker.generation != known.generation:
+                await self._tell_of(live, known)
+            elif known.trial == self._replica and not live.breaker.trial_in_flight:
+                changes: Fields = {"trial": None, "touched_ms": self._now()}
+                await self._documents.update(_BREAKERS, live.route.name, changes, {"trial": self._replica})
+                known.trial = None
+
+    async def _tell_of(self, live: LiveRoute, known: _Known) -> None:
+        generation, state = live.breaker.generation, live.breaker.state
+        if state is not BreakerState.HALF_OPEN:  # that is known from the trial
+            fields: Fields = {
+                "version": known.version + 1,
+                "state": state.value,
+                "said": live.breaker.snapshot().last_failure,
+                "trial": None,
+                "touched_ms": self._now(),
+            }
+            if await self._written(live.route.name, known, fields):
+                known.version, known.trial = known.version + 1, None
+        known.generation = generation
+
+    async def _written(self, name: str, known: _Known, fields: Fields) -> bool:
+        """Whether the change came first; if another's did, it is heard next and holds."""
+        if known.version:
+            return await self._documents.update(_BREAKERS, name, fields, {"version": known.version})
+        try:
+            await self._documents.insert(_BREAKERS, name, fields)
+        except DuplicateError:
+            return False
+        return True
+
+    async def _hear(self) -> None:
+        for found in await self._documents.find(_BREAKERS, {}, limit=_MOST_ROUTES):
+            live = self._table.get(found.key)
+            if live is not None:
+                self._hear_of(live, found.fields)
+
+    def _hear_of(self, live: LiveRoute, fields: Mapping[str, Any]) -> None:
+        known = self._known.setdefault(live.route.name, _Known())
+        if fields["trial"] != known.trial:
+            known.trial, known.trial_since = fields["trial"], self._clock.monotonic()
+        if fields["version"] <= known.version:
+            return
+        known.version = fields["version"]
+        if self._adopts:
+            live.breaker.adopt(BreakerState(fields["state"]), fields["said"])
+            known.generation = live.breaker.generation
+
+    def _now(self) -> int:
+        return round(self._clock.now().timestamp() * 1000)

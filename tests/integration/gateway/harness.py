@@ -1,0 +1,169 @@
+"""A gateway over real gRPC in front of model servers over real HTTP."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+
+from parley.gateway.__main__ import build
+from parley.gateway.breaker import BreakerPolicy
+from parley.gateway.calling import Timeouts
+from parley.gateway.settings import GatewaySettings
+from parley.runtime.channel import channel
+from parley.runtime.clock import Clock
+from parley.runtime.draining import Draining
+from parley.runtime.errors import ParleyError, from_rpc_error
+from parley.runtime.server import RunningServer, ServerSettings, serving
+from parley.v1 import agent_pb2, gateway_pb2, gateway_pb2_grpc
+from tests.support.model_server import ModelServer
+
+__all__ = ["Gateway", "Heard", "failure_of", "one_server", "request", "routes_file", "running"]
+
+KEY = "sk-test-0123456789abcdef"
+QUICK = Timeouts(attempt_seconds=5.0, first_pause_seconds=0.02)
+
+
+@dataclass(slots=True)
+class Heard:
+    """A Generate stream as its caller heard it."""
+
+    attempts: list[gateway_pb2.AttemptStarted] = field(default_factory=list)
+    deltas: list[gateway_pb2.TextDelta] = field(default_factory=list)
+    completed: gateway_pb2.GenerateCompleted | None = None
+
+    @property
+    def answer(self) -> gateway_pb2.GenerateCompleted:
+        assert self.completed is not None
+        return self.completed
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    stub: gateway_pb2_grpc.GatewayServiceStub
+    server: RunningServer
+
+    async def ask(self, asked: gateway_pb2.GenerateRequest | None = None) -> Heard:
+        heard = Heard()
+        async for response in self.stub.Generate(asked or request(), timeout=20):
+            assert heard.completed is None, "nothing comes after completed"
+            match response.WhichOneof("event"):
+                case "attempt":
+                    heard.attempts.append(response.attempt)
+                case "delta":
+                    heard.deltas.append(response.delta)
+                case "completed":
+                    heard.completed = response.completed
+        assert heard.completed is not None, "the stream ends with completed"
+        return heard
+
+    async def breaker(self, route: str) -> str:
+        """The state of a route's breaker: CLOSED, OPEN or HALF_OPEN."""
+        state = (await self.routes())[route].breaker
+        return gateway_pb2.BreakerState.Name(state).removeprefix("BREAKER_STATE_")
+
+    async def routes(self) -> dict[str, gateway_pb2.RouteStatus]:
+        listed = await self.stub.ListRoutes(gateway_pb2.ListRoutesRequest())
+        return {route.name: route for route in listed.routes}
+
+
+async def failure_of(gateway: Gateway, asked: gateway_pb2.GenerateRequest | None = None) -> ParleyError:
+    try:
+        heard = await gateway.ask(asked)
+    except grpc.aio.AioRpcError as error:
+        return from_rpc_error(error)
+    raise AssertionError(f"it was answered: {heard.answer.text[:200]}")
+
+
+def request(
+    text: str = "Is water wet?",
+    *,
+    routes: Sequence[str] = (),
+    timeout: float | None = None,
+    step: str | None = None,
+    **fields: Any,
+) -> gateway_pb2.GenerateRequest:
+    """A request with one user part; `step` gives it a call id."""
+    asked = gateway_pb2.GenerateRequest(
+        agent=agent_pb2.Agent(id="ada", name="Ada", role="architect", routes=routes),
+        prompt=[gateway_pb2.PromptPart(role=gateway_pb2.PROMPT_ROLE_USER, text=text)],
+        **fields,
+    )
+    if timeout is not None:
+        asked.timeout.CopyFrom(Duration(seconds=int(timeout), nanos=round(timeout % 1 * 1e9)))
+    if step is not None:
+        asked.call_id.CopyFrom(gateway_pb2.CallId(tenant="t", debate_id="deb-1", step=step, attempt=1))
+    return asked
+
+
+@asynccontextmanager
+async def running(
+    settings: GatewaySettings,
+    *,
+    clock: Clock | None = None,
+    timeouts: Timeouts = QUICK,
+    environment: dict[str, str] | None = None,
+    policy: BreakerPolicy | None = None,
+) -> AsyncIterator[Gateway]:
+    draining = Draining()
+    given: dict[str, Any] = {} if policy is None else {"policy": policy}
+    with TemporaryDirectory() as folder:
+        if "store" not in settings.model_fields_set:
+            settings = settings.model_copy(update={"store": f"sqlite:///{folder}"})
+        async with (
+            build(
+                settings,
+                environment=environment or {},
+                draining=draining,
+                clock=clock,
+                timeouts=timeouts,
+                **given,
+            ) as service,
+            serving([service], ServerSettings(grace_seconds=1.0), draining=draining) as server,
+            channel(server.address) as connection,
+        ):
+            yield Gateway(gateway_pb2_grpc.GatewayServiceStub(connection), server)
+
+
+def settings_for(server: ModelServer, **more: Any) -> GatewaySettings:
+    values: dict[str, Any] = {
+        "openai_api_key": KEY,
+        "openai_base_url": server.base_url,
+        "model": "m-1",
+        "local_model": "off",
+        "grace_seconds": 1.0,
+        **more,
+    }
+    return GatewaySettings(**values)
+
+
+@asynccontextmanager
+async def one_server(
+    server: ModelServer, *, clock: Clock | None = None, **more: Any
+) -> AsyncIterator[Gateway]:
+    """A gateway whose only provider is this server, with one model by default."""
+    timeouts = more.pop("timeouts", QUICK)
+    async with running(settings_for(server, **more), clock=clock, timeouts=timeouts) as gateway:
+        yield gateway
+
+
+def routes_file(folder: Path, *servers: ModelServer, extra: str = "", **more: Any) -> GatewaySettings:
+    """Settings with a file of providers p1, p2, … one a server, and default routes p1/m, p2/m, … in order."""
+    lines = ["providers:"]
+    for number, server in enumerate(servers, 1):
+        lines += [
+            f"  - name: p{number}",
+            f"    base_url: {server.base_url}",
+            f"    api_key_env: KEY_{number}",
+        ]
+    lines.append("routes:")
+    for number in range(1, len(servers) + 1):
+        lines += [f"  - provider: p{number}", "    model: m"]
+    path = folder / "agents.yaml"
+    path.write_text("\n".join(lines) + "\n" + extra)
+    values: dict[str, Any] = {"agents_file": path, "local_model": "off", "grace_seconds": 1.0, **more}
+    return GatewaySettings(**values)

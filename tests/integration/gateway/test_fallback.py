@@ -1,0 +1,246 @@
+"""What happens when a provider has a bad day."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from parley.gateway.calling import Timeouts
+from parley.v1 import gateway_pb2
+from tests.integration.gateway.harness import Gateway, failure_of, one_server, request, routes_file, running
+from tests.support.manual_clock import ManualClock
+from tests.support.model_server import (
+    ErrorShape,
+    Fault,
+    FaultKind,
+    ModelServer,
+    Rule,
+    context_overflow,
+    error,
+    unknown_model,
+)
+
+KEYS = {"KEY_1": "sk-first-key-of-this-test", "KEY_2": "sk-second-key-of-this-test"}
+HELPED = [
+    Fault(FaultKind.DROP_BEFORE_ANY_BYTE),
+    Fault(FaultKind.DROP_AFTER_HEADERS),
+    Fault(FaultKind.DROP_MID_STREAM),
+    Fault(FaultKind.ERROR_MID_STREAM),
+    Fault(FaultKind.STALL_MID_STREAM),
+    Fault(FaultKind.HANG),
+    Fault(FaultKind.WRONG_JSON),
+    error(401),
+    error(402),
+    error(403),
+    unknown_model("m"),
+    error(404, shape=ErrorShape.HTML),
+    error(408),
+    error(409),
+    error(429),
+    error(429, "You exceeded your current quota", code="insufficient_quota"),
+    error(500),
+    error(502, shape=ErrorShape.HTML),
+    error(503),
+]
+NOT_HELPED = [
+    (error(400), "BAD_REQUEST"),
+    (error(422), "BAD_REQUEST"),
+    (context_overflow(), "CONTEXT_OVERFLOW"),
+    (error(400, "the request exceeds the available context size"), "CONTEXT_OVERFLOW"),
+]
+
+
+@asynccontextmanager
+async def two(
+    folder: Path, first: ModelServer, second: ModelServer, clock: ManualClock | None = None
+) -> AsyncIterator[Gateway]:
+    async with running(
+        routes_file(folder, first, second),
+        environment=KEYS,
+        clock=clock,
+        timeouts=Timeouts(attempt_seconds=0.5, first_pause_seconds=0.02),
+    ) as gateway:
+        yield gateway
+
+
+def reached(server: ModelServer) -> int:
+    return len(server.ledger.calls)
+
+
+@pytest.mark.parametrize("fault", HELPED, ids=lambda fault: fault.name)
+async def test_what_another_route_may_help_goes_to_the_next_one_and_counts(
+    fault: Fault, tmp_path: Path
+) -> None:
+    async with (
+        ModelServer(rules=[Rule(fault=fault)]) as first,
+        ModelServer(answer="from the second") as second,
+        two(tmp_path, first, second) as gateway,
+    ):
+        heard = await gateway.ask()
+        assert heard.answer.text == "from the second"
+        assert heard.answer.route == "p2/m"
+        assert [attempt.route for attempt in heard.attempts] == ["p1/m", "p2/m"]
+        route = (await gateway.routes())["p1/m"]
+        assert route.failures_in_a_row == 1
+        assert route.last_failure
+
+
+@pytest.mark.parametrize(("fault", "reason"), NOT_HELPED, ids=lambda value: getattr(value, "name", value))
+async def test_what_no_route_can_help_does_not_go_on(fault: Fault, reason: str, tmp_path: Path) -> None:
+    async with (
+        ModelServer(rules=[Rule(fault=fault)]) as first,
+        ModelServer() as second,
+        two(tmp_path, first, second) as gateway,
+    ):
+        failure = await failure_of(gateway)
+        assert (failure.code, failure.reason) == (grpc.StatusCode.FAILED_PRECONDITION, reason)
+        assert failure.metadata["route"] == "p1/m"
+        assert failure.metadata["provider_status"] == str(fault.status)
+        assert not second.ledger.calls
+        assert (await gateway.routes())["p1/m"].failures_in_a_row == 0
+
+
+async def test_a_provider_that_is_not_there_is_named_with_its_address() -> None:
+    server = ModelServer()
+    await server.start()
+    await server.stop()
+    async with one_server(server) as gateway:
+        failure = await failure_of(gateway)
+    assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_UNAVAILABLE")
+    assert "openai/m-1: cannot connect to 127.0.0.1" in failure.message
+    assert "\n" not in failure.message
+
+
+async def test_a_refused_key_names_the_route_and_never_the_key() -> None:
+    key = "sk-test-0123456789abcdef"
+    rules = [Rule(fault=error(401, f"Incorrect API key provided: {key}. Find yours at example.org."))]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        failure = await failure_of(gateway)
+        assert (failure.code, failure.reason) == (grpc.StatusCode.PERMISSION_DENIED, "PROVIDER_AUTH")
+        assert "openai/m-1: 401 Incorrect API key provided" in failure.message
+        assert key not in failure.message
+        assert key not in (await gateway.routes())["openai/m-1"].last_failure
+        assert len(server.ledger.calls) == 1
+
+
+async def test_three_failures_in_a_row_open_the_breaker_and_no_more_calls_reach_the_route(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock()
+    async with (
+        ModelServer(rules=[Rule(fault=error(500))]) as first,
+        ModelServer(answer="fine") as second,
+        two(tmp_path, first, second, clock) as gateway,
+    ):
+        for _ in range(8):
+            assert (await gateway.ask()).answer.text == "fine"
+        assert reached(first) == 3
+        assert await gateway.breaker("p1/m") == "OPEN"
+
+        clock.advance(60)
+        for _ in range(3):
+            assert (await gateway.ask()).answer.route == "p2/m"
+        assert reached(first) == 4
+
+        first.rules = []
+        clock.advance(60)
+        assert [(await gateway.ask()).answer.route for _ in range(3)] == ["p1/m"] * 3
+        assert await gateway.breaker("p1/m") == "CLOSED"
+
+
+async def test_a_half_open_breaker_lets_one_trial_through_at_a_time(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with (
+        ModelServer(rules=[Rule(fault=error(500), times=3)]) as first,
+        ModelServer() as second,
+        two(tmp_path, first, second, clock) as gateway,
+    ):
+        for _ in range(3):
+            await gateway.ask()
+        clock.advance(60)
+        first.reset()
+        first.rules = []
+        first.latency = 0.3
+        heard = await asyncio.gather(*(gateway.ask() for _ in range(6)))
+        assert sorted(each.answer.route for each in heard) == ["p1/m", *["p2/m"] * 5]
+        assert first.ledger.max_in_flight == 1
+
+
+async def test_with_one_route_the_others_wait_for_the_trial_instead_of_failing() -> None:
+    clock = ManualClock()
+    rules = [Rule(fault=error(500), times=3)]
+    async with ModelServer(rules=rules) as server, one_server(server, clock=clock) as gateway:
+        await failure_of(gateway)
+        clock.advance(60)
+        server.reset()
+        server.rules = []
+        server.latency = 0.05
+        heard = await asyncio.gather(*(gateway.ask() for _ in range(5)))
+        assert all(each.answer.text for each in heard)
+        assert max(each.answer.queued.ToTimedelta().total_seconds() for each in heard) > 0.04
+
+
+async def test_an_open_route_without_another_says_when_to_come_back() -> None:
+    rules = [Rule(fault=error(503, "overloaded"))]
+    async with ModelServer(rules=rules) as server, one_server(server, clock=ManualClock()) as gateway:
+        first = await failure_of(gateway)
+        assert first.reason == "PROVIDER_UNAVAILABLE"
+        assert first.metadata["attempts"] == "3"
+        second = await failure_of(gateway)
+        assert (second.code, second.reason) == (grpc.StatusCode.UNAVAILABLE, "NO_ROUTE_AVAILABLE")
+        assert second.retry_after == pytest.approx(60, abs=1)
+        assert "openai/m-1 failed with: 503" in second.message
+        assert len(server.ledger.calls) == 3
+
+
+async def test_retry_after_is_honoured_within_the_deadline() -> None:
+    rules = [Rule(fault=error(429, retry_after=0.4), times=1)]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        await gateway.ask()
+        first, second = server.ledger.calls
+        assert 0.39 <= second.started - first.ended < 3
+
+
+async def test_retry_after_beyond_the_deadline_is_not_waited_for() -> None:
+    rules = [Rule(fault=error(429, retry_after=30))]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        failure = await failure_of(gateway, request(timeout=5))
+        assert (failure.code, failure.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "PROVIDER_RATE_LIMIT")
+        assert failure.retry_after == pytest.approx(30)
+        assert len(server.ledger.calls) == 1
+
+
+async def test_usage_adds_up_over_attempts_that_failed(tmp_path: Path) -> None:
+    async with (
+        ModelServer(rules=[Rule(fault=Fault(FaultKind.EMPTY_ANSWER))]) as first,
+        ModelServer() as second,
+        two(tmp_path, first, second) as gateway,
+    ):
+        usage = (await gateway.ask()).answer.usage
+        records = (*first.ledger.calls, *second.ledger.calls)
+        assert usage.attempts == 2
+        assert usage.input_tokens == sum(record.tokens_in for record in records) > 0
+        assert not usage.HasField("cost_micros")
+
+
+async def test_watchers_see_every_route_and_then_each_change(tmp_path: Path) -> None:
+    async with (
+        ModelServer(rules=[Rule(fault=error(500))]) as first,
+        ModelServer() as second,
+        two(tmp_path, first, second) as gateway,
+    ):
+        watch = gateway.stub.WatchRoutes(gateway_pb2.WatchRoutesRequest(), timeout=10)
+        changes = aiter(watch)
+        seen = [(await anext(changes)).route.name for _ in range(2)]
+        assert seen == ["p1/m", "p2/m"]
+        for _ in range(3):
+            await gateway.ask()
+        async for response in changes:
+            if response.route.breaker == gateway_pb2.BREAKER_STATE_OPEN:
+                assert response.route.name == "p1/m"
+                assert response.route.HasField("retry_at")
+                break
+        watch.cancel()

@@ -1,0 +1,339 @@
+"""What one provider's answers become on their way through the gateway."""
+
+import asyncio
+import json
+
+import grpc
+import pytest
+
+from parley.runtime.errors import from_rpc_error
+from parley.v1 import agent_pb2, gateway_pb2
+from tests.integration.gateway.harness import Heard, failure_of, one_server, request
+from tests.support.model_server import (
+    ErrorShape,
+    Fault,
+    FaultKind,
+    Latency,
+    Match,
+    ModelServer,
+    Outcome,
+    Rule,
+    error,
+)
+
+RESPONSES, CHAT = "/v1/responses", "/v1/chat/completions"
+SCHEMA = json.dumps(
+    {
+        "type": "object",
+        "properties": {"stand": {"type": "string"}, "confidence": {"type": "integer", "minimum": 0}},
+        "required": ["stand", "confidence"],
+        "additionalProperties": False,
+    }
+)
+
+
+def structured(text: str = "Is water wet?") -> gateway_pb2.GenerateRequest:
+    return request(text, schema=gateway_pb2.AnswerSchema(name="position", json_schema=SCHEMA))
+
+
+def paths(server: ModelServer) -> list[str]:
+    return [record.path for record in server.ledger.calls]
+
+
+async def test_an_endpoint_with_responses_gets_one_request_a_call() -> None:
+    async with ModelServer() as server, one_server(server) as gateway:
+        for _ in range(3):
+            assert (await gateway.ask()).answer.usage.attempts == 1
+        assert paths(server) == [RESPONSES] * 3
+
+
+@pytest.mark.parametrize("shape", list(ErrorShape))
+async def test_an_endpoint_without_responses_gets_one_request_a_call_after_the_first(
+    shape: ErrorShape,
+) -> None:
+    async with ModelServer(responses=False, missing_shape=shape) as server, one_server(server) as gateway:
+        assert (await gateway.ask()).answer.usage.attempts == 2
+        for _ in range(3):
+            assert (await gateway.ask()).answer.usage.attempts == 1
+        assert (await gateway.ask(structured())).answer.usage.attempts == 1
+        assert paths(server) == [RESPONSES, *[CHAT] * 5]
+
+
+async def test_calls_that_come_together_find_out_only_once_which_api_there_is() -> None:
+    async with ModelServer(responses=False) as server, one_server(server) as gateway:
+        await asyncio.gather(*(gateway.ask() for _ in range(8)))
+        assert sorted(paths(server)) == [*[CHAT] * 8, RESPONSES]
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 500])
+async def test_a_refusal_is_not_a_missing_endpoint(status: int) -> None:
+    rules = [Rule(fault=error(status), times=1)]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        try:
+            await gateway.ask()
+        except grpc.aio.AioRpcError:
+            await gateway.ask()
+        assert CHAT not in paths(server)
+
+
+async def test_an_unknown_model_is_not_a_missing_endpoint() -> None:
+    async with ModelServer(models=("other",)) as server, one_server(server) as gateway:
+        failure = await failure_of(gateway)
+        assert (failure.code, failure.reason) == (grpc.StatusCode.NOT_FOUND, "UNKNOWN_ROUTE")
+        assert "openai/m-1" in failure.message
+        assert paths(server) == [RESPONSES]
+
+
+async def test_an_endpoint_with_neither_api_says_so() -> None:
+    async with ModelServer(responses=False, chat=False) as server, one_server(server) as gateway:
+        failure = await failure_of(gateway)
+        assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_UNAVAILABLE")
+        assert failure.metadata["provider_status"] == "404"
+
+
+@pytest.mark.parametrize("responses", [True, False])
+async def test_text_streams_in_order_and_adds_up_to_the_answer(responses: bool) -> None:
+    latency = Latency(0.1, first_token_share=0.1)
+    async with (
+        ModelServer(responses=responses, latency=latency, answer="one two three four five six") as server,
+        one_server(server) as gateway,
+    ):
+        heard = await gateway.ask()
+    assert len(heard.deltas) > 1
+    text = ""
+    for delta in heard.deltas:
+        assert (delta.attempt, delta.offset) == (1, len(text))
+        text += delta.text
+    assert text == heard.answer.text == "one two three four five six"
+    assert heard.answer.usage.output_tokens > 0
+    assert heard.answer.usage.input_tokens > 0
+
+
+async def test_a_new_attempt_voids_the_text_of_the_one_before() -> None:
+    rules = [Rule(fault=Fault(FaultKind.DROP_MID_STREAM), times=1)]
+    latency = Latency(0.1, first_token_share=0.1)
+    async with (
+        ModelServer(rules=rules, latency=latency, answer="a b c d e") as server,
+        one_server(server) as gateway,
+    ):
+        heard = await gateway.ask()
+    assert [attempt.number for attempt in heard.attempts] == [1, 2]
+    assert {delta.attempt for delta in heard.deltas} == {1, 2}
+    assert (
+        "".join(delta.text for delta in heard.deltas if delta.attempt == 2)
+        == heard.answer.text
+        == "a b c d e"
+    )
+    assert next(delta.offset for delta in heard.deltas if delta.attempt == 2) == 0
+
+
+async def test_an_answer_that_ends_at_the_limit_says_so() -> None:
+    rules = [Rule(fault=Fault(FaultKind.CUT_SHORT))]
+    for responses in (True, False):
+        async with ModelServer(rules=rules, responses=responses) as server, one_server(server) as gateway:
+            assert (await gateway.ask()).answer.truncated
+
+
+@pytest.mark.parametrize("responses", [True, False])
+@pytest.mark.parametrize(
+    "kind",
+    [FaultKind.CONTROL_CHARACTERS, FaultKind.BAD_UTF8, FaultKind.HUGE_ANSWER],
+)
+async def test_whatever_text_comes_passes_the_airlock(kind: FaultKind, responses: bool) -> None:
+    rules = [Rule(fault=Fault(kind, size=300_000))]
+    async with ModelServer(rules=rules, responses=responses) as server, one_server(server) as gateway:
+        heard = await gateway.ask()
+    assert "".join(delta.text for delta in heard.deltas) == heard.answer.text
+    assert not set(heard.answer.text) & {"\x00", "\x1b", "\u202e"}
+    assert 0 < len(heard.answer.text) <= 262_144
+    assert heard.answer.truncated == (kind is FaultKind.HUGE_ANSWER)
+
+
+async def test_a_failed_answer_is_a_failure_and_never_made_up() -> None:
+    rules = [Rule(fault=Fault(FaultKind.EMPTY_ANSWER))]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        failure = await failure_of(gateway)
+    assert failure.reason == "PROVIDER_UNAVAILABLE"
+    assert "no text" in failure.message
+
+
+async def test_a_structured_answer_has_no_deltas_and_satisfies_its_schema() -> None:
+    for responses in (True, False):
+        async with ModelServer(responses=responses) as server, one_server(server) as gateway:
+            heard = await gateway.ask(structured())
+            assert not heard.deltas
+            assert set(json.loads(heard.answer.text)) == {"stand", "confidence"}
+            assert heard.answer.reasks == 0
+
+
+@pytest.mark.parametrize("kind", [FaultKind.BROKEN_STRUCTURE, FaultKind.WRONG_STRUCTURE])
+async def test_a_wrong_structure_is_asked_again_once_with_the_error(kind: FaultKind) -> None:
+    rules = [Rule(fault=Fault(kind), times=1)]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        answer = (await gateway.ask(structured())).answer
+        assert answer.reasks == 1
+        assert answer.usage.attempts == 2
+        assert answer.usage.input_tokens == sum(record.tokens_in for record in server.ledger.calls)
+        assert set(json.loads(answer.text)) == {"stand", "confidence"}
+        assert "That answer cannot be used" in server.ledger.calls[1].prompt
+
+
+async def test_a_structure_that_stays_wrong_fails_honestly() -> None:
+    rules = [Rule(fault=Fault(FaultKind.WRONG_STRUCTURE))]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        failure = await failure_of(gateway, structured())
+        assert (failure.code, failure.reason) == (
+            grpc.StatusCode.FAILED_PRECONDITION,
+            "INVALID_STRUCTURED_ANSWER",
+        )
+        assert failure.metadata["attempts"] == "2"
+        assert int(failure.metadata["output_tokens"]) > 0
+        assert (await gateway.routes())["openai/m-1"].failures_in_a_row == 0
+
+
+@pytest.mark.parametrize("responses", [True, False])
+async def test_a_model_that_takes_no_schema_is_asked_in_words_and_that_is_remembered(responses: bool) -> None:
+    said = 'Sure:\n```json\n{"stand": "Yes\\u0000", "confidence": 7}\n```'
+    async with (
+        ModelServer(responses=responses, schema_support=False, answer=said) as server,
+        one_server(server) as gateway,
+    ):
+        await gateway.ask()
+        for _ in range(2):
+            answer = (await gateway.ask(structured())).answer
+            assert json.loads(answer.text) == {"stand": "Yes", "confidence": 7}
+        path = RESPONSES if responses else CHAT
+        assert paths(server)[-4:] == [path] * 4
+        assert "JSON Schema" in server.ledger.calls[-1].prompt
+
+
+async def test_a_parameter_that_is_refused_is_left_out_from_then_on() -> None:
+    def refuse(param: str) -> Rule:
+        return Rule(
+            Match(path=CHAT), fault=error(400, f"Unsupported parameter: '{param}'.", param=param), times=1
+        )
+
+    rules = [refuse("stream_options"), refuse("temperature"), refuse("max_tokens")]
+    asked = request(max_output_tokens=50)
+    asked.agent.temperature = 0.5
+    async with ModelServer(responses=False, rules=rules) as server, one_server(server) as gateway:
+        await gateway.ask(asked)
+        await gateway.ask(asked)
+        last, second_last = server.ledger.calls[-1].body, server.ledger.calls[-2].body
+        assert len(server.ledger.calls) == 6
+        assert set(last) == set(second_last) == {"model", "messages", "stream", "max_completion_tokens"}
+
+
+async def test_hanging_up_stops_the_http_request_at_once() -> None:
+    rules = [Rule(fault=Fault(FaultKind.STALL_MID_STREAM))]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        call = gateway.stub.Generate(request(), timeout=20)
+        async for response in call:
+            if response.WhichOneof("event") == "delta":
+                break
+        assert server.ledger.in_flight == 1
+        call.cancel()
+        await server.ledger.wait_for(lambda ledger: ledger.in_flight == 0, within=2)
+        assert server.ledger.calls[0].outcome is Outcome.CANCELLED
+        assert (await gateway.routes())["openai/m-1"].failures_in_a_row == 0
+
+
+async def test_a_deadline_stops_the_http_request_and_is_called_a_timeout() -> None:
+    rules = [Rule(fault=Fault(FaultKind.HANG))]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        failure = await failure_of(gateway, request(timeout=0.2))
+        assert failure.code in {grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE}
+        assert failure.reason in {"CALL_TIMEOUT", "PROVIDER_UNAVAILABLE"}
+        assert failure.metadata["route"] == "openai/m-1"
+        await server.ledger.wait_for(lambda ledger: ledger.in_flight == 0, within=2)
+        assert {record.outcome for record in server.ledger.calls} == {Outcome.CANCELLED}
+
+
+async def test_cancel_call_stops_the_named_call() -> None:
+    rules = [Rule(fault=Fault(FaultKind.HANG))]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        asked = request(step="round/1/propose/ada")
+        call = asyncio.create_task(gateway.ask(asked))
+        await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=5)
+        cancelled = await gateway.stub.CancelCall(gateway_pb2.CancelCallRequest(call_id=asked.call_id))
+        assert cancelled.was_running
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call
+        failure = from_rpc_error(caught.value)
+        assert (failure.code, failure.reason) == (grpc.StatusCode.CANCELLED, "CALL_CANCELLED")
+        await server.ledger.wait_for(lambda ledger: ledger.in_flight == 0, within=2)
+        again = await gateway.stub.CancelCall(gateway_pb2.CancelCallRequest(call_id=asked.call_id))
+        assert not again.was_running
+
+
+async def test_two_callers_of_one_call_share_it() -> None:
+    async with (
+        ModelServer(latency=Latency(0.3, first_token_share=0.1)) as server,
+        one_server(server) as gateway,
+    ):
+        first, second = await asyncio.gather(
+            *(gateway.ask(request(step="s")) for _ in range(2)),
+        )
+        assert first.answer.text == second.answer.text
+        assert len(server.ledger.calls) == 1
+
+
+async def test_a_call_id_with_another_question_is_refused() -> None:
+    rules = [Rule(fault=Fault(FaultKind.HANG))]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        call = asyncio.create_task(gateway.ask(request(step="s")))
+        await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=5)
+        failure = await failure_of(gateway, request("Something else?", step="s"))
+        assert (failure.code, failure.reason) == (grpc.StatusCode.ALREADY_EXISTS, "CALL_ID_REUSED")
+        call.cancel()
+        await asyncio.wait([call])
+
+
+async def test_every_bad_field_is_listed() -> None:
+    bad = gateway_pb2.GenerateRequest(
+        call_id=gateway_pb2.CallId(tenant="t"),
+        agent=agent_pb2.Agent(id="Ada!", temperature=3, routes=[""]),
+        prompt=[gateway_pb2.PromptPart(text="x", give=-1)],
+        schema=gateway_pb2.AnswerSchema(name="position", json_schema='{"type": "array"}'),
+        max_output_tokens=-1,
+    )
+    async with ModelServer() as server, one_server(server) as gateway:
+        failure = await failure_of(gateway, bad)
+        assert failure.code is grpc.StatusCode.INVALID_ARGUMENT
+        assert [violation.field for violation in failure.violations] == [
+            "call_id.debate_id",
+            "call_id.step",
+            "call_id.attempt",
+            "agent.id",
+            "agent.temperature",
+            "agent.routes[0]",
+            "prompt[0].role",
+            "prompt[0].give",
+            "schema.json_schema",
+            "max_output_tokens",
+        ]
+        assert not server.ledger.calls
+
+
+async def test_an_unknown_route_lists_the_known_ones() -> None:
+    async with ModelServer() as server, one_server(server) as gateway:
+        failure = await failure_of(gateway, request(routes=["nobody/m"]))
+        assert (failure.code, failure.reason) == (grpc.StatusCode.NOT_FOUND, "UNKNOWN_ROUTE")
+        assert "openai/MODEL" in failure.message
+
+
+async def test_any_model_of_an_open_provider_can_be_named() -> None:
+    async with ModelServer() as server, one_server(server) as gateway:
+        heard: Heard = await gateway.ask(request(routes=["openai/vendor/other"]))
+        assert heard.answer.route == "openai/vendor/other"
+        assert server.ledger.calls[0].model == "vendor/other"
+
+
+async def test_without_a_model_the_first_that_the_endpoint_lists_is_taken_and_remembered() -> None:
+    async with (
+        ModelServer(models=("text-embedding-x", "chatty", "other")) as server,
+        one_server(server, model=None) as gateway,
+    ):
+        for _ in range(2):
+            assert (await gateway.ask()).answer.route == "openai/chatty"
+        assert paths(server) == ["/v1/models", RESPONSES, RESPONSES]
