@@ -37,7 +37,8 @@ setup: $(VENV)/.run ## Install into .venv; the command is then .venv/bin/parley
 
 .PHONY: run
 run: $(VENV)/.run ## Run one debate and print the answer (Q="your question")
-	@$(BIN)/parley debate "$$QUESTION" --rounds 1
+	@[ -n "$$OPENAI_API_KEY$$OPENAI_BASE_URL$$OPENROUTER_API_KEY" ] || short="--max-output-tokens 64"; \
+		exec $(BIN)/parley debate "$$QUESTION" --agents architect,performance,simplicity --rounds 1 $$short
 
 .PHONY: up
 up: $(VENV)/.run ## Run the whole system on loopback ports until stopped

@@ -12,6 +12,7 @@ from pydantic import Field
 
 __all__ = [
     "PASSED_OVER",
+    "RENAMED",
     "AgentEntry",
     "DebateEntry",
     "FileEntry",
@@ -26,6 +27,7 @@ __all__ = [
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$", description="Up to 32 of a-z, 0-9 and `-`.")]
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=512)]
+Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=64)]
 Seconds = Annotated[float, Field(ge=1, le=3600, allow_inf_nan=False)]
 Price = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 
@@ -86,8 +88,13 @@ class JudgeEntry(ModelEntry):
 class TerminationEntry:
     """When the rounds end."""
 
-    type: Annotated[
-        Literal["fixed", "convergence", "quality"], Field(description="The rule. Default: `fixed`.")
+    rule: Annotated[
+        Literal["fixed", "convergence", "quality"],
+        Field(
+            description="`fixed`: all rounds are held. `convergence`: they end early once the agents agree, or "
+            "disagree and no longer move; needs two agents. `quality`: once the judge scores the best work at the "
+            "threshold or above. Default: `fixed`."
+        ),
     ] = "fixed"
     threshold: Annotated[int | None, Field(ge=1, le=100, description="Percent. Default: 90.")] = None
 
@@ -107,9 +114,7 @@ class DebateEntry:
     summarization: Annotated[SummarizationEntry | None, Field(description="Summaries of long histories.")] = (
         None
     )
-    termination_condition: Annotated[TerminationEntry | None, Field(description="When the rounds end.")] = (
-        None
-    )
+    termination: Annotated[TerminationEntry | None, Field(description="When the rounds end.")] = None
     synthesis_method: Annotated[Literal["judge"] | None, Field(description="Who writes the answer.")] = None
     call_timeout_seconds: Annotated[
         Seconds | None, Field(description="One call of an agent, fallback included. Default: 90.")
@@ -117,6 +122,14 @@ class DebateEntry:
     max_output_tokens: Annotated[
         int | None,
         Field(ge=1, le=1_000_000, description="Tokens of one contribution. Default: the route's own."),
+    ] = None
+    history_limit: Annotated[
+        int | None,
+        Field(ge=0, le=20, description="Past debates on like questions that agents are shown. Default: 5."),
+    ] = None
+    domain: Annotated[
+        Label | None,
+        Field(description="What ratings are kept by, such as `architecture`. Default: `general`."),
     ] = None
 
 
@@ -194,3 +207,9 @@ PASSED_OVER: Final[Mapping[type, tuple[str, ...]]] = {
     JudgeEntry: _OF_AGENTS,
 }
 """Keys of panel configurations that have no effect: a file that holds them can be used, with a notice."""
+
+RENAMED: Final[Mapping[type, Mapping[str, str]]] = {
+    DebateEntry: {"termination_condition": "termination"},
+    TerminationEntry: {"type": "rule"},
+}
+"""Keys of panel configurations that mean what another key means here."""

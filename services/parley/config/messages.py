@@ -37,14 +37,16 @@ def debate_message(debate: DebateEntry) -> orchestrator_pb2.DebateSpec:
         include_full_history=debate.include_full_history,
         carry_forward=debate.carry_forward,
         max_output_tokens=debate.max_output_tokens or 0,
+        history_limit=debate.history_limit,
+        domain=debate.domain or "",
     )
     if debate.summarization is not None:
         spec.summaries.CopyFrom(_summaries(debate.summarization))
     if debate.call_timeout_seconds is not None:
         spec.limits.call.FromNanoseconds(round(debate.call_timeout_seconds * 1e9))
-    if debate.termination_condition is not None:
-        spec.termination.rule = _RULES[debate.termination_condition.type]
-        spec.termination.threshold_percent = debate.termination_condition.threshold or 0
+    if debate.termination is not None:
+        spec.termination.rule = _RULES[debate.termination.rule]
+        spec.termination.threshold_percent = debate.termination.threshold or 0
     if debate.synthesis_method is not None:
         spec.synthesis_method = orchestrator_pb2.SYNTHESIS_METHOD_JUDGE
     return spec

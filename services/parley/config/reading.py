@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import ErrorDetails
 
-from parley.config.entries import PASSED_OVER, FileEntry, ProviderEntry
+from parley.config.entries import PASSED_OVER, RENAMED, FileEntry, ProviderEntry
 from parley.config.errors import ConfigError
 from parley.config.source import Branch, Items, Tree
 
@@ -118,13 +118,14 @@ class _Walk:
         hints = get_type_hints(kind, include_extras=True)
         found: dict[str, Any] = {}
         for written, line in tree.lines.items():
-            key = to_snake(written) if written.isidentifier() else written
+            spelled = to_snake(written) if written.isidentifier() else written
+            key = RENAMED.get(kind, {}).get(spelled, spelled)
             here = dotted((*path, written))
             if key in found:
                 self.problems.append(
                     (line, f"{here}: is here twice, once as {self._spelling[dotted((*path, key))]}")
                 )
-            elif key in hints and written in {key, to_camel(key)}:
+            elif key in hints and written in {spelled, to_camel(spelled)}:
                 self._spelling[dotted((*path, key))] = written
                 found[key] = self._under(tree, written, hints[key], (*path, key))
             elif key in PASSED_OVER.get(kind, ()):

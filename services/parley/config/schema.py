@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from parley.config.entries import PASSED_OVER, FileEntry
+from parley.config.entries import PASSED_OVER, RENAMED, FileEntry
 
 __all__ = ["schema", "schema_text"]
 
@@ -20,6 +20,10 @@ def schema() -> dict[str, Any]:
     root["properties"]["$schema"] = {"type": "string"}
     root["title"] = "Parley configuration"
     definitions = {name: _with_both_spellings(each) for name, each in definitions.items()}
+    for kind, names in RENAMED.items():
+        properties = definitions[kind.__name__]["properties"]
+        for name, key in names.items():
+            properties |= dict.fromkeys((name, to_camel(name)), properties[key])
     for kind, keys in PASSED_OVER.items():
         target = root if kind is FileEntry else definitions[kind.__name__]
         for key in keys:

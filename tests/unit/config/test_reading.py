@@ -274,6 +274,35 @@ def test_a_key_that_a_provider_needs_and_nobody_set_is_named(
     assert (str(problem) if problem else None) == (expected if missing else None)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "debate:\n  termination: {rule: convergence, threshold: 85}\n  history_limit: 0\n  domain: storage\n",
+        '{"debate": {"terminationCondition": {"type": "convergence", "threshold": 85}, "historyLimit": 0,'
+        ' "domain": "storage"}}',
+    ],
+)
+def test_when_the_rounds_end_what_is_recalled_and_the_domain_reach_the_debate(text: str) -> None:
+    spec = debate_message(config.loads(text, "debate.yaml", Path()).debate)
+    assert spec.termination.rule == orchestrator_pb2.TERMINATION_RULE_CONVERGENCE
+    assert spec.termination.threshold_percent == 85
+    assert spec.HasField("history_limit")
+    assert (spec.history_limit, spec.domain) == (0, "storage")
+    jsonschema.Draft202012Validator(schema()).validate(yaml.safe_load(text))
+
+
+def test_what_a_file_does_not_say_is_left_to_the_orchestrator() -> None:
+    spec = debate_message(config.loads("debate: {rounds: 2}\n", "debate.yaml", Path()).debate)
+    assert spec == orchestrator_pb2.DebateSpec(rounds=2)
+
+
+def test_the_rule_that_ends_rounds_is_said_once() -> None:
+    text = "debate:\n  termination: {rule: fixed}\n  terminationCondition: {type: quality}\n"
+    assert problems(text) == (
+        "debate.yaml:3: debate.terminationCondition: is here twice, once as termination",
+    )
+
+
 def test_the_published_schema_is_the_one_the_reader_uses() -> None:
     assert Path(config.__file__).with_name("schema.json").read_text() == schema_text()
 

@@ -1,0 +1,1 @@
+"""The `parley` command. Imports wait until a command needs them, so that the command answers at once."""

@@ -1,0 +1,57 @@
+"""Errors of the services and of the configuration as a command's own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import grpc
+
+from parley.cli.failures import CONFIGURATION, GENERAL, INVALID_ARGUMENTS, PROVIDER_FAILED, CommandError
+from parley.client import ParleyError
+from parley.runtime.errors import ConfigurationError
+
+__all__ = ["is_provider_failure", "translated"]
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turns what the rooms below raise, alone or in a group, into CommandError."""
+    try:
+        yield
+    except Exception as error:
+        command_error = _translated(_first(error))
+        if command_error is None:
+            raise
+        raise command_error from None
+
+
+def is_provider_failure(reason: str) -> bool:
+    """Whether a failure's reason means that no provider answered."""
+    return reason.startswith("PROVIDER_") or reason in {"NO_ROUTE_AVAILABLE", "CALL_TIMEOUT"}
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _translated(error: BaseException) -> CommandError | None:
+    if isinstance(error, CommandError):
+        return error
+    if isinstance(error, ConfigurationError):
+        return _configuration(error)
+    return _refusal(error) if isinstance(error, ParleyError) else None
+
+
+def _configuration(error: ConfigurationError) -> CommandError:
+    first, *more = error.problems or ("the configuration cannot be used",)
+    rest = f" (and {len(more)} more problem{'s' if len(more) > 1 else ''})" if more else ""
+    return CommandError(f"{first}{rest}", CONFIGURATION)
+
+
+def _refusal(error: ParleyError) -> CommandError:
+    if error.code == grpc.StatusCode.INVALID_ARGUMENT:
+        return CommandError(error.message, INVALID_ARGUMENTS)
+    if error.code == grpc.StatusCode.UNAVAILABLE and not error.reason:
+        return CommandError(f"cannot be reached: {error.message}", GENERAL)
+    return CommandError(error.message, PROVIDER_FAILED if is_provider_failure(error.reason) else GENERAL)

@@ -1,0 +1,32 @@
+"""How a command ends badly: one line on stderr and an exit code."""
+
+from typing import Final
+
+__all__ = [
+    "CONFIGURATION",
+    "GENERAL",
+    "INTERRUPTED",
+    "INVALID_ARGUMENTS",
+    "PROVIDER_FAILED",
+    "CommandError",
+    "one_line",
+]
+
+GENERAL: Final = 1
+INVALID_ARGUMENTS: Final = 2
+PROVIDER_FAILED: Final = 3
+CONFIGURATION: Final = 4
+INTERRUPTED: Final = 130
+
+
+class CommandError(Exception):
+    """The command cannot go on; the message is for the person who typed it."""
+
+    def __init__(self, message: str, code: int = GENERAL) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def one_line(text: str) -> str:
+    """The text on one line."""
+    return " ".join(text.split())

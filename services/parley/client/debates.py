@@ -1,0 +1,159 @@
+"""The client of the orchestrator."""
+
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import grpc
+
+from parley.client.events import DebateEvent
+from parley.client.watching import Stream, TextPiece, follow
+from parley.runtime.channel import channel
+from parley.runtime.errors import from_rpc_error, is_transport
+from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+
+__all__ = ["ParleyClient", "repeated"]
+
+_CALL_SECONDS: Final = 30.0
+_PAGE: Final = 200
+
+Answer = TypeVar("Answer")
+
+
+class ParleyClient:
+    """Debates of one tenant at an orchestrator; use it as `async with`.
+
+    Every call may be repeated without harm, and is for up to `patience` seconds where the connection breaks or a
+    replica stops. Failures are ParleyError.
+    """
+
+    def __init__(self, target: str, tenant: str = "default", *, patience: float = 30.0) -> None:
+        """Calls `host:port`, or a gRPC target such as `dns:///orchestrator:7401`, which must not be empty."""
+        self._target = target
+        self._metadata = (("parley-tenant", tenant),)
+        self._patience = patience
+        self._channel: grpc.aio.Channel | None = None
+
+    async def __aenter__(self) -> Self:
+        self._channel = channel(self._target)
+        self._stub = orchestrator_pb2_grpc.OrchestratorServiceStub(self._channel)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._channel is not None:
+            await self._channel.close()
+            self._channel = None
+
+    async def create_debate(self, spec: orchestrator_pb2.DebateSpec, request_id: str | None = None) -> str:
+        """Starts a debate and returns its id; the same `request_id` with the same spec is the same debate."""
+        request = orchestrator_pb2.CreateDebateRequest(request_id=request_id or _request_id(), spec=spec)
+        return (await self._call(self._stub.CreateDebate, request)).debate_id
+
+    async def get(self, debate_id: str) -> orchestrator_pb2.Debate:
+        """The debate as it stands."""
+        request = orchestrator_pb2.GetDebateRequest(debate_id=debate_id)
+        return (await self._call(self._stub.GetDebate, request)).debate
+
+    async def list(
+        self, statuses: Sequence[orchestrator_pb2.DebateStatus.ValueType] = (), *, page_size: int = _PAGE
+    ) -> AsyncIterator[orchestrator_pb2.DebateSummary]:
+        """Yields debates, newest first, page by page as they are asked for; those in `statuses`, or all."""
+        token = ""
+        while True:
+            request = orchestrator_pb2.ListDebatesRequest(
+                page_size=page_size, page_token=token, statuses=tuple(statuses)
+            )
+            page = await self._call(self._stub.ListDebates, request)
+            for debate in page.debates:
+                yield debate
+            token = page.next_page_token
+            if not token:
+                return
+
+    def watch(
+        self, debate_id: str, after: int = 0, *, text: bool = False
+    ) -> AsyncIterator[DebateEvent | TextPiece]:
+        """Yields the events after a sequence, each once and in order, until the debate closes or fails.
+
+        Broken streams are taken up again where they broke. With `text`, pieces of text of calls in flight come too.
+        """
+
+        def opened(last: int) -> Stream:
+            request = orchestrator_pb2.WatchDebateRequest(
+                debate_id=debate_id, after_sequence=last, text_deltas=text
+            )
+            return self._stub.WatchDebate(request, metadata=self._metadata)
+
+        return follow(opened, after, self._patience)
+
+    async def report(self, debate_id: str) -> str:
+        """The debate's report as Markdown."""
+        request = orchestrator_pb2.GetReportRequest(debate_id=debate_id)
+        return (await self._call(self._stub.GetReport, request)).markdown
+
+    async def cancel(self, debate_id: str, reason: str = "", *, request_id: str | None = None) -> int:
+        """Ends the debate without an answer; returns the sequence of the event that records the wish.
+
+        So do the others below. The same `request_id` again changes nothing.
+        """
+        return await self._intervene(debate_id, request_id, cancel=orchestrator_pb2.Cancel(reason=reason))
+
+    async def pause(self, debate_id: str, *, stop_calls: bool = False, request_id: str | None = None) -> int:
+        """Makes no new call until resumed; with `stop_calls`, calls in flight are stopped too."""
+        return await self._intervene(
+            debate_id, request_id, pause=orchestrator_pb2.Pause(stop_calls=stop_calls)
+        )
+
+    async def resume(self, debate_id: str, *, request_id: str | None = None) -> int:
+        """Goes on after a pause or a failure."""
+        return await self._intervene(debate_id, request_id, resume=orchestrator_pb2.Resume())
+
+    async def end_rounds(self, debate_id: str, *, request_id: str | None = None) -> int:
+        """Goes to the answer after the present round."""
+        return await self._intervene(debate_id, request_id, end=orchestrator_pb2.EndRounds())
+
+    async def guide(self, debate_id: str, text: str, *, request_id: str | None = None) -> int:
+        """Tells the agents something from the next round on."""
+        return await self._intervene(debate_id, request_id, guide=orchestrator_pb2.Guide(text=text))
+
+    async def mute(self, debate_id: str, agent_id: str, *, request_id: str | None = None) -> int:
+        """Leaves an agent out from the next round on."""
+        return await self._intervene(debate_id, request_id, mute=orchestrator_pb2.Mute(agent_id=agent_id))
+
+    async def _intervene(self, debate_id: str, request_id: str | None, **wish: Any) -> int:
+        request = orchestrator_pb2.InterveneRequest(
+            request_id=request_id or _request_id(), debate_id=debate_id, **wish
+        )
+        return (await self._call(self._stub.Intervene, request)).sequence
+
+    async def _call(self, method: Callable[..., Awaitable[Answer]], request: object) -> Answer:
+        return await repeated(method, request, self._metadata, self._patience)
+
+
+async def repeated(
+    method: Callable[..., Awaitable[Answer]],
+    request: object,
+    metadata: tuple[tuple[str, str], ...],
+    patience: float,
+) -> Answer:
+    """The answer to a call that may be made again; raises ParleyError."""
+    clock = asyncio.get_running_loop().time
+    ends, pause = clock() + patience, 0.1
+    while True:
+        try:
+            return await method(request, timeout=_CALL_SECONDS, metadata=metadata)
+        except grpc.aio.AioRpcError as broken:
+            error = from_rpc_error(broken)
+        if not is_transport(error) or clock() + pause > ends:
+            raise error
+        await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 (jitter)
+        pause = min(pause * 2, 5.0)
+
+
+def _request_id() -> str:
+    return uuid.uuid4().hex

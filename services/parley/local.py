@@ -1,0 +1,315 @@
+"""The whole system in one process on one machine, over loopback gRPC and the embedded stores."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TextIO
+
+from parley.orchestrator.__main__ import build as build_orchestrator
+from parley.orchestrator.settings import OrchestratorSettings
+from parley.runtime.draining import Draining
+from parley.runtime.errors import ConfigurationError
+from parley.runtime.logs import configure_logging
+from parley.runtime.server import ServerSettings, Service, serving
+from parley.runtime.telemetry import configure_telemetry
+from parley.storage.folder import FolderLock, read_address
+from parley.storage.opening import sqlite_folder
+from parley.storage.ports import StorageError
+
+__all__ = [
+    "FIXED_PORTS",
+    "FREE_PORTS",
+    "LocalOptions",
+    "LocalSystem",
+    "Ports",
+    "default_store",
+    "local_system",
+]
+
+_HOST: Final = "127.0.0.1"
+_NOBODY: Final = f"{_HOST}:9"
+_LOCK_SECONDS: Final = 15.0
+_LOOK_SECONDS: Final = 0.05
+_GRACE_SECONDS: Final = 2.0
+_LOG: Final = "parley.log"
+_LOG_BYTES: Final = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where each service listens; 0 takes a free port."""
+
+    orchestrator: int = 0
+    gateway: int = 0
+    convergence: int = 0
+    ratings: int = 0
+    memory: int = 0
+
+
+FREE_PORTS: Final = Ports()
+FIXED_PORTS: Final = Ports(7401, 7402, 7403, 7404, 7405)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOptions:
+    """How the system is run.
+
+    Attributes:
+        config_path: Agents, providers and routes. None: PARLEY_AGENTS_FILE, or the defaults.
+        adopt: Whether debates that an earlier process left behind go on by themselves.
+        answers: Whether debates can be held. Without, they can be read, and only the orchestrator is started.
+        log_to_stderr: Whether logs go to stderr, rather than to `parley.log` in the data folder.
+    """
+
+    config_path: Path | None = None
+    ports: Ports = FREE_PORTS
+    adopt: bool = False
+    answers: bool = True
+    log_to_stderr: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSystem:
+    """A system that answers.
+
+    Attributes:
+        gateway_address: None where debates can only be read.
+        store: Where debates are kept, for people.
+        own: Whether it runs in this process, rather than in one that had the data folder first.
+        log: The file that logs go to, if they do.
+    """
+
+    orchestrator_address: str
+    gateway_address: str | None
+    store: str
+    own: bool
+    log: Path | None = None
+
+
+def default_store() -> str:
+    """PARLEY_STORE, or a folder of this person's own."""
+    given = os.environ.get("PARLEY_STORE")
+    if given:
+        return given
+    data = os.environ.get("XDG_DATA_HOME")
+    folder = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
+    return f"sqlite:///{folder / 'parley'}"
+
+
+@asynccontextmanager
+async def local_system(options: LocalOptions) -> AsyncIterator[LocalSystem]:
+    """Runs the system while the block runs, or finds the one that runs on the same data folder.
+
+    Raises ConfigurationError where settings, file or data folder do not allow a start.
+    """
+    store = default_store()
+    folder = _folder(store)
+    if folder is None:
+        async with _running(options, store, None) as system:
+            yield system
+        return
+    held = await _lock_or_address(folder)
+    if isinstance(held, str):
+        orchestrator, _, gateway = held.partition(",")
+        yield LocalSystem(orchestrator, gateway or None, str(folder), own=False)
+        return
+    with held:
+        async with _running(options, store, held) as system:
+            yield system
+
+
+def _folder(store: str) -> Path | None:
+    try:
+        return sqlite_folder(store)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+async def _lock_or_address(folder: Path) -> FolderLock | str:
+    """The right to use the folder, or where the process that has it answers."""
+    try:
+        async with asyncio.timeout(_LOCK_SECONDS):
+            while True:
+                lock = await asyncio.to_thread(FolderLock.acquire, folder)
+                if lock is not None:
+                    return lock
+                address = await asyncio.to_thread(read_address, folder)
+                if address is not None:
+                    return address
+                await asyncio.sleep(_LOOK_SECONDS)
+    except OSError as error:
+        if isinstance(error, TimeoutError):
+            problem = "another process holds it and does not say where it answers; end that process"
+        else:
+            problem = f"cannot be used: {error.strerror or error}"
+        raise ConfigurationError(f"PARLEY_STORE: {folder}: {problem}") from None
+
+
+@asynccontextmanager
+async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -> AsyncIterator[LocalSystem]:
+    settings = OrchestratorSettings.load()
+    folder = _folder(store)
+    log = None if options.log_to_stderr or folder is None else folder / _LOG
+    async with AsyncExitStack() as stack:
+        stream = stack.enter_context(_log_file(log)) if log is not None else None
+        configure_logging(settings.log_level, stream=stream)
+        stack.callback(configure_logging)  # whatever is said after the block goes to stderr again
+        stack.callback(configure_telemetry("parley"))
+        others = _Others(_NOBODY, _NOBODY, _NOBODY, _NOBODY)
+        if options.answers:
+            others = await stack.enter_async_context(_others(options, store, folder))
+        settings = settings.model_copy(
+            update={
+                "store": store,
+                "gateway": others.gateway,
+                "convergence": others.convergence,
+                "ratings": others.ratings,
+                "memory": others.memory,
+                "adopt": options.adopt and options.answers,
+            }
+        )
+        orchestrator = await stack.enter_async_context(_orchestrator(settings, options.ports.orchestrator))
+        if lock is not None and options.answers:
+            lock.publish(f"{orchestrator},{others.gateway}")
+        yield LocalSystem(
+            orchestrator,
+            others.gateway if options.answers else None,
+            str(folder or "PARLEY_STORE"),
+            own=True,
+            log=log,
+        )
+
+
+def _log_file(path: Path) -> TextIO:
+    """The log, begun anew where it has grown large."""
+    try:
+        if path.exists() and path.stat().st_size > _LOG_BYTES:
+            path.unlink()
+        return path.open("a", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise ConfigurationError(
+            f"PARLEY_STORE: {path}: cannot be written: {error.strerror or error}"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """Addresses of the services that the orchestrator calls."""
+
+    gateway: str
+    convergence: str
+    ratings: str
+    memory: str
+
+
+@asynccontextmanager
+async def _others(options: LocalOptions, store: str, folder: Path | None) -> AsyncIterator[_Others]:
+    ports = options.ports
+    starts = _gateway(options, store), _convergence(ports.convergence), _ratings(store, ports.ratings)
+    async with (
+        _together(*starts) as (gateway, convergence, ratings),
+        _memory(store, folder, convergence, ports.memory) as memory,
+    ):
+        yield _Others(gateway, convergence, ratings, memory)
+
+
+@asynccontextmanager
+async def _orchestrator(settings: OrchestratorSettings, port: int) -> AsyncIterator[str]:
+    draining = Draining()
+    async with AsyncExitStack() as stack:
+        try:
+            service = await stack.enter_async_context(build_orchestrator(settings, draining=draining))
+        except StorageError as error:
+            raise ConfigurationError(f"PARLEY_STORE: {error}") from None
+        yield await stack.enter_async_context(_served(service, port, draining))
+
+
+# What follows is imported where it is started: a command that only reads debates is spared it.
+
+
+@asynccontextmanager
+async def _gateway(options: LocalOptions, store: str) -> AsyncIterator[str]:
+    from parley.gateway.__main__ import build
+    from parley.gateway.settings import GatewaySettings
+
+    settings = GatewaySettings.load().model_copy(update={"store": store, "grace_seconds": _GRACE_SECONDS})
+    if options.config_path is not None:
+        settings = settings.model_copy(update={"agents_file": options.config_path})
+    draining = Draining()
+    async with (
+        build(settings, draining=draining) as service,
+        _served(service, options.ports.gateway, draining) as address,
+    ):
+        yield address
+
+
+@asynccontextmanager
+async def _convergence(port: int) -> AsyncIterator[str]:
+    from parley.convergence.__main__ import build
+    from parley.convergence.settings import ConvergenceSettings
+
+    async with build(ConvergenceSettings.load()) as service, _served(service, port) as address:
+        yield address
+
+
+@asynccontextmanager
+async def _ratings(store: str, port: int) -> AsyncIterator[str]:
+    from parley.ratings.__main__ import build
+    from parley.ratings.settings import RatingsSettings
+
+    settings = RatingsSettings.load().model_copy(update={"store": store})
+    async with build(settings) as service, _served(service, port) as address:
+        yield address
+
+
+@asynccontextmanager
+async def _memory(store: str, folder: Path | None, convergence: str, port: int) -> AsyncIterator[str]:
+    from parley.memory.__main__ import build
+    from parley.memory.settings import MemorySettings
+
+    settings = MemorySettings.load().model_copy(update={"store": store, "convergence": convergence})
+    if folder is not None and not os.environ.get("PARLEY_VECTORS"):
+        settings = settings.model_copy(update={"vectors": f"edge:{folder / 'vectors'}"})
+    async with build(settings) as service, _served(service, port) as address:
+        yield address
+
+
+@asynccontextmanager
+async def _served(service: Service, port: int, draining: Draining | None = None) -> AsyncIterator[str]:
+    async with serving([service], ServerSettings(_HOST, port, _GRACE_SECONDS), draining=draining) as running:
+        yield running.address
+
+
+@asynccontextmanager
+async def _together(*starts: AbstractAsyncContextManager[str]) -> AsyncIterator[list[str]]:
+    """Enters several at a time, each in a task of its own, and leaves them together."""
+    stop = asyncio.Event()
+    ready = [asyncio.get_running_loop().create_future() for _ in starts]
+    tasks = [asyncio.create_task(_held(start, each, stop)) for start, each in zip(starts, ready, strict=True)]
+    try:
+        yield await asyncio.gather(*ready)
+    finally:
+        stop.set()
+        for task, each in zip(tasks, ready, strict=True):
+            if not each.done():
+                task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    for error in ended:
+        if isinstance(error, Exception):
+            raise error
+
+
+async def _held(
+    start: AbstractAsyncContextManager[str], ready: asyncio.Future[str], stop: asyncio.Event
+) -> None:
+    try:
+        async with start as address:
+            ready.set_result(address)
+            await stop.wait()
+    except Exception as error:
+        if ready.done():
+            raise
+        ready.set_exception(error)

@@ -1,0 +1,177 @@
+"""The `parley` command as people run it: a process, a whole system in it, and a model over HTTP."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import Command, Ended
+
+ROOT = Path(__file__).parent.parent.parent
+TWO = ["--agents", "architect,security", "--rounds", "1"]
+
+Run = Callable[..., Command]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running() -> Iterator[None]:
+    yield
+    Command.kill_all()
+
+
+@contextmanager
+def models(*arguments: str) -> Iterator[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.model_server", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def debate(folder: Path, url: str, *arguments: str) -> Command:
+    return Command(["debate", *arguments], folder, {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test"})
+
+
+def debate_id(ended: Ended) -> str:
+    found = re.search(r"deb-\d{8}-\d{6}-[a-z0-9]{8}", "\n".join(ended.err))
+    assert found is not None, ended.err
+    return found[0]
+
+
+def test_a_debate_ends_with_its_answer_on_stdout_and_can_be_looked_at(tmp_path: Path) -> None:
+    with models() as url:
+        ended = debate(tmp_path, url, "Which?", *TWO, "--output", "x.json", "--report", "r").end()
+        assert (ended.code, ended.out) == (0, "")
+        state = json.loads((tmp_path / "x.json").read_text())
+        again = debate(tmp_path, url, "--resume", state["id"]).end()
+    assert state["status"] == "completed"
+    assert len([each for each in state["contributions"] if each["kind"] == "critique"]) == 2
+    assert "Which?" in (tmp_path / "r.md").read_text()
+    assert again.code == 0
+    assert again.out.startswith(state["solution"]["description"].strip())
+    assert state["id"] in Command(["list"], tmp_path).end().out
+    shown = Command(["show", state["id"], "--json"], tmp_path).end()
+    assert json.loads(shown.out) == state
+    watched = Command(["watch", state["id"]], tmp_path).end()
+    assert watched.out.splitlines()[-1] == f"{state['last_sequence']} closed"
+    assert Command(["report", state["id"]], tmp_path).end().out == (tmp_path / "r.md").read_text()
+
+
+def test_a_key_that_is_refused_is_exit_3_with_agent_and_phase(tmp_path: Path) -> None:
+    with models("--require-key", "right") as url:
+        ended = debate(tmp_path, url, "Which?", "--agents", "architect", "--rounds", "1").end()
+    assert (ended.code, ended.out) == (3, "")
+    assert re.fullmatch(r"parley: architect in round 1 proposal: PROVIDER_AUTH: .*", ended.err[-1])
+
+
+def test_no_provider_within_reach_is_exit_3(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        ended = debate(tmp_path, url, "Which?", "--agents", "architect", "--rounds", "1").end()
+    assert ended.code == 3
+    assert re.match(r"parley: architect in round 1 proposal: (PROVIDER_|NO_ROUTE|CALL_)", ended.err[-1])
+
+
+def test_an_unknown_role_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    with models() as url:
+        ended = debate(tmp_path, url, "Which?", "--agents", "architect,wizard").end()
+        assert ended.code == 2
+        assert re.fullmatch(
+            r"parley: --agents: unknown role 'wizard'; known roles: .*security.*", ended.err[-1]
+        )
+        (tmp_path / "parley.yaml").write_text("agents:\n- role: architect\n- role: wizard\n")
+        placed = debate(tmp_path, url, "Which?").end()
+    assert placed.code == 4
+    assert placed.err[-1].startswith(
+        "parley: parley.yaml:3: agents[1].role: unknown role 'wizard'; known roles: "
+    )
+
+
+def test_ctrl_c_stops_the_calls_and_leaves_a_debate_that_is_finished_later(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    with models("--latency-ms", "30000", "--ledger", str(ledger)) as slow:
+        running = debate(tmp_path, slow, "Which?", *TWO)
+        running.wait_for("proposal: 2 to come")
+        running.signal(signal.SIGINT)
+        paused = running.end()
+    assert (paused.code, paused.out) == (130, "")
+    identity = debate_id(paused)
+    assert paused.err[-1] == f"Paused. Go on with: parley debate --resume {identity}"
+    assert "Status     paused" in Command(["show", identity], tmp_path).end().out
+    with models() as url:
+        resumed = debate(tmp_path, url, "--resume", identity).end()
+    assert resumed.code == 0
+    assert "Confidence: " in resumed.out
+
+
+def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
+    with models("--latency-ms", "30000") as slow:
+        running = debate(tmp_path, slow, "Which?", *TWO)
+        running.wait_for("proposal: 2 to come")
+        running.signal(signal.SIGINT)
+        running.signal(signal.SIGINT)
+        assert running.end().code == 130
+
+
+def test_a_debate_whose_process_was_killed_is_finished_later(tmp_path: Path) -> None:
+    with models("--latency-ms", "300") as url:
+        running = debate(tmp_path, url, "Which?", *TWO)
+        running.wait_for("proposal: 2/2")
+        running.signal(signal.SIGKILL)
+        running.end()
+        listed = Command(["list"], tmp_path).end().out.splitlines()
+        identity, status = listed[1].split()[:2]
+        watched = Command(["watch", identity], tmp_path).end()
+        resumed = debate(tmp_path, url, "--resume", identity).end()
+    assert status == "running"
+    assert watched.err == [f"Nothing runs this debate now; go on with: parley debate --resume {identity}"]
+    assert resumed.code == 0
+    assert "Confidence: " in resumed.out
+
+
+def test_a_second_command_uses_the_system_of_the_first_and_goes_on_when_that_ends(tmp_path: Path) -> None:
+    with models("--latency-ms", "2500") as url:
+        first = debate(tmp_path, url, "First?", *TWO)
+        first.wait_for("round 1/1")
+        second = debate(tmp_path, url, "Second?", *TWO)
+        second.wait_for("round 1/1")
+        assert first.process.poll() is None, "the second had no system to borrow"
+        assert first.end().code == 0
+        ended = second.end()
+    assert ended.code == 0
+    assert "Confidence: " in ended.out
+
+
+def test_up_runs_the_whole_system_until_stopped(tmp_path: Path) -> None:
+    for port in range(7401, 7406):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                pytest.skip(f"port {port} is in use on this machine")
+    with models() as url:
+        system = Command(["up"], tmp_path, {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test"})
+        system.wait_for("Ctrl-C stops")
+        ended = Command(["debate", "Which?", *TWO, "--server", "127.0.0.1:7401"], tmp_path).end()
+        listed = Command(["agents", "--server", "127.0.0.1:7402"], tmp_path).end()
+        system.signal(signal.SIGTERM)
+        stopped = system.end()
+    assert ended.code == 0
+    assert "Confidence: " in ended.out
+    assert "architect" in listed.out
+    assert "openai/test" in listed.out
+    assert stopped.code == 0
+    assert stopped.out.splitlines()[:2] == ["orchestrator  127.0.0.1:7401", "gateway       127.0.0.1:7402"]
