@@ -38,6 +38,7 @@ def parley() -> None:
     help="Read the question from a file.",
 )
 @click.option("--agents", metavar="A,B", help="Roles or ids of the agents that debate.")
+@click.option("--format", metavar="NAME", help="Order of phases: panel. Default: panel.")
 @click.option("--rounds", type=click.IntRange(1, 100), metavar="N", help="Rounds. Default: 3.")
 @click.option(
     "--config",
@@ -113,6 +114,16 @@ def agents(config: Path | None, server: str | None) -> None:
     from parley.cli import looking
 
     _run(looking.agents(server, config))
+
+
+@parley.command()
+@click.option("--domain", default="", metavar="NAME", help="Ratings in this domain. Default: overall.")
+@_server("ratings service")
+def ratings(domain: str, server: str | None) -> None:
+    """List how agents have done against each other, best first."""
+    from parley.cli import looking
+
+    _run(looking.ratings(server, domain))
 
 
 @parley.command()

@@ -63,6 +63,7 @@ def spec_of(
     question: str,
     found: ConfigFile | None,
     agents: Sequence[Agent | str] | None,
+    format: str | None,  # noqa: A002 (the option's name)
     rounds: int | None,
     max_output_tokens: int | None,
 ) -> DebateSpec:
@@ -72,6 +73,8 @@ def spec_of(
     spec.agents.extend(participant(agent) for agent in agents or ())
     if found is not None and found.judge_given:
         spec.judge.agent.CopyFrom(agent_message(found.judge))
+    if format is not None:
+        spec.format = format
     if rounds is not None:
         spec.rounds = rounds
     if max_output_tokens is not None:

@@ -50,6 +50,7 @@ class DebateOptions:
     question: str | None
     problem_description: Path | None
     agents: str | None
+    format: str | None
     rounds: int | None
     config: Path | None
     max_output_tokens: int | None
@@ -97,7 +98,7 @@ def _wanted(options: DebateOptions) -> _Wanted:
             missing = found.missing_key(os.environ, (*described, found.judge))
             if missing is not None:
                 raise missing
-    spec = spec_of(question, found, agents, options.rounds, options.max_output_tokens)
+    spec = spec_of(question, found, agents, options.format, options.rounds, options.max_output_tokens)
     return _Wanted(spec, found, _path_of(found))
 
 
@@ -110,6 +111,7 @@ def _refuse_beside_resume(options: DebateOptions) -> None:
         "a question": options.question,
         "--problem-description": options.problem_description,
         "--agents": options.agents,
+        "--format": options.format,
         "--rounds": options.rounds,
         "--max-output-tokens": options.max_output_tokens,
     }
@@ -371,6 +373,8 @@ def _names_as_roles(error: ParleyError, spec: DebateSpec) -> bool:
 def _located(error: ParleyError, found: ConfigFile | None, spec: DebateSpec) -> Exception:
     """The refusal of a new debate, placed in the file or at the option that it comes from."""
     for violation in error.violations:
+        if violation.field == "spec.format":
+            return CommandError(f"--format: {violation.description}", INVALID_ARGUMENTS)
         number = _AGENT_FIELD.match(violation.field)
         if number is not None:
             agent = spec.agents[int(number[1])].agent if int(number[1]) < len(spec.agents) else None
@@ -380,6 +384,8 @@ def _located(error: ParleyError, found: ConfigFile | None, spec: DebateSpec) -> 
                 return CommandError(f"--agents: {violation.description}", INVALID_ARGUMENTS)
         elif violation.field.startswith("spec.judge"):
             path = "judge"
+        elif violation.field.startswith("spec.termination"):
+            path = "debate.termination"
         else:
             continue
         if found is not None:
