@@ -1,0 +1,46 @@
+"""What it gains that phases flow: our span over the same graph with a barrier after every phase."""
+
+from statistics import median
+
+from tests.bench.environment import MODEL
+from tests.bench.figures import aim, main, middle, table
+from tests.bench.graph import Shape, bare_client, stepped
+from tests.bench.models import model_server
+from tests.bench.spans import measure_bare, measure_ours
+from tests.bench.system import system
+from tests.support.model_server import Latency
+
+_AIMS = {True: 0.88, False: 0.80}
+
+
+async def run(quick: bool) -> None:
+    """Hold a debate a seed, replay it with barriers, and print the median of the ratios."""
+    rows = []
+    async with (
+        model_server() as models,
+        system(models.base_url) as client,
+        bare_client(models.base_url, MODEL) as bare,
+    ):
+        warm = Shape(5, 1)
+        opened = await measure_ours(models, client, warm, Latency(), "Bench question?")
+        await measure_bare(models, bare, warm, Latency(), stepped, opened.places)
+        for full_history, most in _AIMS.items():
+            shape = Shape(5, 3, full_history=full_history)
+            ours_spans, bare_spans = [], []
+            for seed in range(5 if quick else 20):
+                latency = Latency(median=0.2, sigma=0.6, seed=seed)
+                ours = await measure_ours(models, client, shape, latency, f"Bench question {seed}?")
+                ours_spans.append(ours.concluded)
+                bare_spans.append(await measure_bare(models, bare, shape, latency, stepped, ours.places))
+            ratios = [ours / bares for ours, bares in zip(ours_spans, bare_spans, strict=True)]
+            name = "full history" if full_history else "own line only"
+            rows.append(
+                [name, middle(ours_spans), middle(bare_spans), middle(ratios), aim(median(ratios), most)]
+            )
+    table(
+        ["5 agents x 3 rounds, log-normal", "ours (s)", "bare with barriers (s)", "ours / bare", "aim"], rows
+    )
+
+
+if __name__ == "__main__":
+    main(__doc__, run)

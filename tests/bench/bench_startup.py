@@ -1,0 +1,82 @@
+"""Start of the embedded system without a model: seconds until it answers, and memory at rest."""
+
+import asyncio
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.figures import main, middle, table
+
+_SETTLES_SECONDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Seconds until the system answered, of the clock and of CPU, and its memory at rest in MiB."""
+
+    seconds: float
+    cpu: float
+    memory: float
+
+
+async def run(quick: bool) -> None:
+    """Start processes one after the other."""
+    python, helped, starts = [], [], []
+    for _ in range(3 if quick else 9):
+        python.append(await _ended("-c", "pass"))
+        helped.append(await _ended("-m", "parley.cli", "--help"))
+        starts.append(await _start())
+    table(
+        ["start", "seconds (lowest-highest)"],
+        [
+            ["python -c pass", middle(python, 2)],
+            ["parley --help", middle(helped, 2)],
+            ["embedded system, until the orchestrator answers", middle([each.seconds for each in starts], 2)],
+            ["the same, CPU of its process", middle([each.cpu for each in starts], 2)],
+        ],
+    )
+    print()
+    memory = middle([each.memory for each in starts], 0)
+    table(["memory at rest", "MiB (lowest-highest)"], [["embedded system", memory]])
+
+
+async def _ended(*arguments: str) -> float:
+    began = time.monotonic()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, stdout=asyncio.subprocess.DEVNULL
+    )
+    assert await process.wait() == 0, arguments
+    return time.monotonic() - began
+
+
+async def _start() -> _Start:
+    began = time.monotonic()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.bench.idle_system",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    line = await process.stdout.readline()
+    seconds = time.monotonic() - began
+    assert line, "the system did not start"
+    await asyncio.sleep(_SETTLES_SECONDS)
+    memory = _resident(process.pid)
+    process.stdin.close()
+    assert await process.wait() == 0
+    return _Start(seconds, float(line), memory / 2**20)
+
+
+def _resident(pid: int) -> int:
+    """Return the bytes of a process that are in memory (Linux only)."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+if __name__ == "__main__":
+    main(__doc__, run)
