@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -11,6 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from parley.memory.debate import RememberedDebate
 from parley.memory.memories import DebateReusedError, Memories
 from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument, unavailable
+from parley.runtime.tenancy import current_tenant
 from parley.storage.ports import StorageError
 from parley.v1 import memory_pb2 as pb
 from parley.v1 import memory_pb2_grpc as pb_grpc
@@ -24,8 +25,6 @@ _MOST_RECALLED: Final = 100
 _RECALLED: Final = 5
 _GENERAL: Final = "general"
 
-Context = grpc.aio.ServicerContext[Any, Any]
-
 
 class MemoryServicer(pb_grpc.MemoryServiceServicer):
     """Answers the calls of MemoryService."""
@@ -34,12 +33,12 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         self._memories = memories
         self._floor_percent = floor_percent
 
-    async def Recall(self, request: pb.RecallRequest, context: Context) -> AsyncIterator[pb.RecallResponse]:  # noqa: N802
+    async def Recall(self, request: pb.RecallRequest, _context: object) -> AsyncIterator[pb.RecallResponse]:  # noqa: N802
         """Sends the past debates most like a text, best first."""
         _refuse(*_recall_violations(request))
         try:
             async for found in self._memories.recall(
-                _tenant(context),
+                current_tenant(),
                 request.text,
                 domain=request.domain,
                 excluded=request.excluded_debate_ids,
@@ -58,7 +57,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
             raise _store_unavailable(error) from error
 
     async def RecordDebate(  # noqa: N802
-        self, request: pb.RecordDebateRequest, context: Context
+        self, request: pb.RecordDebateRequest, _context: object
     ) -> pb.RecordDebateResponse:
         """Records what a debate was asked and what it concluded."""
         _refuse(*_record_violations(request))
@@ -70,7 +69,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
             concluded_at=request.concluded_at.ToDatetime(UTC),
         )
         try:
-            existed = await self._memories.record(_tenant(context), debate)
+            existed = await self._memories.record(current_tenant(), debate)
         except DebateReusedError:
             raise ParleyError(
                 grpc.StatusCode.ALREADY_EXISTS,
@@ -81,11 +80,6 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         except StorageError as error:
             raise _store_unavailable(error) from error
         return pb.RecordDebateResponse(existed=existed)
-
-
-def _tenant(context: Context) -> str:
-    metadata = context.invocation_metadata() or ()
-    return next((str(value) for key, value in metadata if key == "parley-tenant"), "default")
 
 
 def _store_unavailable(error: StorageError) -> ParleyError:

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Awaitable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -17,6 +17,7 @@ from parley.ratings.matches import DebateReusedError, Matches
 from parley.ratings.table import OVERALL, Match, Rating, Table
 from parley.runtime.clock import Clock
 from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument, unavailable
+from parley.runtime.tenancy import current_tenant
 from parley.storage.ports import StorageError
 from parley.v1 import ratings_pb2 as pb
 from parley.v1 import ratings_pb2_grpc as pb_grpc
@@ -31,7 +32,6 @@ _PAGE: Final = 50
 _GENERAL: Final = "general"
 
 T = TypeVar("T")
-Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class RatingsServicer(pb_grpc.RatingsServiceServicer):
@@ -41,17 +41,17 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         self._matches = matches
         self._clock = clock
 
-    async def GetWeights(self, request: pb.GetWeightsRequest, context: Context) -> pb.GetWeightsResponse:  # noqa: N802
+    async def GetWeights(self, request: pb.GetWeightsRequest, _context: object) -> pb.GetWeightsResponse:  # noqa: N802
         """Returns what each agent's vote weighs."""
         _refuse(
             *_agent_violations("agent_ids", request.agent_ids, least=1), *_domain_violations(request.domain)
         )
-        table = await self._table(context)
+        table = await self._table()
         return pb.GetWeightsResponse(
             weights=[_weight(table, agent_id, request.domain) for agent_id in request.agent_ids]
         )
 
-    async def RecordMatch(self, request: pb.RecordMatchRequest, context: Context) -> pb.RecordMatchResponse:  # noqa: N802
+    async def RecordMatch(self, request: pb.RecordMatchRequest, _context: object) -> pb.RecordMatchResponse:  # noqa: N802
         """Records the outcome of a debate."""
         _refuse(*_match_violations(request))
         match = Match(
@@ -61,7 +61,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
             recorded_at=self._clock.now(),
         )
         try:
-            existed, changes = await _stored(self._matches.record(_tenant(context), match))
+            existed, changes = await _stored(self._matches.record(current_tenant(), match))
         except DebateReusedError:
             raise ParleyError(
                 grpc.StatusCode.ALREADY_EXISTS,
@@ -77,14 +77,14 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
             ],
         )
 
-    async def ListRatings(self, request: pb.ListRatingsRequest, context: Context) -> pb.ListRatingsResponse:  # noqa: N802
+    async def ListRatings(self, request: pb.ListRatingsRequest, _context: object) -> pb.ListRatingsResponse:  # noqa: N802
         """Lists ratings, best first."""
         after = _read_token(request.page_token)
         if not 0 <= request.page_size <= _MOST_PAGE:
             described = f"is {request.page_size}, must be 1 to {_MOST_PAGE}, or 0 for the default"
             raise invalid_argument([FieldViolation("page_size", described)])
         _refuse(*_domain_violations(request.domain))
-        ratings = (await self._table(context)).ratings(request.domain)
+        ratings = (await self._table()).ratings(request.domain)
         if after is not None:
             ratings = [each for each in ratings if (-each.elo, each.agent_id) > after]
         size = request.page_size or _PAGE
@@ -94,15 +94,8 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
             next_page_token=_token(page[-1]) if len(ratings) > size else "",
         )
 
-    async def _table(self, context: Context) -> Table:
-        return await _stored(self._matches.table(_tenant(context)))
-
-
-def _tenant(context: Context) -> str:
-    return next(
-        (str(value) for key, value in context.invocation_metadata() or () if key == "parley-tenant"),
-        "default",
-    )
+    async def _table(self) -> Table:
+        return await _stored(self._matches.table(current_tenant()))
 
 
 async def _stored(call: Awaitable[T]) -> T:
