@@ -3,10 +3,12 @@
 import asyncio
 import os
 import secrets
+import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 
@@ -14,13 +16,16 @@ from parley import config as configuration
 from parley.config import ConfigFile
 from parley.gateway.agents import roster
 from parley.gateway.breaker import DEFAULT_POLICY, BreakerPolicy
+from parley.gateway.call import Timeouts
 from parley.gateway.call_store import CallStore
-from parley.gateway.calling import Calling, Timeouts
+from parley.gateway.calling import Calling
 from parley.gateway.calls import Calls
-from parley.gateway.endpoint import Endpoint, EndpointLimits
+from parley.gateway.endpoint import Endpoint, EndpointLimits, Provider
 from parley.gateway.local_model import LocalModelError, available, local_model
-from parley.gateway.providers import Plan, local_plan, plan
-from parley.gateway.routes import RouteTable
+from parley.gateway.prices import load_prices
+from parley.gateway.providers import Plan, local_plan, plan, priced_as
+from parley.gateway.reloading import Reloading
+from parley.gateway.routes import Offer, RouteTable
 from parley.gateway.servicer import GatewayServicer
 from parley.gateway.settings import GatewaySettings
 from parley.gateway.sharing import BreakerSharing
@@ -52,52 +57,106 @@ async def build(
     clock: Clock | None = None,
     policy: BreakerPolicy = DEFAULT_POLICY,
     timeouts: Timeouts | None = None,
+    hangup: asyncio.Event | None = None,
+    alone: bool = False,
 ) -> AsyncIterator[Service]:
     """The gateway, wired and ready to be served; the local model runs as long as the block lasts.
 
-    `environment` holds the keys that the agents file names, by default this process's variables. Raises
+    `environment` holds the keys that the agents file names, by default this process's variables; the file is read
+    again when it changes, and whenever `hangup` is set. `alone`: no other process uses the store. Raises
     ConfigurationError where the settings, the file or a missing key do not allow a start.
     """
+    known = os.environ if environment is None else environment
     config = await asyncio.to_thread(_config, settings.agents_file)
-    chosen = plan(settings, config, os.environ if environment is None else environment)
+    chosen = plan(settings, config, known)
     clock, draining = clock or SystemClock(), draining or Draining()
     async with AsyncExitStack() as stack:
         store = await _store(settings, stack)
         if not chosen.providers:
             chosen = await _local(settings, stack)
-        limits = EndpointLimits(
-            settings.connect_timeout_seconds,
-            settings.idle_timeout_seconds,
-            settings.max_connections,
-            settings.trace_content,
-        )
-        endpoints: dict[str, Endpoint] = {}
-        for provider in chosen.providers:
-            endpoints[provider.name] = endpoint = Endpoint(provider, limits)
-            stack.push_async_callback(endpoint.aclose)
-        table = RouteTable(
-            endpoints,
-            clock,
-            routes=chosen.routes,
-            open_providers=chosen.open_providers,
-            defaults=chosen.defaults,
-            policy=policy,
-        )
+        offers = _Offers(settings, stack)
+        table = RouteTable(await offers.of(chosen), clock, policy)
         await stack.enter_async_context(_shared(settings, store, table, clock))
-        calls = await stack.enter_async_context(_calls(settings, store, draining, clock))
+        calls = await stack.enter_async_context(_calls(settings, store, draining, clock, alone=alone))
         servicer = GatewayServicer(
             roster(config),
             table,
-            Calling(table, timeouts or Timeouts(settings.attempt_timeout_seconds)),
+            Calling(table, timeouts or _timeouts(settings)),
             calls,
             settings.call_timeout_seconds,
             draining,
         )
 
+        async def reload() -> None:
+            config = await asyncio.to_thread(_config, settings.agents_file)
+            chosen = plan(settings, config, known)
+            if chosen.providers:
+                table.replace(await offers.of(chosen))
+            servicer.roster = roster(config)
+
+        if settings.agents_file is not None:
+            reloading = Reloading(settings.agents_file, hangup or asyncio.Event(), reload)
+            await stack.enter_async_context(_beside(reloading.run()))
+
         def register(server: grpc.aio.Server) -> None:
             gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, server)
 
         yield Service("parley.v1.GatewayService", register)
+
+
+class _Offers:
+    """Makes offers of plans, with one endpoint for a provider as long as nothing about it changes."""
+
+    def __init__(self, settings: GatewaySettings, stack: AsyncExitStack) -> None:
+        self._prices_file = settings.prices_file
+        self._stack = stack
+        self._endpoints: dict[str, Endpoint] = {}
+        self._limits = EndpointLimits(
+            settings.connect_timeout_seconds,
+            settings.first_token_timeout_seconds,
+            settings.idle_timeout_seconds,
+            settings.max_connections,
+            settings.trace_content,
+        )
+
+    async def of(self, chosen: Plan) -> Offer:
+        """The offer of a plan. Raises ConfigurationError for a file of prices that cannot be used."""
+        prices = await asyncio.to_thread(
+            load_prices, self._prices_file, {each.name: priced_as(each) for each in chosen.providers}
+        )
+        self._endpoints = {each.name: self._endpoint(each) for each in chosen.providers}
+        return Offer(self._endpoints, chosen.routes, chosen.open_providers, chosen.defaults, prices)
+
+    def _endpoint(self, provider: Provider) -> Endpoint:
+        known = self._endpoints.get(provider.name)
+        if known is not None and known.provider == provider:
+            return known
+        made = Endpoint(provider, self._limits)
+        self._stack.push_async_callback(made.aclose)  # calls that run may still be on it until the end
+        return made
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Does something while the block runs; if it fails, the log says so."""
+
+    async def watched() -> None:
+        try:
+            await work
+        except Exception:
+            _logger.exception("a part of the gateway stopped")
+            raise
+
+    task = asyncio.create_task(watched())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _timeouts(settings: GatewaySettings) -> Timeouts:
+    return Timeouts(settings.attempt_timeout_seconds, hedge_seconds=settings.hedge_after_seconds)
 
 
 def _config(path: Path | None) -> ConfigFile:
@@ -113,7 +172,7 @@ async def _store(settings: GatewaySettings, stack: AsyncExitStack) -> Store:
 
 @asynccontextmanager
 async def _calls(
-    settings: GatewaySettings, store: Store, draining: Draining, clock: Clock
+    settings: GatewaySettings, store: Store, draining: Draining, clock: Clock, *, alone: bool
 ) -> AsyncIterator[Calls]:
     """The calls, kept while the block runs; those still running at its end have what is left of the grace."""
     kept = CallStore(store.documents, clock)
@@ -121,20 +180,20 @@ async def _calls(
         await kept.prepare()
     except StorageError as error:
         raise ConfigurationError(f"PARLEY_STORE: {error}") from None
-    calls = Calls(kept, settings.lease_seconds)
+    calls = Calls(kept, settings.lease_seconds, alone=alone)
     loop = asyncio.get_running_loop()
-    keeping = asyncio.create_task(calls.keep())
     began: list[float] = []
-    stopping = asyncio.create_task(draining.wait())
-    stopping.add_done_callback(lambda _: began.append(loop.time()))
-    try:
-        yield calls
-    finally:
-        since = began[0] if began else loop.time()
-        await calls.close(max(since + settings.grace_seconds - loop.time(), 0.0))
-        for task in (keeping, stopping):
-            task.cancel()
-        await asyncio.gather(keeping, stopping, return_exceptions=True)
+
+    async def note_the_time() -> None:
+        await draining.wait()
+        began.append(loop.time())
+
+    async with _beside(calls.keep()), _beside(note_the_time()):
+        try:
+            yield calls
+        finally:
+            since = began[0] if began else loop.time()
+            await calls.close(max(since + settings.grace_seconds - loop.time(), 0.0))
 
 
 @asynccontextmanager
@@ -148,19 +207,14 @@ async def _shared(
         clock,
         secrets.token_hex(8),
         trial_seconds=settings.attempt_timeout_seconds + _TRIAL_MARGIN,
-        adopt_at_start=not store.exclusive,
     )
     try:
         await sharing.prepare()
     except StorageError as error:
         raise ConfigurationError(f"PARLEY_STORE: {error}") from None
     table.share(sharing.may_try)
-    running = asyncio.create_task(sharing.run())
-    try:
+    async with _beside(sharing.run()):
         yield
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 async def _local(settings: GatewaySettings, stack: AsyncExitStack) -> Plan:
@@ -183,11 +237,14 @@ async def main() -> None:
     settings = GatewaySettings.load()
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-gateway")
-    draining = Draining()
+    draining, hangup = Draining(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, hangup.set)
     try:
-        async with build(settings, draining=draining) as service:
+        async with build(settings, draining=draining, hangup=hangup) as service:
             await serve([service], settings.server(), draining=draining)
     finally:
+        loop.remove_signal_handler(signal.SIGHUP)
         stop_telemetry()
 
 

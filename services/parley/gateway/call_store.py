@@ -14,7 +14,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from parley.gateway.calling import Answer, Usage
+from parley.gateway.call import Answer, Usage
 from parley.gateway.errors_table import SERVER_ERROR, TABLE, AttemptFailed
 from parley.runtime.clock import Clock
 from parley.storage.ports import Below, Collection, Documents, DuplicateError, Fields, Index

@@ -6,6 +6,7 @@ or run it.
 """
 
 import asyncio
+import math
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
@@ -13,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from grpc import StatusCode
 
+from parley.gateway.call import Answer, Usage
 from parley.gateway.call_store import (
     CallKey,
     CallState,
@@ -21,8 +23,7 @@ from parley.gateway.call_store import (
     answer_fields,
     failure_fields,
 )
-from parley.gateway.calling import Answer, Usage
-from parley.gateway.errors_table import CALL_CANCELLED, AttemptFailed
+from parley.gateway.errors_table import CALL_CANCELLED, CALL_TIMEOUT, AttemptFailed
 from parley.gateway.running import CallFailed, Completed, Event, RunningCall
 from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
@@ -37,6 +38,8 @@ _FIRST_RETRY: Final = 0.05
 _LONGEST_RETRY: Final = 1.0
 _CLAIM_SECONDS: Final = 3.0
 """How long a store that does not answer is asked again before a call begins."""
+_LAST_WORD_SECONDS: Final = 0.25
+"""How much longer than its time a call is listened to, so that it can say itself what happened."""
 _KEEP_SECONDS: Final = 0.5
 _STOP_LOOKS: Final = 30
 """How often CancelCall looks whether another replica has stopped."""
@@ -51,10 +54,14 @@ Answering = Callable[[RunningCall], Coroutine[Any, Any, Answer]]
 
 
 class Calls:
-    """All calls at this replica. `lease_seconds` is how long a silent replica keeps its calls."""
+    """All calls at this replica. `lease_seconds` is how long a silent replica keeps its calls.
 
-    def __init__(self, store: CallStore, lease_seconds: float) -> None:
+    `alone` says that no other replica uses the store, so that a call of another one belongs to a process that is gone.
+    """
+
+    def __init__(self, store: CallStore, lease_seconds: float, *, alone: bool = False) -> None:
         self._store = store
+        self._alone = alone
         self._lease = lease_seconds
         self._named: dict[CallKey, RunningCall] = {}
         self._owned: dict[str, RunningCall] = {}
@@ -67,12 +74,12 @@ class Calls:
         return self._named.get(key)
 
     async def listen(
-        self, key: CallKey | None, digest: str, answering: Answering
+        self, key: CallKey | None, digest: str, answering: Answering, ends: float = math.inf
     ) -> AsyncGenerator[Event, None]:
         """Events of a call. Raises CallFailed, or ParleyError for other content under the name or a store that is away.
 
         Without a name the call is stopped when its listener goes away. With one it goes on for two leases, since a
-        caller that was killed comes back for the answer.
+        caller that was killed comes back for the answer. Who has joined waits until `ends`, in the loop's time, at most.
         """
         running = await self._to_join(key) if key is not None else None
         if running is None:
@@ -88,7 +95,7 @@ class Calls:
         running.listeners += 1
         try:
             async with aclosing(running.events()) as events:
-                async for event in events:
+                while (event := await _next(events, running, ends)) is not None:
                     yield event
         finally:
             running.listeners -= 1
@@ -216,7 +223,7 @@ class Calls:
 
     async def _may_take_over(self, seen: StoredCall, waiting: "_Waiting") -> bool:
         """Whether a running call has lost its replica. This one's own earlier runs are over: it runs one at a time."""
-        return seen.replica == self._store.replica or await waiting.lease_ended(seen)
+        return self._alone or seen.replica == self._store.replica or await waiting.lease_ended(seen)
 
     async def _run(
         self, key: CallKey, run: str, running: RunningCall, answering: Answering
@@ -324,6 +331,19 @@ class _Waiting:
         await asyncio.sleep(min(self._pause, self._lease / 5))
         self._pause = min(self._pause * 1.25, _LONGEST_LOOK)
         return False
+
+
+async def _next(events: AsyncGenerator[Event, None], running: RunningCall, ends: float) -> Event | None:
+    """The next event, None after the last. Raises CallFailed once the listener's own time is over."""
+    timeout = asyncio.timeout_at(None if math.isinf(ends) else ends + _LAST_WORD_SECONDS)
+    try:
+        async with timeout:
+            return await anext(events, None)
+    except TimeoutError:
+        if not timeout.expired():
+            raise
+        late = AttemptFailed(CALL_TIMEOUT, "no answer within the time of this caller; the call may go on")
+        raise CallFailed(late, running.tally.usage()) from None
 
 
 def _outcome(seen: StoredCall, digest: str, waited_for: str) -> Completed | None:

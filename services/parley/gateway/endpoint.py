@@ -4,8 +4,9 @@ Requests go through the client's own `post`, and answers are read by the chunk a
 a pydantic object for every token would cost more than everything else here.
 """
 
+import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -24,20 +25,17 @@ from parley.gateway.errors_table import (
     AttemptFailed,
 )
 from parley.gateway.failures import TRANSPORT_ERRORS, of_status, of_transport
-from parley.gateway.fitting import Message
+from parley.gateway.fitting import Message, estimate_tokens
+from parley.gateway.hearing import Heard, OnText, read_events, read_whole
 from parley.gateway.memory import EndpointMemory
-from parley.gateway.sse import EventReader
 from parley.gateway.structured import in_words
 from parley.gateway.wire import Api, ModelReply, ModelRequest, Reader, body, reader
 from parley.runtime import telemetry
 
 __all__ = ["Endpoint", "EndpointLimits", "Provider", "Spent", "TraceLabels"]
 
-_MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 _MAX_LESSONS: Final = 6
 _tracer = telemetry.tracer(__name__)
-
-OnText = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +43,9 @@ class Provider:
     """Who serves models, and where.
 
     Attributes:
-        kind: `openai`, `openrouter`, `openai-compatible` or `local`.
+        kind: `openai`, `openrouter`, `azure-openai`, `openai-compatible` or `local`.
         api: the API it is known to have, None to find out.
+        routing: how OpenRouter chooses among its own providers; goes with every request.
         keep_alive: whether a connection may serve a second request.
     """
 
@@ -57,13 +56,18 @@ class Provider:
     headers: Mapping[str, str] = field(default_factory=dict)
     api: Api | None = None
     keep_alive: bool = True
+    routing: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointLimits:
-    """Times in seconds; `idle_seconds` is how long a stream may be silent."""
+    """Times in seconds.
+
+    `first_token_seconds` is how long a stream may take to its first text, `idle_seconds` how long it may be silent.
+    """
 
     connect_seconds: float = 10.0
+    first_token_seconds: float = 40.0
     idle_seconds: float = 30.0
     max_connections: int = 512
     trace_content: bool = False
@@ -76,6 +80,19 @@ class Spent:
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Read and written."""
+        return self.input_tokens + self.output_tokens
+
+    def since(self, before: "Spent") -> "Spent":
+        """What was used after `before`."""
+        return Spent(
+            self.requests - before.requests,
+            self.input_tokens - before.input_tokens,
+            self.output_tokens - before.output_tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +120,14 @@ class Endpoint:
         self.memory = EndpointMemory(provider.api)
         self._limits = limits
         self._secret = provider.api_key.get_secret_value() if provider.api_key else ""
+        self._first_token_seconds = None if provider.kind == "local" else limits.first_token_seconds
         # The local model says nothing while it reads, which takes it as long as it takes.
         idle = None if provider.kind == "local" else limits.idle_seconds
         self._stream_timeout = httpx2.Timeout(None, connect=limits.connect_seconds, read=idle)
         # Left out request by request: the client refuses to be made without any way to authenticate.
         self._headers: dict[str, Any] = {} if self._secret else {"Authorization": Omit()}
+        if provider.kind == "azure-openai" and self._secret:
+            self._headers = {"Authorization": Omit(), "api-key": self._secret}
         self._whole_timeout = httpx2.Timeout(None, connect=limits.connect_seconds)
         self._client = _client(provider, self._secret, limits)
 
@@ -128,6 +148,8 @@ class Endpoint:
                 api = self.memory.known or Api.RESPONSES
                 rendered = self._rendered(request)
                 sent = body(api, rendered, self.memory.refused(api, request.model))
+                if self.provider.routing:
+                    sent["provider"] = dict(self.provider.routing)
                 try:
                     return await self._request(api, rendered, sent, spent, labels, on_text)
                 except openai.APIStatusError as error:
@@ -187,9 +209,12 @@ class Endpoint:
             record_exception=False,  # an error's text may repeat what was sent
             set_status_on_exception=False,
         ) as span:
+            heard = Heard(on_text, self._first_token_seconds if request.stream else None)
             try:
-                text = await self._read(api, sent, request, reading, on_text)
+                text = await heard.within(self._read(api, sent, request, reading, heard))
             except BaseException as error:
+                if isinstance(error, asyncio.CancelledError) and not reading.reply.input_tokens:
+                    _estimate(reading.reply, request, heard.characters)
                 _fail_span(span, error)
                 raise
             finally:
@@ -204,7 +229,7 @@ class Endpoint:
             return text
 
     async def _read(
-        self, api: Api, sent: dict[str, Any], request: ModelRequest, reading: Reader, on_text: OnText | None
+        self, api: Api, sent: dict[str, Any], request: ModelRequest, reading: Reader, heard: Heard
     ) -> Text:
         try:
             # Streamed on our side even where the endpoint sends one piece, so that its size is bounded.
@@ -225,9 +250,9 @@ class Endpoint:
             pieces: list[str] = []
             try:
                 if response.headers.get("content-type", "").startswith("text/event-stream"):
-                    await _read_events(response, reading, airlock, pieces, on_text)
+                    await read_events(response, reading, airlock, pieces, heard)
                 else:
-                    pieces.append(airlock.feed(await _read_whole(response, reading)))
+                    pieces.append(airlock.feed(await read_whole(response, reading)))
             finally:
                 await stream.close()
         except AttemptFailed as failure:
@@ -243,8 +268,8 @@ class Endpoint:
             raise AttemptFailed(CUT_ANSWER, "the answer was cut off before its end")
         if not text.strip():
             raise AttemptFailed(EMPTY_ANSWER, "the answer holds no text")
-        if pieces[-1] and on_text is not None:
-            on_text(pieces[-1])
+        if pieces[-1]:
+            heard(pieces[-1])
         return Text(text, reply.model or request.model, reply.truncated or airlock.full)
 
     def _failure(self, error: openai.APIStatusError) -> AttemptFailed:
@@ -276,39 +301,10 @@ class Endpoint:
         return attributes
 
 
-async def _read_events(
-    response: httpx2.Response, reading: Reader, airlock: Airlock, pieces: list[str], on_text: OnText | None
-) -> None:
-    events = EventReader()
-    async for chunk in response.aiter_bytes():
-        raw = "".join([reading.event(event) for event in events.feed(chunk)])
-        if raw:
-            _pass_on(airlock.feed(raw), pieces, on_text)
-        if airlock.full:
-            return  # more would only be thrown away; closing the stream tells the endpoint
-    _pass_on(airlock.feed("".join([reading.event(event) for event in events.end()])), pieces, on_text)
-
-
-def _pass_on(text: str, pieces: list[str], on_text: OnText | None) -> None:
-    if text:
-        pieces.append(text)
-        if on_text is not None:
-            on_text(text)
-
-
-async def _read_whole(response: httpx2.Response, reading: Reader) -> str:
-    received = bytearray()
-    async for chunk in response.aiter_bytes():
-        received += chunk
-        if len(received) > _MAX_BODY_BYTES:
-            raise AttemptFailed(UNREADABLE_ANSWER, "the answer is too large")
-    try:
-        answer = json.loads(received.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        raise AttemptFailed(UNREADABLE_ANSWER, "the answer is not JSON") from None
-    if not isinstance(answer, dict):
-        raise AttemptFailed(UNREADABLE_ANSWER, "the answer is not a JSON object")
-    return reading.whole(answer)
+def _estimate(reply: ModelReply, request: ModelRequest, characters: int) -> None:
+    """What a request that was given up has cost all the same, since its endpoint was not there to say so."""
+    reply.input_tokens = sum(estimate_tokens(message.text) for message in request.messages)
+    reply.output_tokens = characters // 4
 
 
 def _client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpenAI:

@@ -8,11 +8,12 @@ from pydantic import SecretStr
 from parley.config import ConfigFile
 from parley.config import Provider as FileProvider
 from parley.gateway.endpoint import Provider
+from parley.gateway.limits import Limits
 from parley.gateway.routes import DefaultRoute, Route
 from parley.gateway.settings import GatewaySettings
 from parley.gateway.wire import Api
 
-__all__ = ["LOCAL", "Plan", "local_plan", "plan"]
+__all__ = ["LOCAL", "Plan", "local_plan", "plan", "priced_as"]
 
 LOCAL = "local"
 """Name of the provider that is the model on this machine."""
@@ -57,6 +58,9 @@ def plan(settings: GatewaySettings, config: ConfigFile, environment: Mapping[str
             route.provider,
             route.model,
             context_tokens=route.context_tokens or 0,
+            limits=Limits(
+                route.concurrency or 0, route.requests_per_minute or 0, route.tokens_per_minute or 0
+            ),
             input_price=route.input_price,  # dollars a million tokens are micro-dollars a token
             output_price=route.output_price,
         )
@@ -81,7 +85,7 @@ def local_plan(base_url: str, model: str, context_tokens: int, slots: int) -> Pl
         model,
         context_tokens=context_tokens,
         max_output_tokens=context_tokens // 4,
-        concurrency=slots,
+        limits=Limits(concurrency=slots),
         input_price=0.0,
         output_price=0.0,
         local=True,
@@ -118,6 +122,7 @@ def _provider(given: FileProvider, settings: GatewaySettings, known: Mapping[str
         SecretStr(key) if key else None,
         given.headers,
         api=Api.RESPONSES if base_url == _OPENAI_URL else None,
+        routing=given.routing,
     )
 
 
@@ -139,3 +144,8 @@ def _defaults(
 
 def _usual_model(provider: Provider) -> str | None:
     return {_OPENAI_URL: _OPENAI_MODEL, _OPENROUTER_URL: _OPENROUTER_MODEL}.get(provider.base_url)
+
+
+def priced_as(provider: Provider) -> str | None:
+    """Under which name the built-in prices hold for a provider: only those of the sellers themselves are known."""
+    return {_OPENAI_URL: "openai", _OPENROUTER_URL: "openrouter"}.get(provider.base_url.rstrip("/"))

@@ -1,22 +1,29 @@
 """Routes: which there are, how each does, and which serve an agent that names none."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from parley.gateway import metrics
 from parley.gateway.breaker import DEFAULT_POLICY, BreakerPolicy, BreakerState, Permit, RouteBreaker
 from parley.gateway.endpoint import Endpoint, Spent
 from parley.gateway.errors_table import UNKNOWN_MODEL, AttemptFailed
+from parley.gateway.limits import Limits, RouteQueue
+from parley.gateway.prices import Prices
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 
-__all__ = ["DefaultRoute", "LiveRoute", "Route", "RouteTable", "Watcher"]
+__all__ = ["DefaultRoute", "LiveRoute", "Offer", "Route", "RouteTable", "Watcher"]
 
 _logger = get_logger(__name__)
 
 _MOST_ROUTES = 1024
 """Routes of open providers come into being when they are asked for; beyond this, idle ones are forgotten."""
+
+
+_NO_LIMITS = Limits()
+_NO_PRICES = Prices({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,7 @@ class Route:
     Attributes:
         context_tokens: tokens that prompt and answer may have together; 0: unknown.
         max_output_tokens: of an answer where the caller says nothing; 0: the endpoint's own.
-        concurrency: calls at a time; 0: no bound.
+        limits: what it takes from this replica.
         input_price, output_price: millionths of a US dollar a token; None: unknown.
     """
 
@@ -35,7 +42,7 @@ class Route:
     model: str
     context_tokens: int = 0
     max_output_tokens: int = 0
-    concurrency: int = 0
+    limits: Limits = _NO_LIMITS
     input_price: float | None = None
     output_price: float | None = None
     local: bool = False
@@ -62,8 +69,7 @@ class LiveRoute:
     route: Route
     endpoint: Endpoint
     breaker: RouteBreaker
-    gate: asyncio.Semaphore | None
-    in_flight: int = 0
+    queue: RouteQueue
     may_try: "Callable[[LiveRoute], Awaitable[bool]] | None" = None
     """Asks the other replicas before a trial goes out."""
 
@@ -82,23 +88,6 @@ class LiveRoute:
         self.breaker.hold(permit)
         return None
 
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """A place among the calls that the route takes at a time; first come, first served."""
-        if self.gate is None:
-            self.in_flight += 1
-            try:
-                yield
-            finally:
-                self.in_flight -= 1
-            return
-        async with self.gate:
-            self.in_flight += 1
-            try:
-                yield
-            finally:
-                self.in_flight -= 1
-
 
 @dataclass(slots=True, eq=False)
 class Watcher:
@@ -108,32 +97,69 @@ class Watcher:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What there is to ask: endpoints by their provider's name, what is known of routes, and the usual ones.
+
+    `prices` are those of routes that name none; of `open_providers` any model may be named.
+    """
+
+    endpoints: Mapping[str, Endpoint]
+    routes: tuple[Route, ...] = ()
+    open_providers: tuple[str, ...] = ()
+    defaults: tuple[str | DefaultRoute, ...] = ()
+    prices: Prices = _NO_PRICES
+
+
 class RouteTable:
     """The routes of this replica by name."""
 
-    def __init__(
-        self,
-        endpoints: Mapping[str, Endpoint],
-        clock: Clock,
-        *,
-        routes: Iterable[Route] = (),
-        open_providers: Sequence[str] = (),
-        defaults: Sequence[str | DefaultRoute] = (),
-        policy: BreakerPolicy = DEFAULT_POLICY,
-    ) -> None:
-        self._endpoints = endpoints
+    def __init__(self, offer: Offer, clock: Clock, policy: BreakerPolicy = DEFAULT_POLICY) -> None:
+        self._offer = offer
         self._clock = clock
         self._policy = policy
-        self._configured = {route.name: route for route in routes}
-        self._defaults = tuple(defaults)
+        self._configured = {route.name: route for route in offer.routes}
         self._listed: dict[str, str] = {}
         self._live: dict[str, LiveRoute] = {}
         self._watchers: set[Watcher] = set()
         self._states: dict[str, BreakerState] = {}
         self._may_try: Callable[[LiveRoute], Awaitable[bool]] | None = None
-        self.open_providers = tuple(open_providers)
         for route in self._configured.values():
             self._add(route)
+
+    @property
+    def open_providers(self) -> tuple[str, ...]:
+        """Providers of which any model may be named."""
+        return self._offer.open_providers
+
+    def replace(self, offer: Offer) -> None:
+        """Goes by another offer from now on. Calls that run end on the routes they have; what stayed keeps its breaker."""
+        before, self._live = self._live, {}
+        self._offer = offer
+        self._configured = {route.name: route for route in offer.routes}
+        self._listed = {name: model for name, model in self._listed.items() if name in offer.endpoints}
+        for route in offer.routes:
+            self._keep(before.get(route.name), route)
+        for name, live in before.items():
+            if name not in self._live and live.route.provider in offer.open_providers:
+                provider, _, model = name.partition("/")
+                if provider == live.route.provider and model:
+                    self._keep(live, Route(name, provider, model))
+
+    def _keep(self, before: LiveRoute | None, route: Route) -> None:
+        endpoint = self._offer.endpoints[route.provider]
+        if before is None or before.endpoint is not endpoint:
+            self._add(route)
+            return
+        queue = before.queue if before.route.limits == route.limits else RouteQueue(route.limits)
+        self._live[route.name] = replace(before, route=self._priced(route), queue=queue)
+        self._changed(route.name)()
+
+    def _priced(self, route: Route) -> Route:
+        if route.input_price is not None or route.output_price is not None:
+            return route
+        price = self._offer.prices.of(route.provider, route.model)
+        return route if price is None else replace(route, input_price=price.input, output_price=price.output)
 
     def share(self, may_try: Callable[[LiveRoute], Awaitable[bool]]) -> None:
         """Has trials of all routes asked for first."""
@@ -151,6 +177,10 @@ class RouteTable:
                 live = self._add(Route(name, provider, model))
         return live
 
+    def known(self, name: str) -> LiveRoute | None:
+        """The route of that name, if it was configured or used."""
+        return self._live.get(name)
+
     def names(self) -> list[str]:
         """What may be named, for a message to a person."""
         return [*sorted(self._configured), *(f"{provider}/MODEL" for provider in self.open_providers)]
@@ -167,7 +197,7 @@ class RouteTable:
         """
         found: list[LiveRoute] = []
         failure: AttemptFailed | None = None
-        for default in self._defaults:
+        for default in self._offer.defaults:
             try:
                 live = self.get(default if isinstance(default, str) else await self._resolved(default))
             except AttemptFailed as error:
@@ -184,7 +214,7 @@ class RouteTable:
     def known_defaults(self) -> list[str]:
         """The names of the default routes as far as they are known without asking a provider."""
         names: list[str] = []
-        for default in self._defaults:
+        for default in self._offer.defaults:
             if isinstance(default, str):
                 names.append(default)
             elif (model := default.model or self._listed.get(default.provider)) is not None:
@@ -205,7 +235,7 @@ class RouteTable:
         model = default.model or self._listed.get(default.provider)
         if model is None:
             try:
-                model = await self._endpoints[default.provider].first_model()
+                model = await self._offer.endpoints[default.provider].first_model()
             except AttemptFailed as error:
                 named = f"{default.provider}: {error.message}"
                 raise replace(error, message=named, route=default.provider) from None
@@ -214,10 +244,10 @@ class RouteTable:
 
     def _add(self, route: Route) -> LiveRoute:
         live = LiveRoute(
-            route,
-            self._endpoints[route.provider],
+            self._priced(route),
+            self._offer.endpoints[route.provider],
             RouteBreaker(self._clock, self._policy, self._changed(route.name)),
-            asyncio.Semaphore(route.concurrency) if route.concurrency else None,
+            RouteQueue(route.limits),
             may_try=self._may_try,
         )
         self._live[route.name] = live
@@ -238,6 +268,7 @@ class RouteTable:
         if live is None:
             return
         state = live.breaker.state
+        metrics.breaker_state(name, state)
         before = self._states.get(name, BreakerState.CLOSED)
         self._states[name] = state
         if state is before:
@@ -251,7 +282,7 @@ class RouteTable:
         if len(self._live) < _MOST_ROUTES:
             return
         for name, live in list(self._live.items()):
-            if name not in self._configured and live.in_flight == 0:
+            if name not in self._configured and live.queue.in_flight == 0:
                 del self._live[name]
                 self._states.pop(name, None)
                 return

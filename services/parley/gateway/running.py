@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley.gateway.calling import Answer, Tally, Usage
+from parley.gateway.call import Answer, Tally, Usage
 from parley.gateway.errors_table import CALL_CANCELLED, AttemptFailed
 from parley.runtime.deadline import deadline_scope
 

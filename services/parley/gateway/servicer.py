@@ -1,5 +1,6 @@
 """The gateway's methods: protobuf in and out, nothing decided here."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable
 from contextlib import aclosing
@@ -10,7 +11,8 @@ from grpc.aio import ServicerContext
 
 from parley.gateway.agents import Roster
 from parley.gateway.breaker import BreakerState
-from parley.gateway.calling import Answer, Call, Calling, Usage
+from parley.gateway.call import Answer, Call, Usage
+from parley.gateway.calling import Calling
 from parley.gateway.calls import Calls
 from parley.gateway.endpoint import TraceLabels
 from parley.gateway.errors_table import UNKNOWN_MODEL, AttemptFailed
@@ -54,13 +56,14 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         """Generates one text, or one structured answer."""
         checked = check_generate(request)
         digest = _digest(request) if checked.key is not None else ""
-        seconds = self._seconds(checked)
+        # From here on: waiting for the store, or for another replica, is part of the call's time.
+        ends = asyncio.get_running_loop().time() + self._seconds(checked)
 
         def answering(running: RunningCall) -> Coroutine[Any, Any, Answer]:
-            return self._run(checked, seconds, running)
+            return self._run(checked, ends, running)
 
         try:
-            async with aclosing(self.calls.listen(checked.key, digest, answering)) as events:
+            async with aclosing(self.calls.listen(checked.key, digest, answering, ends)) as events:
                 async for event in events:
                     yield _response(event)
         except CallFailed as failed:
@@ -119,7 +122,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
             async for live in changes:
                 yield gateway_pb2.WatchRoutesResponse(route=_status(live))
 
-    async def _run(self, checked: CheckedRequest, seconds: float, running: RunningCall) -> Answer:
+    async def _run(self, checked: CheckedRequest, ends: float, running: RunningCall) -> Answer:
         labels = TraceLabels(
             checked.agent_name,
             checked.key.debate_id if checked.key is not None else logs.labels().get("debate", ""),
@@ -127,7 +130,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         call = Call(
             await self._routes(checked.routes),
             checked.prompt,
-            seconds,
+            max(ends - asyncio.get_running_loop().time(), 0.0),
             checked.shape,
             checked.max_output_tokens,
             checked.temperature,
@@ -224,7 +227,8 @@ def _status(live: LiveRoute) -> gateway_pb2.RouteStatus:
         breaker=_STATES[snapshot.state],
         failures_in_a_row=snapshot.failures_in_a_row,
         last_failure=snapshot.last_failure,
-        in_flight=live.in_flight,
+        in_flight=live.queue.in_flight,
+        queued=live.queue.waiting,
         local=live.route.local,
     )
     if snapshot.retry_at is not None:

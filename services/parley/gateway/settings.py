@@ -28,6 +28,9 @@ class GatewaySettings(ServiceSettings):
         "for two of these.",
     )
     agents_file: Path | None = Field(default=None, description="File with agents, providers and routes.")
+    prices_file: Path | None = Field(
+        default=None, description="JSON file of prices in place of the ones that come along."
+    )
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     openai_base_url: str | None = Field(
         default=None, validation_alias="OPENAI_BASE_URL", pattern=r"^https?://[^\s@]+$"
@@ -48,6 +51,16 @@ class GatewaySettings(ServiceSettings):
     )
     connect_timeout_seconds: float = Field(
         default=10.0, gt=0, le=600, description="Connecting to an endpoint."
+    )
+    first_token_timeout_seconds: float = Field(
+        default=40.0, gt=0, le=3600, description="A streaming endpoint's first text."
+    )
+    hedge_after_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        le=3600,
+        description="Silence of a route before the next one is asked beside it; whoever speaks first is listened to. "
+        "Unset: never.",
     )
     idle_timeout_seconds: float = Field(
         default=30.0,

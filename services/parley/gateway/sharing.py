@@ -14,11 +14,11 @@ from parley.gateway.breaker import BreakerState
 from parley.gateway.routes import LiveRoute, RouteTable
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
-from parley.storage.ports import Collection, Documents, DuplicateError, Fields, Index, StorageError
+from parley.storage.ports import Collection, Documents, DuplicateError, Fields, StorageError
 
 __all__ = ["BreakerSharing"]
 
-_BREAKERS: Final = Collection("breakers", (Index(("touched_ms",)),))
+_BREAKERS: Final = Collection("breakers")
 _TURN_SECONDS: Final = 1.0
 _CLAIM_SECONDS: Final = 1.0
 """How long a trial waits for the store before it goes out without asking."""
@@ -43,8 +43,8 @@ class _Known:
 class BreakerSharing:
     """The breakers of a table, shared under this replica's name.
 
-    `trial_seconds` is how long a trial of a replica that fell silent is respected. `adopt_at_start` says whether what
-    was written before this process began counts: between replicas it does, on one machine a restart is a fresh look.
+    `trial_seconds` is how long a trial of a replica that fell silent is respected. What was written before `prepare`
+    is not taken over: a restart, with a new key perhaps, is a fresh look.
     """
 
     def __init__(
@@ -55,22 +55,22 @@ class BreakerSharing:
         replica: str,
         *,
         trial_seconds: float,
-        adopt_at_start: bool,
     ) -> None:
         self._documents = documents
         self._table = table
         self._clock = clock
         self._replica = replica
         self._trial_seconds = trial_seconds
-        self._adopts = adopt_at_start
         self._known: dict[str, _Known] = {}
         self._away = False
+        self._turn = asyncio.Lock()  # else a claim could take this replica's own news for another's
 
     async def prepare(self) -> None:
         """Makes the collection where it is missing, and takes note of what it holds."""
         await self._documents.prepare(_BREAKERS)
-        await self._hear()
-        self._adopts = True
+        for found in await self._documents.find(_BREAKERS, {}, limit=_MOST_ROUTES):
+            fields: Mapping[str, Any] = found.fields
+            self._known[found.key] = _Known(fields["version"], 0, fields["trial"], self._clock.monotonic())
 
     async def run(self) -> None:
         """Tells of changes at once and hears of those of others every second, for ever."""
@@ -84,8 +84,9 @@ class BreakerSharing:
                 watcher.wake.clear()
                 watcher.changed = {}
                 try:
-                    await self._tell()
-                    await self._hear()
+                    async with self._turn:
+                        await self._tell()
+                        await self._hear()
                     self._away = False
                 except StorageError as error:
                     if not self._away:
@@ -101,7 +102,7 @@ class BreakerSharing:
         if self._away:
             return True
         try:
-            async with asyncio.timeout(_CLAIM_SECONDS):
+            async with asyncio.timeout(_CLAIM_SECONDS), self._turn:
                 return await self._claimed(live)
         except (StorageError, TimeoutError):
             return True
@@ -109,6 +110,8 @@ class BreakerSharing:
     async def _claimed(self, live: LiveRoute) -> bool:
         name = live.route.name
         known = self._known.setdefault(name, _Known())
+        if live.breaker.generation != known.generation:
+            await self._tell_of(live, known)
         found = await self._documents.get(_BREAKERS, name)
         if found is None:
             return True
@@ -118,7 +121,7 @@ class BreakerSharing:
         respected = self._clock.monotonic() - known.trial_since < self._trial_seconds
         if fields["state"] != BreakerState.OPEN.value or (trial not in {None, self._replica} and respected):
             return False
-        changes: Fields = {"trial": self._replica, "touched_ms": self._now()}
+        changes: Fields = {"trial": self._replica}
         return await self._documents.update(
             _BREAKERS, name, changes, {"version": fields["version"], "trial": trial}
         )
@@ -129,7 +132,7 @@ class BreakerSharing:
             if live.breaker.generation != known.generation:
                 await self._tell_of(live, known)
             elif known.trial == self._replica and not live.breaker.trial_in_flight:
-                changes: Fields = {"trial": None, "touched_ms": self._now()}
+                changes: Fields = {"trial": None}
                 await self._documents.update(_BREAKERS, live.route.name, changes, {"trial": self._replica})
                 known.trial = None
 
@@ -141,7 +144,6 @@ class BreakerSharing:
                 "state": state.value,
                 "said": live.breaker.snapshot().last_failure,
                 "trial": None,
-                "touched_ms": self._now(),
             }
             if await self._written(live.route.name, known, fields):
                 known.version, known.trial = known.version + 1, None
@@ -159,7 +161,10 @@ class BreakerSharing:
 
     async def _hear(self) -> None:
         for found in await self._documents.find(_BREAKERS, {}, limit=_MOST_ROUTES):
-            live = self._table.get(found.key)
+            # A route that this replica has not used yet is only worth having once there is news of it.
+            noted = self._known.get(found.key)
+            news = noted is None or found.fields["version"] != noted.version
+            live = self._table.get(found.key) if news else self._table.known(found.key)
             if live is not None:
                 self._hear_of(live, found.fields)
 
@@ -170,9 +175,5 @@ class BreakerSharing:
         if fields["version"] <= known.version:
             return
         known.version = fields["version"]
-        if self._adopts:
-            live.breaker.adopt(BreakerState(fields["state"]), fields["said"])
-            known.generation = live.breaker.generation
-
-    def _now(self) -> int:
-        return round(self._clock.now().timestamp() * 1000)
+        live.breaker.adopt(BreakerState(fields["state"]), fields["said"])
+        known.generation = live.breaker.generation

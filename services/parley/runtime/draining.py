@@ -1,7 +1,7 @@
 """How a stopping server tells the streams it carries, so that they end with a status to resume from."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final, TypeVar
 
 from parley.runtime.errors import DRAINING, ParleyError, unavailable
@@ -41,7 +41,7 @@ class Draining:
             DRAINING, "this server is stopping; resume on another one", retry_after=_RETRY_SECONDS
         )
 
-    async def until(self, stream: AsyncIterator[Item]) -> AsyncIterator[Item]:
+    async def until(self, stream: AsyncIterator[Item]) -> AsyncGenerator[Item, None]:
         """Passes `stream` on, and raises `error()` once the server begins to stop.
 
         Only the wait for the next item is cut short; an item that was got is delivered.

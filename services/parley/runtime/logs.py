@@ -60,7 +60,8 @@ def configure_logging(level: Level = "info", *, stream: TextIO | None = None) ->
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     renderer: list[Processor] = (
-        [structlog.dev.ConsoleRenderer(colors=True)]
+        # Plain: a prettier traceback would print local variables, and with them keys and prompts.
+        [structlog.dev.ConsoleRenderer(colors=True, exception_formatter=structlog.dev.plain_traceback)]
         if terminal
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
     )

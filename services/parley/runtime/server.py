@@ -27,10 +27,14 @@ _logger = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Service:
-    """A service to be served: its full gRPC name (`parley.v1.MemoryService`) and what adds it to a server."""
+    """A service to be served: its full gRPC name (`parley.v1.MemoryService`) and what adds it to a server.
+
+    `listening` hears where the server is reached, once it is.
+    """
 
     name: str
     register: Callable[[grpc.aio.Server], None]
+    listening: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,11 @@ async def _start(services: Sequence[Service], settings: ServerSettings, draining
     port = _listen(server, settings)
     await checks.ready()
     await server.start()
-    return RunningServer(server, checks, settings, port, draining)
+    running = RunningServer(server, checks, settings, port, draining)
+    for service in services:
+        if service.listening is not None:
+            service.listening(running.address)
+    return running
 
 
 def _options(settings: ServerSettings) -> list[tuple[str, int]]:

@@ -186,6 +186,8 @@ def _late() -> bool:
 
 def _was_cancelled(error: BaseException) -> bool:
     """Whether the call itself was cancelled, and not merely some task that its handler awaited."""
+    if isinstance(error, grpc.aio.InternalError):  # a message could not be sent: its reader is gone
+        return True
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 

@@ -63,6 +63,8 @@ def _line(settings: type[BaseSettings], problem: ErrorDetails) -> str:
 
 def _message(problem: ErrorDetails) -> str:
     """What is wrong, without whatever of the value a validator's own message repeats."""
+    if problem["type"] == "string_pattern_mismatch" and problem["ctx"]["pattern"].startswith("^https?://"):
+        return "must begin with http:// or https:// and hold no space and no @"
     message = " ".join(problem["msg"].split()).removeprefix("Value error, ")
     given = problem["input"]
     for value in given.values() if isinstance(given, Mapping) else [given]:

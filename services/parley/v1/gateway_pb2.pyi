@@ -186,7 +186,10 @@ class GenerateRequest(_message.Message):
     """Upper bound on tokens written. 0: the route's own, or the endpoint's default."""
     @_builtins.property
     def call_id(self) -> Global___CallId:
-        """Names the call. Unset: hanging up stops the call, and nothing is stored."""
+        """Names the call. Its answer is kept for a day, and a caller who comes back gets it, or joins the call that runs.
+        Such a call goes on for two leases of the gateway after its last caller hung up. Unset: hanging up stops the call,
+        and nothing is stored.
+        """
 
     @_builtins.property
     def agent(self) -> _agent_pb2.Agent:
@@ -354,7 +357,9 @@ class GenerateCompleted(_message.Message):
     reasks: _builtins.int
     """Times the model was asked again since its structured answer did not satisfy the schema."""
     stored: _builtins.bool
-    """Whether the answer had been stored by an earlier call with this id."""
+    """Whether the answer had been stored by an earlier call with this id. Its stream holds nothing else then; usage and
+    times are those of the call that was paid for.
+    """
     @_builtins.property
     def usage(self) -> _agent_pb2.Usage:
         """Usage over all attempts and re-asks."""
@@ -601,6 +606,7 @@ class RouteStatus(_message.Message):
     LAST_FAILURE_FIELD_NUMBER: _builtins.int
     IN_FLIGHT_FIELD_NUMBER: _builtins.int
     LOCAL_FIELD_NUMBER: _builtins.int
+    QUEUED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The route's name, `provider/model`."""
     provider: _builtins.str
@@ -619,6 +625,8 @@ class RouteStatus(_message.Message):
     """Calls in flight at this replica."""
     local: _builtins.bool
     """Whether answers run on this machine's own small model."""
+    queued: _builtins.int
+    """Calls that wait for a place at this replica."""
     @_builtins.property
     def retry_at(self) -> _timestamp_pb2.Timestamp:
         """When an open breaker lets a trial through. Unset while closed."""
@@ -636,10 +644,11 @@ class RouteStatus(_message.Message):
         last_failure: _builtins.str = ...,
         in_flight: _builtins.int = ...,
         local: _builtins.bool = ...,
+        queued: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["retry_at", b"retry_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["breaker", b"breaker", "context_tokens", b"context_tokens", "failures_in_a_row", b"failures_in_a_row", "in_flight", b"in_flight", "last_failure", b"last_failure", "local", b"local", "model", b"model", "name", b"name", "provider", b"provider", "retry_at", b"retry_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["breaker", b"breaker", "context_tokens", b"context_tokens", "failures_in_a_row", b"failures_in_a_row", "in_flight", b"in_flight", "last_failure", b"last_failure", "local", b"local", "model", b"model", "name", b"name", "provider", b"provider", "queued", b"queued", "retry_at", b"retry_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

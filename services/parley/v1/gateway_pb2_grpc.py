@@ -82,8 +82,8 @@ class GatewayServiceServicer:
         Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND `UNKNOWN_ROUTE`; FAILED_PRECONDITION `BAD_REQUEST`,
         `CONTEXT_OVERFLOW` or `INVALID_STRUCTURED_ANSWER`; PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
         `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE` or `NO_ROUTE_AVAILABLE`;
-        DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`. Metadata of the
-        ErrorInfo: `route`, `provider_status`, and the usage of failed attempts as `input_tokens`, `output_tokens`,
+        DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
+        `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and the usage of failed attempts as `input_tokens`, `output_tokens`,
         `attempts`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

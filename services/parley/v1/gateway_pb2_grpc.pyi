@@ -27,8 +27,8 @@ class GatewayServiceStub:
     Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND `UNKNOWN_ROUTE`; FAILED_PRECONDITION `BAD_REQUEST`,
     `CONTEXT_OVERFLOW` or `INVALID_STRUCTURED_ANSWER`; PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
     `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE` or `NO_ROUTE_AVAILABLE`;
-    DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`. Metadata of the
-    ErrorInfo: `route`, `provider_status`, and the usage of failed attempts as `input_tokens`, `output_tokens`,
+    DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
+    `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and the usage of failed attempts as `input_tokens`, `output_tokens`,
     `attempts`.
     """
     CancelCall: _aio.UnaryUnaryMultiCallable[_gateway_pb2.CancelCallRequest, _gateway_pb2.CancelCallResponse]
@@ -70,8 +70,8 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND `UNKNOWN_ROUTE`; FAILED_PRECONDITION `BAD_REQUEST`,
         `CONTEXT_OVERFLOW` or `INVALID_STRUCTURED_ANSWER`; PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
         `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE` or `NO_ROUTE_AVAILABLE`;
-        DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`. Metadata of the
-        ErrorInfo: `route`, `provider_status`, and the usage of failed attempts as `input_tokens`, `output_tokens`,
+        DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
+        `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and the usage of failed attempts as `input_tokens`, `output_tokens`,
         `attempts`.
         """
 

@@ -77,9 +77,9 @@ class _TerminationRuleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Termi
     TERMINATION_RULE_FIXED: _TerminationRule.ValueType  # 1
     """All rounds are held."""
     TERMINATION_RULE_CONVERGENCE: _TerminationRule.ValueType  # 2
-    """Rounds end early when the agents agree."""
+    """Rounds end early when the agents agree, and when they disagree, none of them moves and nothing new is said."""
     TERMINATION_RULE_QUALITY: _TerminationRule.ValueType  # 3
-    """Rounds end early when the judge scores the present work at the threshold or above."""
+    """Rounds end early when the judge scores the best of the present work, 0 to 100, at the threshold or above."""
 
 class TerminationRule(_TerminationRule, metaclass=_TerminationRuleEnumTypeWrapper):
     """Rules that end the rounds of a debate."""
@@ -89,9 +89,9 @@ TERMINATION_RULE_UNSPECIFIED: TerminationRule.ValueType  # 0
 TERMINATION_RULE_FIXED: TerminationRule.ValueType  # 1
 """All rounds are held."""
 TERMINATION_RULE_CONVERGENCE: TerminationRule.ValueType  # 2
-"""Rounds end early when the agents agree."""
+"""Rounds end early when the agents agree, and when they disagree, none of them moves and nothing new is said."""
 TERMINATION_RULE_QUALITY: TerminationRule.ValueType  # 3
-"""Rounds end early when the judge scores the present work at the threshold or above."""
+"""Rounds end early when the judge scores the best of the present work, 0 to 100, at the threshold or above."""
 Global___TerminationRule: _TypeAlias = TerminationRule  # noqa: Y015
 
 class _SynthesisMethod:
@@ -175,6 +175,9 @@ class DebateSpec(_message.Message):
     SYNTHESIS_METHOD_FIELD_NUMBER: _builtins.int
     HISTORY_LIMIT_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
+    MAX_CONCURRENT_PROPOSALS_FIELD_NUMBER: _builtins.int
+    MAX_CONCURRENT_CRITIQUES_FIELD_NUMBER: _builtins.int
+    MAX_CONCURRENT_REVISIONS_FIELD_NUMBER: _builtins.int
     question: _builtins.str
     """The question, kept as written. Not blank, at most 256 KiB."""
     format: _builtins.str
@@ -193,6 +196,12 @@ class DebateSpec(_message.Message):
     """Past debates shown to the agents before the first proposal, by likeness to the question, 0 to 20. Unset: 5."""
     domain: _builtins.str
     """A free label, at most 64 characters, such as `architecture`: ratings are kept by it. Empty: `general`."""
+    max_concurrent_proposals: _builtins.int
+    """Calls for proposals that run at a time, 1 to 1024. 0: no limit."""
+    max_concurrent_critiques: _builtins.int
+    """Calls for critiques that run at a time, 1 to 1024. 0: no limit."""
+    max_concurrent_revisions: _builtins.int
+    """Calls for refinements that run at a time, 1 to 1024. 0: no limit."""
     @_builtins.property
     def context(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextDocument]:
         """Documents the agents may read."""
@@ -211,11 +220,11 @@ class DebateSpec(_message.Message):
 
     @_builtins.property
     def limits(self) -> Global___DebateLimits:
-        """Time limits."""
+        """Limits of time, tokens and money."""
 
     @_builtins.property
     def termination(self) -> Global___Termination:
-        """When the rounds end."""
+        """When the rounds end. The rule `convergence` needs at least two agents; INVALID_ARGUMENT otherwise."""
 
     def __init__(
         self,
@@ -235,10 +244,13 @@ class DebateSpec(_message.Message):
         synthesis_method: Global___SynthesisMethod.ValueType = ...,
         history_limit: _builtins.int | None = ...,
         domain: _builtins.str = ...,
+        max_concurrent_proposals: _builtins.int = ...,
+        max_concurrent_critiques: _builtins.int = ...,
+        max_concurrent_revisions: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_carry_forward", b"_carry_forward", "_history_limit", b"_history_limit", "_include_full_history", b"_include_full_history", "carry_forward", b"carry_forward", "history_limit", b"history_limit", "include_full_history", b"include_full_history", "judge", b"judge", "limits", b"limits", "summaries", b"summaries", "termination", b"termination"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_carry_forward", b"_carry_forward", "_history_limit", b"_history_limit", "_include_full_history", b"_include_full_history", "agents", b"agents", "carry_forward", b"carry_forward", "context", b"context", "domain", b"domain", "format", b"format", "history_limit", b"history_limit", "include_full_history", b"include_full_history", "judge", b"judge", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "question", b"question", "rounds", b"rounds", "summaries", b"summaries", "synthesis_method", b"synthesis_method", "termination", b"termination"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_carry_forward", b"_carry_forward", "_history_limit", b"_history_limit", "_include_full_history", b"_include_full_history", "agents", b"agents", "carry_forward", b"carry_forward", "context", b"context", "domain", b"domain", "format", b"format", "history_limit", b"history_limit", "include_full_history", b"include_full_history", "judge", b"judge", "limits", b"limits", "max_concurrent_critiques", b"max_concurrent_critiques", "max_concurrent_proposals", b"max_concurrent_proposals", "max_concurrent_revisions", b"max_concurrent_revisions", "max_output_tokens", b"max_output_tokens", "question", b"question", "rounds", b"rounds", "summaries", b"summaries", "synthesis_method", b"synthesis_method", "termination", b"termination"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__carry_forward: _TypeAlias = _typing.Literal["carry_forward"]  # noqa: Y015
     _WhichOneofArgType__carry_forward: _TypeAlias = _typing.Literal["_carry_forward", b"_carry_forward"]  # noqa: Y015
@@ -257,7 +269,11 @@ Global___DebateSpec: _TypeAlias = DebateSpec  # noqa: Y015
 
 @_typing.final
 class Termination(_message.Message):
-    """When the rounds of a debate end."""
+    """When the rounds of a debate end. `rounds` is the upper bound, so that with one round no rule has anything to decide.
+
+    What a rule goes by is recorded in the debate's log after each round but the last. Where it cannot be told, the
+    rounds go on and the debate has a warning.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -339,23 +355,60 @@ Global___Participant: _TypeAlias = Participant  # noqa: Y015
 
 @_typing.final
 class DebateLimits(_message.Message):
-    """Time limits of a debate."""
+    """What a debate may take. Only time in which a replica works on it counts: time without one does not, nor does time
+    paused or spent waiting for a person.
+
+    A debate that reaches `total`, `max_tokens` or `max_cost_micros` begins nothing new and ends with the answer that the
+    judge makes of what is there, provided that a proposal is; `Debate.ended_by` says so. Without a proposal it fails.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     CALL_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    MAX_COST_MICROS_FIELD_NUMBER: _builtins.int
+    max_tokens: _builtins.int
+    """Tokens read and written. What calls in flight and the synthesis may take is set aside. 0: no limit."""
+    max_cost_micros: _builtins.int
+    """Millionths of a US dollar, likewise. Calls whose price is unknown count as nothing. 0: no limit."""
     @_builtins.property
     def call(self) -> _duration_pb2.Duration:
-        """One agent call, fallback included. Unset: 90 s."""
+        """One agent call, fallback included, 1 s to 1 h. Unset: 90 s."""
+
+    @_builtins.property
+    def round(self) -> _duration_pb2.Duration:
+        """One round, 1 s to 24 h: after so long, calls in flight are stopped, and the round goes on without them. Unset: 300 s."""
+
+    @_builtins.property
+    def total(self) -> _duration_pb2.Duration:
+        """The whole debate, 1 s to 7 days; waits for providers count. Calls in flight are stopped. Unset: no limit."""
+
+    @_builtins.property
+    def checkpoint(self) -> _duration_pb2.Duration:
+        """How long a person is waited for at a checkpoint before the debate pauses, 1 s to 7 days. Unset: 1800 s."""
+
+    @_builtins.property
+    def waiting(self) -> _duration_pb2.Duration:
+        """How long one phase waits, in all, for providers that may come back, 0 to 24 h. Unset: 600 s."""
 
     def __init__(
         self,
         *,
         call: _duration_pb2.Duration | None = ...,
+        round: _duration_pb2.Duration | None = ...,
+        total: _duration_pb2.Duration | None = ...,
+        checkpoint: _duration_pb2.Duration | None = ...,
+        waiting: _duration_pb2.Duration | None = ...,
+        max_tokens: _builtins.int = ...,
+        max_cost_micros: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "checkpoint", b"checkpoint", "round", b"round", "total", b"total", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "checkpoint", b"checkpoint", "max_cost_micros", b"max_cost_micros", "max_tokens", b"max_tokens", "round", b"round", "total", b"total", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -484,6 +537,8 @@ class Debate(_message.Message):
     CURRENT_ROUND_FIELD_NUMBER: _builtins.int
     FIRST_DRAFT_VOTE_FIELD_NUMBER: _builtins.int
     RECALLED_DEBATE_IDS_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    ENDED_BY_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The id, `deb-YYYYMMDD-HHMMSS-` and 8 characters."""
     status: Global___DebateStatus.ValueType
@@ -496,6 +551,8 @@ class Debate(_message.Message):
     """Sequence of its last event."""
     current_round: _builtins.int
     """Rounds held or begun."""
+    ended_by: _builtins.str
+    """The limit that ended it early: `total_timeout`, `token_budget` or `cost_budget`. Empty: none."""
     @_builtins.property
     def spec(self) -> Global___DebateSpec:
         """What is debated, agents resolved, defaults filled in."""
@@ -540,6 +597,10 @@ class Debate(_message.Message):
     def recalled_debate_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Past debates that were shown to the agents."""
 
+    @_builtins.property
+    def waiting(self) -> Global___Waiting:
+        """What it waits for. Unset unless the status is WAITING."""
+
     def __init__(
         self,
         *,
@@ -560,10 +621,12 @@ class Debate(_message.Message):
         current_round: _builtins.int = ...,
         first_draft_vote: Global___FirstDraftVote | None = ...,
         recalled_debate_ids: _abc.Iterable[_builtins.str] | None = ...,
+        waiting: Global___Waiting | None = ...,
+        ended_by: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_first_draft_vote", b"_first_draft_vote", "_solution", b"_solution", "created_at", b"created_at", "failure", b"failure", "first_draft_vote", b"first_draft_vote", "solution", b"solution", "spec", b"spec", "updated_at", b"updated_at", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_first_draft_vote", b"_first_draft_vote", "_solution", b"_solution", "_waiting", b"_waiting", "created_at", b"created_at", "failure", b"failure", "first_draft_vote", b"first_draft_vote", "solution", b"solution", "spec", b"spec", "updated_at", b"updated_at", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_first_draft_vote", b"_first_draft_vote", "_solution", b"_solution", "calls", b"calls", "contributions", b"contributions", "created_at", b"created_at", "current_round", b"current_round", "failure", b"failure", "failures", b"failures", "first_draft_vote", b"first_draft_vote", "id", b"id", "last_sequence", b"last_sequence", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "solution", b"solution", "spec", b"spec", "status", b"status", "updated_at", b"updated_at", "usage", b"usage", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_first_draft_vote", b"_first_draft_vote", "_solution", b"_solution", "_waiting", b"_waiting", "calls", b"calls", "contributions", b"contributions", "created_at", b"created_at", "current_round", b"current_round", "ended_by", b"ended_by", "failure", b"failure", "failures", b"failures", "first_draft_vote", b"first_draft_vote", "id", b"id", "last_sequence", b"last_sequence", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "solution", b"solution", "spec", b"spec", "status", b"status", "updated_at", b"updated_at", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__failure: _TypeAlias = _typing.Literal["failure"]  # noqa: Y015
     _WhichOneofArgType__failure: _TypeAlias = _typing.Literal["_failure", b"_failure"]  # noqa: Y015
@@ -571,14 +634,62 @@ class Debate(_message.Message):
     _WhichOneofArgType__first_draft_vote: _TypeAlias = _typing.Literal["_first_draft_vote", b"_first_draft_vote"]  # noqa: Y015
     _WhichOneofReturnType__solution: _TypeAlias = _typing.Literal["solution"]  # noqa: Y015
     _WhichOneofArgType__solution: _TypeAlias = _typing.Literal["_solution", b"_solution"]  # noqa: Y015
+    _WhichOneofReturnType__waiting: _TypeAlias = _typing.Literal["waiting"]  # noqa: Y015
+    _WhichOneofArgType__waiting: _TypeAlias = _typing.Literal["_waiting", b"_waiting"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__failure) -> _WhichOneofReturnType__failure | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__first_draft_vote) -> _WhichOneofReturnType__first_draft_vote | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__solution) -> _WhichOneofReturnType__solution | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__waiting) -> _WhichOneofReturnType__waiting | None: ...
 
 Global___Debate: _TypeAlias = Debate  # noqa: Y015
+
+@_typing.final
+class Waiting(_message.Message):
+    """What a debate waits for."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    PHASE_FIELD_NUMBER: _builtins.int
+    checkpoint: _builtins.str
+    """The key of the checkpoint at which a person is asked. Empty: it waits for providers, and goes on by itself."""
+    message: _builtins.str
+    """What is put to the person, or what the provider said."""
+    reason: _builtins.str
+    """Why the step failed that is waited for, such as `PROVIDER_UNAVAILABLE`. Empty at a checkpoint."""
+    agent_id: _builtins.str
+    """The agent that is waited for. Empty at a checkpoint."""
+    phase: _builtins.str
+    """The phase that waits, such as `round 1 proposal`. Empty at a checkpoint."""
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp:
+        """Until when: the steps are then tried again, or the debate pauses since nobody came."""
+
+    def __init__(
+        self,
+        *,
+        checkpoint: _builtins.str = ...,
+        message: _builtins.str = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        reason: _builtins.str = ...,
+        agent_id: _builtins.str = ...,
+        phase: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "checkpoint", b"checkpoint", "message", b"message", "phase", b"phase", "reason", b"reason", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Waiting: _TypeAlias = Waiting  # noqa: Y015
 
 @_typing.final
 class Contribution(_message.Message):
@@ -747,7 +858,7 @@ class Solution(_message.Message):
 
     @_builtins.property
     def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentScore]:
-        """The judge's scores, ordered by agent id."""
+        """The judge's scores of the agents that had work to score, ordered by agent id."""
 
     def __init__(
         self,
@@ -1073,7 +1184,7 @@ class WatchDebateResponse(_message.Message):
 
     @_builtins.property
     def heartbeat(self) -> Global___Heartbeat:
-        """Nothing happened; the stream is alive. Sent at least every 15 s."""
+        """No event came for a while; the stream is alive. Sent after at most 15 s, also while text flows."""
 
     def __init__(
         self,
@@ -1222,6 +1333,9 @@ class InterveneRequest(_message.Message):
     END_FIELD_NUMBER: _builtins.int
     GUIDE_FIELD_NUMBER: _builtins.int
     MUTE_FIELD_NUMBER: _builtins.int
+    CONTINUE_DEBATE_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    APPROVE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Names this wish, 1 to 128 characters of `[A-Za-z0-9._-]`. Required."""
     debate_id: _builtins.str
@@ -1240,15 +1354,27 @@ class InterveneRequest(_message.Message):
 
     @_builtins.property
     def end(self) -> Global___EndRounds:
-        """End the rounds after the present one and go to the synthesis."""
+        """End the rounds after the present one and go to the synthesis. Ends an open checkpoint."""
 
     @_builtins.property
     def guide(self) -> Global___Guide:
-        """Tell the agents something from the next round on."""
+        """Tell the agents something from the next round on. Ends an open checkpoint."""
 
     @_builtins.property
     def mute(self) -> Global___Mute:
         """Leave an agent out from the next round on."""
+
+    @_builtins.property
+    def continue_debate(self) -> Global___Continue:
+        """Go on from the open checkpoint."""
+
+    @_builtins.property
+    def answer(self) -> Global___Answer:
+        """Answer what the open checkpoint asks."""
+
+    @_builtins.property
+    def approve(self) -> Global___Approve:
+        """Approve what the open checkpoint shows, or not."""
 
     def __init__(
         self,
@@ -1261,12 +1387,15 @@ class InterveneRequest(_message.Message):
         end: Global___EndRounds | None = ...,
         guide: Global___Guide | None = ...,
         mute: Global___Mute | None = ...,
+        continue_debate: Global___Continue | None = ...,
+        answer: Global___Answer | None = ...,
+        approve: Global___Approve | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "resume", b"resume", "wish", b"wish"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "approve", b"approve", "cancel", b"cancel", "continue_debate", b"continue_debate", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "resume", b"resume", "wish", b"wish"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "debate_id", b"debate_id", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "request_id", b"request_id", "resume", b"resume", "wish", b"wish"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "approve", b"approve", "cancel", b"cancel", "continue_debate", b"continue_debate", "debate_id", b"debate_id", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "request_id", b"request_id", "resume", b"resume", "wish", b"wish"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_wish: _TypeAlias = _typing.Literal["cancel", "pause", "resume", "end", "guide", "mute"]  # noqa: Y015
+    _WhichOneofReturnType_wish: _TypeAlias = _typing.Literal["cancel", "pause", "resume", "end", "guide", "mute", "continue_debate", "answer", "approve"]  # noqa: Y015
     _WhichOneofArgType_wish: _TypeAlias = _typing.Literal["wish", b"wish"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_wish) -> _WhichOneofReturnType_wish | None: ...
 
@@ -1393,6 +1522,71 @@ class Mute(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Mute: _TypeAlias = Mute  # noqa: Y015
+
+@_typing.final
+class Continue(_message.Message):
+    """Goes on from a checkpoint."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Continue: _TypeAlias = Continue  # noqa: Y015
+
+@_typing.final
+class Answer(_message.Message):
+    """Answers a checkpoint."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The answer. Not blank, at most 8 KiB."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Answer: _TypeAlias = Answer  # noqa: Y015
+
+@_typing.final
+class Approve(_message.Message):
+    """Approves what a checkpoint shows, or not."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    APPROVED_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    approved: _builtins.bool
+    """Whether it is approved."""
+    text: _builtins.str
+    """What is said to it. At most 8 KiB."""
+    def __init__(
+        self,
+        *,
+        approved: _builtins.bool = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Approve: _TypeAlias = Approve  # noqa: Y015
 
 @_typing.final
 class InterveneResponse(_message.Message):

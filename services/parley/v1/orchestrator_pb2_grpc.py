@@ -110,11 +110,13 @@ class OrchestratorServiceServicer:
         """Sends the events after a sequence, then follows the log until `closed` was sent, with heartbeats between. A
         failed debate's stream also ends, after its failure.
 
-        Text deltas are sent as they come and are not part of the log: they are void as soon as their step's outcome
-        or a new attempt arrives.
+        Every replica sends every event. Text deltas are sent as they come and are not part of the log: they are void as
+        soon as their step's outcome or a new attempt arrives, and a reader that falls behind misses some, as their
+        offsets show.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND; OUT_OF_RANGE `AFTER_END` (`after_sequence` is beyond the log);
-        UNAVAILABLE `DRAINING` (call again with the last sequence seen).
+        UNAVAILABLE `DRAINING` and `STORE_UNAVAILABLE`, RESOURCE_EXHAUSTED `SLOW_READER` (the reader took no message for
+        PARLEY_READER_SECONDS, or fell too far behind): call again with the last sequence seen.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -124,7 +126,7 @@ class OrchestratorServiceServicer:
         """Steers a debate. Answers once the wish is recorded in the log; the same `request_id` again changes nothing.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED`
-        (it ended first).
+        (it ended first) or `NO_CHECKPOINT` (the wish is for one, and none is open).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

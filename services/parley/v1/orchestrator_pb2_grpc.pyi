@@ -42,17 +42,19 @@ class OrchestratorServiceStub:
     """Sends the events after a sequence, then follows the log until `closed` was sent, with heartbeats between. A
     failed debate's stream also ends, after its failure.
 
-    Text deltas are sent as they come and are not part of the log: they are void as soon as their step's outcome
-    or a new attempt arrives.
+    Every replica sends every event. Text deltas are sent as they come and are not part of the log: they are void as
+    soon as their step's outcome or a new attempt arrives, and a reader that falls behind misses some, as their
+    offsets show.
 
     Errors: INVALID_ARGUMENT; NOT_FOUND; OUT_OF_RANGE `AFTER_END` (`after_sequence` is beyond the log);
-    UNAVAILABLE `DRAINING` (call again with the last sequence seen).
+    UNAVAILABLE `DRAINING` and `STORE_UNAVAILABLE`, RESOURCE_EXHAUSTED `SLOW_READER` (the reader took no message for
+    PARLEY_READER_SECONDS, or fell too far behind): call again with the last sequence seen.
     """
     Intervene: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.InterveneRequest, _orchestrator_pb2.InterveneResponse]
     """Steers a debate. Answers once the wish is recorded in the log; the same `request_id` again changes nothing.
 
     Errors: INVALID_ARGUMENT; NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED`
-    (it ended first).
+    (it ended first) or `NO_CHECKPOINT` (the wish is for one, and none is open).
     """
     GetReport: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetReportRequest, _orchestrator_pb2.GetReportResponse]
     """Returns the report of a debate, finished or not, as Markdown.
@@ -112,11 +114,13 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Sends the events after a sequence, then follows the log until `closed` was sent, with heartbeats between. A
         failed debate's stream also ends, after its failure.
 
-        Text deltas are sent as they come and are not part of the log: they are void as soon as their step's outcome
-        or a new attempt arrives.
+        Every replica sends every event. Text deltas are sent as they come and are not part of the log: they are void as
+        soon as their step's outcome or a new attempt arrives, and a reader that falls behind misses some, as their
+        offsets show.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND; OUT_OF_RANGE `AFTER_END` (`after_sequence` is beyond the log);
-        UNAVAILABLE `DRAINING` (call again with the last sequence seen).
+        UNAVAILABLE `DRAINING` and `STORE_UNAVAILABLE`, RESOURCE_EXHAUSTED `SLOW_READER` (the reader took no message for
+        PARLEY_READER_SECONDS, or fell too far behind): call again with the last sequence seen.
         """
 
     @_abc_1.abstractmethod
@@ -128,7 +132,7 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Steers a debate. Answers once the wish is recorded in the log; the same `request_id` again changes nothing.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED`
-        (it ended first).
+        (it ended first) or `NO_CHECKPOINT` (the wish is for one, and none is open).
         """
 
     @_abc_1.abstractmethod

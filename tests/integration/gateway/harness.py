@@ -12,7 +12,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from parley.gateway.__main__ import build
 from parley.gateway.breaker import BreakerPolicy
-from parley.gateway.calling import Timeouts
+from parley.gateway.call import Timeouts
 from parley.gateway.settings import GatewaySettings
 from parley.runtime.channel import channel
 from parley.runtime.clock import Clock

@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from parley.gateway.calling import Timeouts
+from parley.gateway.call import Timeouts
 from parley.v1 import gateway_pb2
 from tests.integration.gateway.harness import Gateway, failure_of, one_server, request, routes_file, running
 from tests.support.manual_clock import ManualClock

@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -28,6 +28,7 @@ from tests.integration.gateway.harness import (
     running,
     settings_for,
 )
+from tests.integration.gateway.processes import gateway_process
 from tests.support.model_server import Fault, FaultKind, ModelServer, Rule, error
 from tests.support.spans import forget_spans, spans_when
 
@@ -180,7 +181,7 @@ async def test_without_any_provider_the_model_on_this_machine_answers() -> None:
         assert route.context_tokens == 2048
 
 
-JUDGEMENT = {
+JUDGEMENT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "answer": {"type": "string"},
@@ -205,7 +206,7 @@ async def test_the_model_on_this_machine_is_held_to_a_schema_whose_texts_have_an
 
         @asynccontextmanager
         async def local_model() -> AsyncIterator[LocalModel]:
-            yield LocalModel(server.base_url, "tiny", 2048, 4, 0)
+            yield LocalModel(server.base_url, "tiny", 2048, 4, cast(Any, None))
 
         monkeypatch.setattr("parley.gateway.__main__.local_model", local_model)
         monkeypatch.setattr("parley.gateway.__main__.available", lambda: None)
@@ -291,3 +292,20 @@ async def test_the_module_serves_alone_and_stops_on_a_signal(tmp_path: Path) -> 
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+
+
+async def test_a_hangup_reads_the_file_again_and_ends_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "agents.yaml"
+    path.write_text("agents:\n  - role: architect\n")
+    async with (
+        ModelServer() as server,
+        gateway_process(server.base_url, f"sqlite:///{tmp_path}", KEY, agents_file=str(path)) as gateway,
+    ):
+        path.write_text("agents:\n  - role: poet\n")
+        gateway.process.send_signal(signal.SIGHUP)
+        async with asyncio.timeout(10):
+            while True:
+                listed = await gateway.stub.ListAgents(gateway_pb2.ListAgentsRequest())
+                if "poet" in {agent.id for agent in listed.agents}:
+                    break
+        assert gateway.process.returncode is None

@@ -109,6 +109,33 @@ def test_a_snapshot_says_what_a_person_needs() -> None:
     assert (is_open.retry_at - clock.now()).total_seconds() == 60
 
 
+def test_what_another_replica_found_out_is_taken_over_and_outcomes_from_before_change_nothing() -> None:
+    clock = ManualClock()
+    breaker = RouteBreaker(clock)
+    before = trial(breaker)
+    breaker.adopt(BreakerState.OPEN, "503 elsewhere")
+    assert state_of(breaker) == "OPEN"
+    assert breaker.snapshot().last_failure == "503 elsewhere"
+    breaker.succeeded(before)
+    assert breaker.seconds_until_trial == 60
+    clock.advance(60)
+    mine = trial(breaker)
+    breaker.adopt(BreakerState.CLOSED, "")
+    assert state_of(breaker) == "CLOSED"
+    breaker.failed(mine, "late")
+    assert breaker.snapshot().failures_in_a_row == 0
+
+
+def test_a_trial_that_another_replica_has_out_is_waited_for() -> None:
+    breaker, clock = opened()
+    clock.advance(60)
+    breaker.hold(trial(breaker))
+    assert breaker.trial_in_flight
+    assert breaker.admit() is None
+    breaker.end_hold()
+    assert breaker.admit() is not None
+
+
 class BreakerMachine(RuleBasedStateMachine):
     """Every order of admissions, outcomes and waiting, against a model in a few lines."""
 
@@ -121,18 +148,20 @@ class BreakerMachine(RuleBasedStateMachine):
         self.generation = self.failures = self.successes = 0
         self.opened_at = 0.0
         self.gate: Permit | None = None
+        self.held = False
 
     def move(self, state: BreakerState) -> None:
         self.state, self.generation = state, self.generation + 1
         self.failures = self.successes = 0
         self.gate = None
+        self.held = False
         if state is BreakerState.OPEN:
             self.opened_at = self.clock.monotonic()
 
     def closed_off(self) -> bool:
         if self.state is BreakerState.OPEN:
             return self.clock.monotonic() < self.opened_at + 60
-        return self.gate is not None
+        return self.gate is not None or self.held
 
     @rule(seconds=st.sampled_from([1, 30, 60]))
     def wait(self, seconds: int) -> None:
@@ -176,12 +205,31 @@ class BreakerMachine(RuleBasedStateMachine):
         else:
             self.breaker.release(permit)
 
+    @rule(state=st.sampled_from([BreakerState.OPEN, BreakerState.CLOSED]))
+    def hear_of_another_replica(self, state: BreakerState) -> None:
+        self.breaker.adopt(state, "elsewhere")
+        if state is BreakerState.OPEN or self.state is not BreakerState.CLOSED:
+            self.move(state)
+
+    @precondition(lambda self: self.gate)
+    @rule()
+    def hold(self) -> None:
+        assert self.gate is not None
+        self.breaker.hold(self.gate)
+        self.out = [(permit, generation) for permit, generation in self.out if permit is not self.gate]
+        self.gate, self.held = None, True
+
+    @rule()
+    def end_hold(self) -> None:
+        self.breaker.end_hold()
+        self.held = False
+
     @invariant()
     def same_as_the_model(self) -> None:
         assert self.breaker.state is self.state
         if self.state is BreakerState.CLOSED:
             assert self.breaker.snapshot().failures_in_a_row == self.failures
-        assert self.breaker.trial_in_flight == (self.gate is not None)
+        assert self.breaker.trial_in_flight == (self.gate is not None or self.held)
 
 
 BreakerMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

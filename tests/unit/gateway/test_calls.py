@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from parley.gateway.call import Answer
 from parley.gateway.call_store import CallKey, CallStore
-from parley.gateway.calling import Answer
 from parley.gateway.calls import Calls
 from parley.gateway.errors_table import BAD_REQUEST, CALL_CANCELLED, AttemptFailed
 from parley.gateway.running import Attempt, CallFailed, Completed, Delta, RunningCall
@@ -193,6 +193,20 @@ async def test_the_call_of_a_dead_replica_is_taken_over_when_its_lease_ends_by_e
         lost.cancel()
 
 
+async def test_a_replica_that_is_alone_takes_over_at_once(tmp_path: Path) -> None:
+    model = Model()
+    async with replicas(tmp_path, 2) as (dead, later):
+        lost = asyncio.create_task(completed(dead.ask(model)))
+        await until(lambda: model.asked == 1)
+        await dead.die()
+        model.may_answer.set()
+        async with asyncio.timeout(LEASE / 2):
+            alone = Replica(later.store, Calls(later.store, 30.0, alone=True))
+            assert (await completed(alone.ask(model))).answer.text == "yes"
+        alone.keeping.cancel()
+        lost.cancel()
+
+
 async def test_an_owner_that_was_taken_over_hands_out_the_answer_that_is_stored(tmp_path: Path) -> None:
     slow, quick = Model(text="slow"), Model(text="quick")
     quick.may_answer.set()
@@ -258,6 +272,20 @@ async def test_a_call_outlives_its_callers_for_two_leases_and_is_then_stopped(tm
         assert 2 * LEASE * 0.9 < loop.time() - left < 2 * LEASE + 1
         model.may_answer.set()
         assert (await completed(one.ask(model))).answer.text == "yes"
+
+
+async def test_a_caller_whose_time_is_over_is_told_so_while_the_call_goes_on(tmp_path: Path) -> None:
+    model = Model()
+    async with replicas(tmp_path, 2) as (one, two):
+        first = asyncio.create_task(completed(one.ask(model)))
+        await until(lambda: model.asked == 1)
+        for each in (one, two):
+            ends = asyncio.get_running_loop().time() + 0.1
+            with pytest.raises(CallFailed, match="within the time of this caller"):
+                await completed(each.calls.listen(KEY, "d", model, ends))
+        model.may_answer.set()
+        assert (await first).answer.text == "yes"
+    assert model.asked == 1
 
 
 async def test_a_caller_that_comes_back_finds_the_call_running_and_keeps_it(tmp_path: Path) -> None:

@@ -121,3 +121,19 @@ def test_a_carrier_without_a_trace_does_not_take_over_the_current_one() -> None:
         assert not trace.get_current_span(telemetry.extract({})).get_span_context().is_valid
     finally:
         context.detach(token)
+
+
+def test_a_traceback_on_a_terminal_shows_no_local_variables() -> None:
+    stream = Terminal()
+    logs.configure_logging("info", stream=stream)
+
+    def fail(secret: str) -> None:
+        raise ValueError("it went wrong")
+
+    try:
+        fail("sk-" + "never-shown")
+    except ValueError as error:
+        logs.get_logger("x").error("call failed", exc_info=error)
+        logging.getLogger("library").exception("theirs failed")
+    assert stream.getvalue().count("ValueError: it went wrong") == 2
+    assert "sk-never-shown" not in stream.getvalue()

@@ -144,3 +144,18 @@ def test_an_exit_code_is_passed_on_and_an_interrupt_is_130() -> None:
         raise KeyboardInterrupt
 
     assert (run(three), run(fine), run(interrupted)) == (3, 0, INTERRUPTED)
+
+
+class Reached(ServiceSettings):
+    """An endpoint whose address has a pattern."""
+
+    base_url: str | None = Field(
+        default=None, validation_alias="OPENAI_BASE_URL", pattern=r"^https?://[^\s@]+$"
+    )
+
+
+def test_an_address_that_is_none_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "localhost:11434/v1")
+    assert problems(Reached) == (
+        "OPENAI_BASE_URL: must begin with http:// or https:// and hold no space and no @",
+    )

@@ -1,0 +1,84 @@
+"""An answer as it comes in: events or one piece, with a bound on its size and on the time to its first word."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+import httpx2
+
+from parley.gateway.airlock import Airlock
+from parley.gateway.errors_table import TIMEOUT, UNREADABLE_ANSWER, AttemptFailed
+from parley.gateway.sse import EventReader
+from parley.gateway.wire import Reader
+
+__all__ = ["Heard", "OnText", "read_events", "read_whole"]
+
+_MAX_BODY_BYTES: Final = 16 * 1024 * 1024
+
+T = TypeVar("T")
+OnText = Callable[[str], None]
+
+
+class Heard:
+    """Hears the text of one answer, the first of it within its time."""
+
+    def __init__(self, on_text: OnText | None, seconds: float | None) -> None:
+        self._on_text = on_text
+        self._seconds = seconds
+        self._timeout = asyncio.timeout(seconds)
+        self.characters = 0
+
+    def __call__(self, text: str) -> None:
+        """More text, clean."""
+        if self._seconds is not None and not self.characters:
+            self._timeout.reschedule(None)
+        self.characters += len(text)
+        if self._on_text is not None:
+            self._on_text(text)
+
+    async def within(self, reading: Coroutine[Any, Any, T]) -> T:
+        """What the reading comes to. Raises AttemptFailed if there is no text in time."""
+        try:
+            async with self._timeout:
+                return await reading
+        except TimeoutError:
+            if not self._timeout.expired():
+                raise
+            raise AttemptFailed(TIMEOUT, f"no text within {self._seconds:g} s") from None
+
+
+async def read_events(
+    response: httpx2.Response, reading: Reader, airlock: Airlock, pieces: list[str], heard: Heard
+) -> None:
+    """Reads a stream to its end, or until the airlock is full; what is clean is added to `pieces` and heard."""
+    events = EventReader()
+    async for chunk in response.aiter_bytes():
+        raw = "".join([reading.event(event) for event in events.feed(chunk)])
+        if raw:
+            _pass_on(airlock.feed(raw), pieces, heard)
+        if airlock.full:
+            return  # more would only be thrown away; closing the stream tells the endpoint
+    _pass_on(airlock.feed("".join([reading.event(event) for event in events.end()])), pieces, heard)
+
+
+def _pass_on(text: str, pieces: list[str], heard: Heard) -> None:
+    if text:
+        pieces.append(text)
+        heard(text)
+
+
+async def read_whole(response: httpx2.Response, reading: Reader) -> str:
+    """The text of an answer that came in one piece. Raises AttemptFailed."""
+    received = bytearray()
+    async for chunk in response.aiter_bytes():
+        received += chunk
+        if len(received) > _MAX_BODY_BYTES:
+            raise AttemptFailed(UNREADABLE_ANSWER, "the answer is too large")
+    try:
+        answer = json.loads(received.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        raise AttemptFailed(UNREADABLE_ANSWER, "the answer is not JSON") from None
+    if not isinstance(answer, dict):
+        raise AttemptFailed(UNREADABLE_ANSWER, "the answer is not a JSON object")
+    return reading.whole(answer)

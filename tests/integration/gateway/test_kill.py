@@ -1,0 +1,31 @@
+"""Two gateways over one store, and kill -9 of one of them: the model server's ledger is the witness."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.contract.mongodb_server import NoServerError, running_server
+from tests.integration.gateway.scenarios import killed
+
+
+@pytest.fixture(params=["sqlite", "mongodb"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}"
+        return
+    try:
+        with running_server() as server:
+            yield server.database_url(f"parley_test_{uuid4().hex[:12]}")
+    except NoServerError as error:
+        pytest.skip(f"MongoDB: {error}")
+
+
+@pytest.mark.timeout(120)
+async def test_a_killed_gateway_costs_at_most_the_calls_that_were_in_flight_at_it(store: str) -> None:
+    cost = await killed(store)
+    assert cost.unanswered == cost.unstored == 0
+    assert len(cost.paid) == cost.calls
+    assert cost.paid_again <= cost.at_killed
+    assert max(cost.paid.values()) <= 2

@@ -1,0 +1,311 @@
+"""Bounds of routes, slow endpoints, hedging, prices and a file that changes, over a whole gateway."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from parley.gateway.call import Timeouts
+from parley.gateway.settings import GatewaySettings
+from parley.runtime.errors import ConfigurationError
+from parley.v1 import gateway_pb2
+from tests.integration.gateway.harness import failure_of, one_server, request, routes_file, running
+from tests.support.model_server import Fault, FaultKind, Latency, Match, ModelServer, Outcome, Rule, error
+
+KEYS = {"KEY_1": "sk-first-key-of-this-test", "KEY_2": "sk-second-key-of-this-test"}
+
+
+def seconds(duration: Any) -> float:
+    return float(duration.ToTimedelta().total_seconds())
+
+
+async def until(condition: Callable[[], Awaitable[bool]], within: float = 5.0) -> None:
+    async with asyncio.timeout(within):
+        while not await condition():  # noqa: ASYNC110 (a file tells nobody)
+            await asyncio.sleep(0.02)
+
+
+async def test_calls_wait_for_a_place_and_say_how_long_and_that_is_no_fault_of_the_route(
+    tmp_path: Path,
+) -> None:
+    async with ModelServer(latency=Latency(0.3)) as server:
+        settings = routes_file(tmp_path, server, extra="    concurrency: 2\n")
+        async with running(settings, environment=KEYS, timeouts=Timeouts(attempt_seconds=0.9)) as gateway:
+            heard = await asyncio.gather(*(gateway.ask(request(f"q{n}", step=f"s{n}")) for n in range(8)))
+            assert server.ledger.max_in_flight == 2
+            assert max(seconds(each.answer.queued) for each in heard) > 0.8
+            assert (await gateway.routes())["p1/m"].failures_in_a_row == 0
+            assert all(each.answer.usage.attempts == 1 for each in heard)
+
+
+async def test_a_small_debate_is_not_behind_a_large_one(tmp_path: Path) -> None:
+    def of(debate: str, number: int) -> gateway_pb2.GenerateRequest:
+        asked = request(f"{debate} {number}", step=f"s{number}")
+        asked.call_id.debate_id = debate
+        return asked
+
+    async with ModelServer(latency=Latency(0.1)) as server:
+        settings = routes_file(tmp_path, server, extra="    concurrency: 1\n")
+        async with running(settings, environment=KEYS) as gateway:
+            large = [asyncio.create_task(gateway.ask(of("deb-large", number))) for number in range(10)]
+            await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=5)
+            await gateway.ask(of("deb-small", 1))
+            assert sum(each.done() for each in large) <= 3
+            await asyncio.gather(*large)
+
+
+async def test_retry_after_keeps_other_calls_away_too(tmp_path: Path) -> None:
+    rules = [Rule(fault=error(429, retry_after=0.6), times=1)]
+    async with (
+        ModelServer(rules=rules) as first,
+        ModelServer(answer="second") as second,
+        running(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
+    ):
+        for _ in range(3):
+            assert (await gateway.ask()).answer.route == "p2/m"
+        assert len(first.ledger.calls) == 1
+        assert (await gateway.routes())["p1/m"].failures_in_a_row == 1
+
+
+async def test_with_one_route_a_call_waits_for_as_long_as_another_was_asked_to() -> None:
+    rules = [Rule(fault=error(429, retry_after=0.5), times=1)]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        first = asyncio.create_task(gateway.ask())
+        await server.ledger.wait_for(lambda ledger: len(ledger.calls) == 1, within=5)
+        await asyncio.gather(first, gateway.ask())
+        refused, *others = server.ledger.calls
+        assert len(others) == 2
+        assert min(each.started for each in others) - refused.ended > 0.4
+
+
+async def test_a_route_that_asked_for_more_time_than_there_is_says_so() -> None:
+    rules = [Rule(fault=error(429, retry_after=120))]
+    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+        await failure_of(gateway)
+        failure = await failure_of(gateway)
+        assert failure.reason == "NO_ROUTE_AVAILABLE"
+        assert "left alone" in failure.message
+        assert failure.retry_after == pytest.approx(120, abs=5)
+        assert len(server.ledger.calls) == 1
+
+
+async def test_a_stream_without_a_first_word_is_given_up_and_the_next_route_asked(tmp_path: Path) -> None:
+    slow = Latency(3.0, first_token_share=0.9)
+    async with ModelServer(latency=slow) as first, ModelServer(answer="second") as second:
+        settings = routes_file(tmp_path, first, second, first_token_timeout_seconds=0.3)
+        async with running(settings, environment=KEYS) as gateway:
+            assert (await gateway.ask()).answer.route == "p2/m"
+            route = (await gateway.routes())["p1/m"]
+            assert "no text within 0.3 s" in route.last_failure
+            await first.ledger.wait_for(lambda ledger: ledger.in_flight == 0, within=2)
+
+
+async def test_a_stream_that_speaks_in_time_may_take_its_time() -> None:
+    latency = Latency(1.2, first_token_share=0.1)
+    async with (
+        ModelServer(latency=latency, answer="a b c d e f g h") as server,
+        one_server(server, first_token_timeout_seconds=0.5) as gateway,
+    ):
+        assert (await gateway.ask()).answer.usage.attempts == 1
+
+
+async def test_a_stream_that_falls_silent_is_given_up() -> None:
+    rules = [Rule(fault=Fault(FaultKind.STALL_MID_STREAM), times=1)]
+    async with (
+        ModelServer(rules=rules) as server,
+        one_server(server, idle_timeout_seconds=0.3) as gateway,
+    ):
+        heard = await gateway.ask()
+        assert heard.answer.usage.attempts == 2
+        assert server.ledger.calls[0].outcome is Outcome.CANCELLED
+
+
+HEDGING = Timeouts(attempt_seconds=5.0, hedge_seconds=0.15)
+
+
+async def test_a_silent_route_is_hedged_and_the_loser_is_stopped_and_counted(tmp_path: Path) -> None:
+    async with ModelServer(latency=Latency(10)) as first, ModelServer(answer="from the second") as second:
+        settings = routes_file(tmp_path, first, second)
+        async with running(settings, environment=KEYS, timeouts=HEDGING) as gateway:
+            heard = await gateway.ask()
+            assert heard.answer.route == "p2/m"
+            assert "".join(delta.text for delta in heard.deltas if delta.attempt == 2) == "from the second"
+            assert heard.answer.usage.attempts == 2
+            assert heard.answer.usage.input_tokens > second.ledger.calls[0].tokens_in
+            await first.ledger.wait_for(lambda ledger: ledger.in_flight == 0, within=1)
+            assert first.ledger.calls[0].outcome is Outcome.CANCELLED
+            assert (await gateway.routes())["p1/m"].failures_in_a_row == 0
+
+
+async def test_a_slow_route_that_speaks_before_its_hedge_stays(tmp_path: Path) -> None:
+    async with (
+        ModelServer(latency=Latency(0.4), answer="from the first") as first,
+        ModelServer(latency=Latency(10)) as second,
+    ):
+        settings = routes_file(tmp_path, first, second)
+        async with running(settings, environment=KEYS, timeouts=HEDGING) as gateway:
+            heard = await gateway.ask()
+            assert heard.answer.route == "p1/m"
+            assert [attempt.route for attempt in heard.attempts] == ["p1/m"]
+            assert heard.answer.usage.attempts == 2
+            await second.ledger.wait_for(lambda ledger: ledger.in_flight == 0, within=1)
+
+
+async def test_a_hedge_that_fails_leaves_the_first_to_answer_and_both_failing_is_a_failure(
+    tmp_path: Path,
+) -> None:
+    async with (
+        ModelServer(latency=Latency(0.5)) as first,
+        ModelServer(rules=[Rule(fault=error(500))]) as second,
+    ):
+        settings = routes_file(tmp_path, first, second)
+        async with running(settings, environment=KEYS, timeouts=HEDGING) as gateway:
+            assert (await gateway.ask()).answer.route == "p1/m"
+            first.rules = [Rule(fault=error(500), latency=Latency(0.4))]
+            failure = await failure_of(gateway, request(timeout=4))
+            assert failure.reason == "PROVIDER_UNAVAILABLE"
+            assert "p1/m" in failure.message
+            assert "p2/m" in failure.message
+
+
+async def test_hedging_is_off_by_default(tmp_path: Path) -> None:
+    async with (
+        ModelServer(latency=Latency(1.0)) as first,
+        ModelServer() as second,
+        running(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
+    ):
+        assert (await gateway.ask()).answer.route == "p1/m"
+        assert not second.ledger.calls
+
+
+async def test_prices_come_from_a_file_and_an_unknown_price_says_unknown(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text(json.dumps({"openai/m-1": {"input": 2, "output": 8}}))
+    async with ModelServer() as server:
+        async with one_server(server, prices_file=prices) as gateway:
+            usage = (await gateway.ask(request(routes=["openai/m-1-2026-01-31"]))).answer.usage
+            assert usage.cost_micros == 2 * usage.input_tokens + 8 * usage.output_tokens
+            assert not (await gateway.ask(request(routes=["openai/other"]))).answer.usage.HasField(
+                "cost_micros"
+            )
+        async with one_server(server) as gateway:
+            assert not (await gateway.ask()).answer.usage.HasField("cost_micros")
+        prices.write_text('{"openai/m-1": {"input": -2, "output": 8}}')
+        with pytest.raises(ConfigurationError, match=r"PARLEY_PRICES_FILE.*openai/m-1\.input"):
+            async with one_server(server, prices_file=prices):
+                pass
+
+
+async def test_openrouter_and_azure_get_what_they_want(tmp_path: Path) -> None:
+    async with ModelServer() as server:
+        path = tmp_path / "agents.yaml"
+        path.write_text(
+            "providers:\n"
+            f"  - {{name: router, kind: openrouter, base_url: {server.base_url}, api_key_env: R,\n"
+            "     headers: {X-Parley-Title: Debates}, routing: {order: [Fast, Cheap], allow_fallbacks: false}}\n"
+            f"  - {{name: azure, kind: azure-openai, base_url: {server.base_url}}}\n"
+        )
+        environment = {"R": "sk-router-key", "AZURE_OPENAI_API_KEY": "azure-key-0123"}
+        settings = GatewaySettings(
+            agents_file=path, local_model="off", openai_api_key=None, openai_base_url=None
+        )
+        seen: list[dict[str, str]] = []
+
+        def note(call: Any) -> str:
+            seen.append(dict(call.headers))
+            return "yes"
+
+        server.rules = [Rule(Match(), answer=note)]
+        async with running(settings, environment=environment) as gateway:
+            await gateway.ask(request(routes=["router/a/b"]))
+            await gateway.ask(request(routes=["azure/gpt"]))
+        router, azure = server.ledger.calls
+        assert router.body["provider"] == {"order": ["Fast", "Cheap"], "allow_fallbacks": False}
+        assert router.headers["x-parley-title"] == "Debates"
+        assert seen[0]["Authorization"] == "Bearer sk-router-key"
+        assert seen[1]["api-key"] == "azure-key-0123"
+        assert "Authorization" not in seen[1]
+        assert "provider" not in azure.body
+
+
+async def test_a_changed_file_is_taken_over_and_a_bad_one_changes_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with ModelServer(answer="one") as first, ModelServer(answer="two") as second:
+        settings = routes_file(tmp_path, first)
+        path = tmp_path / "agents.yaml"
+        async with running(settings, environment=KEYS) as gateway:
+            assert (await gateway.ask()).answer.text == "one"
+            path.write_text("routes:\n  - provider: nobody\n    model: m\n")
+            noted = ""
+
+            async def complained() -> bool:
+                nonlocal noted
+                noted += "".join(capfd.readouterr())
+                return "unknown provider nobody" in noted
+
+            await until(complained)
+            assert (await gateway.ask()).answer.text == "one"
+            routes_file(tmp_path, second, extra="agents:\n  - role: poet\n")
+
+            async def taken_over() -> bool:
+                listed = await gateway.stub.ListAgents(gateway_pb2.ListAgentsRequest())
+                return [agent.id for agent in listed.agents] == ["judge", "poet"]
+
+            await until(taken_over)
+            assert (await gateway.ask()).answer.text == "two"
+
+
+async def test_a_reload_keeps_the_breakers_of_what_stayed_and_the_calls_that_run(tmp_path: Path) -> None:
+    async with (
+        ModelServer(rules=[Rule(fault=error(500))]) as first,
+        ModelServer(latency=Latency(1.5)) as second,
+    ):
+        settings = routes_file(tmp_path, first, second)
+        async with running(settings, environment=KEYS) as gateway:
+            call = asyncio.create_task(gateway.ask())
+            await second.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=5)
+            before = (await gateway.routes())["p1/m"].failures_in_a_row
+            routes_file(tmp_path, first, extra="agents:\n  - role: poet\n")
+
+            async def taken_over() -> bool:
+                return "p2/m" not in await gateway.routes()
+
+            await until(taken_over)
+            assert (await gateway.routes())["p1/m"].failures_in_a_row == before == 1
+            assert (await call).answer.route == "p2/m"
+
+
+async def test_calls_tokens_breakers_and_queues_are_measured(tmp_path: Path) -> None:
+    reader = InMemoryMetricReader()
+    metrics.set_meter_provider(MeterProvider([reader]))
+    rules = [Rule(fault=error(500))]
+    async with (
+        ModelServer(rules=rules) as first,
+        ModelServer() as second,
+        running(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
+    ):
+        heard = [await gateway.ask() for _ in range(4)]
+    found = reader.get_metrics_data()
+    assert found is not None
+    measured = {
+        (metric.name, *sorted(dict(point.attributes or {}).items())): getattr(point, "value", None)
+        for resource in found.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        for point in metric.data.data_points
+    }
+    attempts = "parley.gateway.attempts"
+    assert measured[attempts, ("outcome", "server error"), ("route", "p1/m")] == 3
+    assert measured[attempts, ("outcome", "answered"), ("route", "p2/m")] == 4
+    assert measured["parley.gateway.breaker.state", ("route", "p1/m")] == 2
+    assert measured["parley.gateway.breaker.state", ("route", "p2/m")] == 0
+    output = ("parley.gateway.tokens", ("gen_ai.token.type", "output"), ("route", "p2/m"))
+    assert measured[output] == sum(each.answer.usage.output_tokens for each in heard)
+    assert ("parley.gateway.queue.duration", ("route", "p2/m")) in measured

@@ -1,0 +1,128 @@
+"""Places at a route: bounds are kept, debates take turns, and nobody is left behind."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parley.gateway.limits import Limits, RouteQueue
+
+
+async def hold(
+    queue: RouteQueue, debate: str, order: list[str], gate: asyncio.Event, tokens: int = 0
+) -> None:
+    async with queue.place(debate, tokens):
+        order.append(debate)
+        await gate.wait()
+
+
+async def settled() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_debates_take_turns_however_many_calls_each_has_waiting() -> None:
+    queue, gate, order = RouteQueue(Limits(concurrency=1)), asyncio.Event(), list[str]()
+    async with asyncio.TaskGroup() as tasks:
+        for debate in ("first", *["big"] * 5, "small", "small"):
+            tasks.create_task(hold(queue, debate, order, gate))
+        await settled()
+        assert (queue.in_flight, queue.waiting) == (1, 7)
+        gate.set()
+    assert order == ["first", "big", "small", "big", "small", "big", "big", "big"]
+    assert (queue.in_flight, queue.waiting) == (0, 0)
+
+
+async def test_who_gives_up_waiting_leaves_no_gap_and_takes_no_place() -> None:
+    queue, gate, order = RouteQueue(Limits(concurrency=1)), asyncio.Event(), list[str]()
+    waiting = [asyncio.create_task(hold(queue, name, order, gate)) for name in "abc"]
+    await settled()
+    waiting[1].cancel()
+    gate.set()
+    await asyncio.wait(waiting)
+    assert order == ["a", "c"]
+    assert (queue.in_flight, queue.waiting) == (0, 0)
+
+
+async def test_who_is_cancelled_in_its_turn_hands_the_place_on() -> None:
+    queue, gate, order = RouteQueue(Limits(concurrency=1)), asyncio.Event(), list[str]()
+    gate.set()
+    async with queue.place("x", 0):
+        waiting = [asyncio.create_task(hold(queue, name, order, gate)) for name in "ab"]
+        await settled()
+    waiting[0].cancel()  # the place was given to it, and it has not run since
+    await asyncio.wait(waiting)
+    assert order == ["b"]
+    assert queue.in_flight == 0
+
+
+async def test_requests_a_minute_are_kept_after_a_burst() -> None:
+    queue, loop = RouteQueue(Limits(requests_per_minute=1200)), asyncio.get_running_loop()
+    began = loop.time()
+    for _ in range(200):  # ten seconds' worth at once
+        async with queue.place("d", 0):
+            pass
+    assert loop.time() - began < 0.5
+    began = loop.time()
+    for _ in range(4):
+        async with queue.place("d", 0):
+            pass
+    assert loop.time() - began > 3 / 20 - 0.1
+
+
+async def test_tokens_are_counted_as_they_were_used_and_not_as_they_were_guessed() -> None:
+    queue = RouteQueue(Limits(tokens_per_minute=60_000))
+    async with queue.place("d", 10_000) as place:
+        place.tokens = 100
+    async with asyncio.timeout(0.3), queue.place("d", 9_500):
+        pass
+
+
+async def test_a_call_larger_than_the_bound_goes_when_nothing_else_was_used() -> None:
+    queue = RouteQueue(Limits(tokens_per_minute=600))
+    async with asyncio.timeout(1), queue.place("d", 50_000) as place:
+        place.tokens = 110
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2), queue.place("d", 100):
+            pass
+
+
+async def test_an_endpoint_is_left_alone_for_as_long_as_it_asks_but_not_for_ever() -> None:
+    queue, loop = RouteQueue(Limits()), asyncio.get_running_loop()
+    queue.rest(5)
+    queue.rest(2)
+    assert 4 < queue.rests_until - loop.time() <= 5
+    queue.rest(86_400)
+    assert queue.rests_until - loop.time() <= 300
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.integers(1, 4),
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.booleans()), max_size=30),
+)
+def test_the_bound_holds_and_everyone_is_served(concurrency: int, calls: list[tuple[str, int, bool]]) -> None:
+    async def run() -> None:
+        queue, most, served = RouteQueue(Limits(concurrency=concurrency)), 0, 0
+
+        async def call(debate: str, turns: int) -> None:
+            nonlocal most, served
+            async with queue.place(debate, 0):
+                most = max(most, queue.in_flight)
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+            served += 1
+
+        tasks = [asyncio.create_task(call(debate, turns)) for debate, turns, _ in calls]
+        await asyncio.sleep(0)
+        for task, (_, _, gives_up) in zip(tasks, calls, strict=True):
+            if gives_up:
+                task.cancel()
+        async with asyncio.timeout(5):
+            await asyncio.gather(*tasks, return_exceptions=True)
+        assert most <= concurrency
+        assert served >= sum(not gives_up for _, _, gives_up in calls)
+        assert (queue.in_flight, queue.waiting) == (0, 0)
+
+    asyncio.run(run())
