@@ -12,6 +12,8 @@ from parley.orchestrator import roles
 from parley.orchestrator.accepting import Accepting
 from parley.orchestrator.agents import Agents
 from parley.orchestrator.deltas import Deltas
+from parley.orchestrator.feed import Feeds
+from parley.orchestrator.forwarding import Forwarding
 from parley.orchestrator.inbox import INBOX, Inbox
 from parley.orchestrator.ownership import Workshop
 from parley.orchestrator.rows import DEBATES, Rows
@@ -19,6 +21,7 @@ from parley.orchestrator.runner import Runner
 from parley.orchestrator.servicer import OrchestratorServicer
 from parley.orchestrator.services import Convergence, Memory, Ratings, Services
 from parley.orchestrator.settings import OrchestratorSettings
+from parley.orchestrator.watching import Watching
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.draining import Draining
@@ -33,6 +36,7 @@ from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 __all__ = ["build", "main"]
 
 NAME = "orchestrator"
+_ALL_ADDRESSES = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not bound to
 
 
 @asynccontextmanager
@@ -58,9 +62,10 @@ async def build(
         channel(settings.memory) as memory,
     ):
         await store.documents.prepare(DEBATES, INBOX)
+        rows = Rows(store.documents, settings.advertise)
         workshop = Workshop(
             log=store.log,
-            rows=Rows(store.documents),
+            rows=rows,
             inbox=Inbox(store.documents),
             agents=Agents(gateway, deltas),
             services=Services(Convergence(convergence), Ratings(ratings), Memory(memory)),
@@ -69,18 +74,22 @@ async def build(
             beat_seconds=settings.lease_seconds / 3,
         )
         runner = Runner(workshop, settings.runner(exclusive=store.exclusive))
+        feeds = Feeds(store.log)
+        forwarding = Forwarding(rows, feeds, deltas, workshop.owner)
         servicer = OrchestratorServicer(
             log=store.log,
-            rows=workshop.rows,
-            accepting=Accepting(store.log, workshop.rows, workshop.inbox, runner, clock),
+            rows=rows,
+            accepting=Accepting(store.log, rows, workshop.inbox, runner, clock),
             gateway=gateway,
-            deltas=deltas,
+            watching=Watching(store.log, feeds, deltas, forwarding, settings.heartbeat_seconds),
             draining=draining,
-            heartbeat_seconds=settings.heartbeat_seconds,
+            owner=workshop.owner,
+            reader_seconds=settings.reader_seconds,
         )
         service = Service(
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name,
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
+            lambda address: _reached(rows, address),
         )
         running = asyncio.create_task(runner.run())
         handing_over = asyncio.create_task(_drained(draining, runner))
@@ -91,6 +100,14 @@ async def build(
             for task in (handing_over, running):
                 task.cancel()
             await asyncio.gather(handing_over, running, return_exceptions=True)
+
+
+def _reached(rows: Rows, address: str) -> None:
+    """Let other replicas know where this one listens, unless its settings say where it is reached."""
+    host, _, port = address.rpartition(":")
+    if not rows.address:
+        # A wildcard is no address; who runs replicas on many machines sets PARLEY_ADVERTISE where names do not resolve.
+        rows.address = f"{socket.gethostname()}:{port}" if host in _ALL_ADDRESSES else address
 
 
 async def _drained(draining: Draining, runner: Runner) -> None:

@@ -104,6 +104,7 @@ class Accepting:
         opening = decode("debate_created", row.opening)
         assert opening is not None
         await journal.open(Draft("created", opening))
+        await self.rows.opened(row)
         self.runner.look()
 
     async def _refuse_ended(self, tenant: str, debate: str) -> None:

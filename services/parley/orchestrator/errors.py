@@ -2,7 +2,7 @@
 
 from parley.orchestrator.events import Usage
 
-__all__ = ["DebateFailedError", "OutOfReachError", "StepError"]
+__all__ = ["CheckpointExpiredError", "DebateFailedError", "OutOfReachError", "StepError"]
 
 
 class StepError(Exception):
@@ -19,11 +19,30 @@ class OutOfReachError(Exception):
     """A service of our own is away. It is no outcome: the step waits and is made again."""
 
 
+class CheckpointExpiredError(Exception):
+    """Nobody came to a checkpoint in time; the debate is to pause."""
+
+    def __init__(self, key: str) -> None:
+        """Say which."""
+        super().__init__(f"nobody came to checkpoint {key} in time")
+        self.key = key
+
+
 class DebateFailedError(Exception):
-    """The debate cannot go on. `steps` are tried again when it is resumed."""
+    """The debate cannot go on. `steps` are tried again when it is resumed.
+
+    Where it can go on once the steps `awaited` succeed, which they may do later, these are waited for first.
+    """
 
     def __init__(
-        self, reason: str, message: str, *, agent: str = "", phase: str = "", steps: tuple[str, ...] = ()
+        self,
+        reason: str,
+        message: str,
+        *,
+        agent: str = "",
+        phase: str = "",
+        steps: tuple[str, ...] = (),
+        awaited: tuple[str, ...] = (),
     ) -> None:
         """Say why in a word and in a line, and where it happened."""
         super().__init__(message)
@@ -31,3 +50,4 @@ class DebateFailedError(Exception):
         self.agent = agent
         self.phase = phase
         self.steps = steps
+        self.awaited = awaited

@@ -6,6 +6,7 @@ other change is a new `schema` version of the kind.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, get_args
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -190,8 +191,8 @@ class Intervened:
     """A wish was taken up.
 
     Attributes:
-        wish: `cancel`, `pause`, `resume`, `end`, `guide` or `mute`.
-        text: Guidance, or the reason of a cancel.
+        wish: `cancel`, `pause`, `resume`, `continue`, `end`, `guide`, `answer`, `approve` or `mute`.
+        text: Guidance, an answer, what is said to an approval, or the reason of a cancel.
         agent: Who is muted.
         stop_calls: Whether a pause stops the calls in flight.
     """
@@ -201,6 +202,7 @@ class Intervened:
     text: str = ""
     agent: str = ""
     stop_calls: bool = False
+    approved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +220,69 @@ class Paused:
 @dataclass(frozen=True, slots=True)
 class Resumed:
     """The debate goes on after a pause or a failure. The event's attempt counts the debate's attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached:
+    """A limit was reached; what was late for it follows in the same record.
+
+    Attributes:
+        limit: `round_timeout`: whoever is late is left out. `total_timeout`, `token_budget` or `cost_budget`: nothing new
+            is asked but the answer.
+        round: The round, from 1; 0 for the whole debate.
+        used: Seconds, tokens or millionths of a US dollar, as recorded by then.
+    """
+
+    limit: str
+    round: int = 0
+    used: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WaitStarted:
+    """The debate waits for providers that may come back, and then tries the steps again by itself.
+
+    Attributes:
+        seconds: Length of this wait; `until` is when it ends.
+        waited: Seconds of all earlier waits of this phase.
+        steps: Keys of the steps that are tried again.
+    """
+
+    reason: str
+    message: str
+    agent: str
+    phase: str
+    until: datetime
+    seconds: float
+    waited: float
+    steps: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFinished:
+    """The steps that were waited for are tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointOpened:
+    """The debate waits for a person until then. `text` is what is put to them."""
+
+    text: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointClosed:
+    """A person ended the wait. `wish` is `continue`, `guide`, `end`, `answer` or `approve`, with what was said."""
+
+    wish: str
+    text: str = ""
+    approved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointExpired:
+    """Nobody came in time. The debate pauses, and opens the checkpoint again once it is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +321,14 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """The debate ended: `completed` with an answer, or `cancelled` without."""
+    """The debate ended: `completed` with an answer, or `cancelled` without.
+
+    `ended_by` is the limit that ended it early: `total_timeout`, `token_budget` or `cost_budget`; empty for none.
+    """
 
     status: str
     solution: Solution | None = None
+    ended_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +352,12 @@ Payload = (
     | ControlSeen
     | Paused
     | Resumed
+    | LimitReached
+    | WaitStarted
+    | WaitFinished
+    | CheckpointOpened
+    | CheckpointClosed
+    | CheckpointExpired
     | DebateFailed
     | Concluded
     | Closed

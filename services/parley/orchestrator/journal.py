@@ -197,5 +197,5 @@ class Journal:
                 wait = min(wait * 2, _LONGEST_RETRY_SECONDS)
             else:
                 self._last = sealed[-1][0]
-                self.recorded.take(envelope for envelope, _ in sealed)
+                self.recorded.take((envelope for envelope, _ in sealed), self._clock.monotonic())
                 return

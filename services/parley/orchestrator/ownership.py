@@ -1,31 +1,29 @@
 """One debate in the hands of the replica that claimed it: from the claim to its end, or to where it rests."""
 
 import asyncio
-import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opentelemetry.trace import Status, StatusCode
 
-from parley.orchestrator import formats
 from parley.orchestrator.agents import Agents, Call
-from parley.orchestrator.debate import Debate, ReplayError
+from parley.orchestrator.debate import Debate
 from parley.orchestrator.envelope import Draft
-from parley.orchestrator.errors import DebateFailedError
 from parley.orchestrator.events import (
+    CheckpointClosed,
     Closed,
     Concluded,
     CorruptEventError,
     DebateCreated,
-    DebateFailed,
     Paused,
     Resumed,
     decode,
 )
+from parley.orchestrator.holding import Holding, leaves
 from parley.orchestrator.inbox import Inbox, Wish
 from parley.orchestrator.journal import ClaimLostError, Journal, read_events
 from parley.orchestrator.phases.record import record
-from parley.orchestrator.rows import CANCELLED, COMPLETED, FAILED, PAUSED, RUNNING, Row, Rows
+from parley.orchestrator.rows import CANCELLED, COMPLETED, FAILED, PAUSED, RUNNING, WAITING, Row, Rows
 from parley.orchestrator.services import Services
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
@@ -36,6 +34,10 @@ __all__ = ["Ownership", "Workshop"]
 
 _logger = get_logger(__name__)
 _tracer = tracer(__name__)
+
+
+_ANSWERS = frozenset({"continue", "guide", "end", "answer", "approve"})
+"""Wishes that a checkpoint waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +64,21 @@ class Ownership:
 
     Attributes:
         accepted: Set once the first event is known to be durable.
+        answered: Whether the debate has ended, and only what follows from that is left to do.
     """
 
     def __init__(self, row: Row, workshop: Workshop, wishes: Sequence[Wish] = ()) -> None:
         """Prepare to own a debate; `wishes` are those that wait for it now."""
         self.accepted = asyncio.Event()
+        self.answered = row.status in (COMPLETED, CANCELLED)
         self._row = row
         self._shop = workshop
         self._wishes: asyncio.Queue[Wish | _CallsEnded] = asyncio.Queue()
         self._known: set[str] = set()
         self._first_wishes = tuple(wishes)
-        self._ended = False
         self._journal: Journal
         self._debate: Debate
+        self._holding: Holding
 
     def deliver(self, wish: Wish) -> None:
         """Hand over a wish; one that was handed over already is passed over."""
@@ -92,9 +96,11 @@ class Ownership:
         created = await self._claim()
         if self._journal.recorded.closed:
             return
+        shop = self._shop
         self._debate = Debate(
-            created.spec, self._journal, self._shop.agents, self._shop.services, self._shop.clock
+            created.spec, self._journal, shop.agents, shop.services, shop.clock, self._tell_status
         )
+        self._holding = Holding(self._debate, self._journal, shop.clock, self._tell_status)
         name = f"invoke_workflow {created.spec.format}"
         carrier = {"traceparent": created.traceparent} if created.traceparent else {}
         with _tracer.start_as_current_span(name, context=extract(carrier)) as span:
@@ -108,7 +114,13 @@ class Ownership:
 
     async def release(self) -> None:
         """Give the debate up after `run` was cancelled, so that another replica can go on at once."""
-        if self.accepted.is_set():
+        if not self.accepted.is_set():
+            return
+        recorded = self._journal.recorded
+        if recorded.concluded is not None and not recorded.closed:
+            # It may have been cancelled before its row told of the end, by which others know what is left to do.
+            await self._settle(_ended_status(recorded.concluded), is_open=True, owner=None)
+        else:
             await self._shop.rows.release(self._row, self._journal.epoch)
 
     async def _claim(self) -> DebateCreated:
@@ -143,9 +155,8 @@ class Ownership:
                 for task in beside:
                     task.cancel()
         except ExceptionGroup as group:
-            leaves = list(_leaves(group))
             for told in (ClaimLostError, StorageError):
-                for leaf in leaves:
+                for leaf in leaves(group):
                     if isinstance(leaf, told):
                         raise leaf from group
             raise
@@ -170,19 +181,20 @@ class Ownership:
             self._known.add(wish.key)
             await self._take_at_rest(wish)
         if recorded.concluded is None and recorded.failure is None and not recorded.pausing:
-            await self._settle(RUNNING, rests=False)
+            status = WAITING if recorded.wait or recorded.open_checkpoints else RUNNING
+            await self._settle(status, is_open=True, owner=self._shop.owner)
             await self._hold()
         if recorded.concluded is not None:
             await self._close(recorded.concluded)
         elif recorded.failure is not None:
-            await self._settle(FAILED, rests=True)
+            await self._settle(FAILED, is_open=False, owner=None)
             await self._look_for_wishes()
         elif recorded.pausing:
             await self._rest()
 
     async def _hold(self) -> None:
         """Run the format, and meanwhile take up wishes, until one of both ends the debate or brings it to rest."""
-        work = asyncio.create_task(self._conclude_by_itself())
+        work = asyncio.create_task(self._holding.run())
         steering = asyncio.create_task(self._steer(work))
         try:
             await asyncio.wait({work, steering}, return_when=asyncio.FIRST_COMPLETED)
@@ -198,38 +210,6 @@ class Ownership:
             if not task.cancelled():
                 task.result()
 
-    async def _conclude_by_itself(self) -> None:
-        try:
-            solution = await formats.get(self._debate.spec.format)(self._debate)
-        except Exception as error:  # noqa: BLE001 - a fault in a format ends its debate visibly, not this replica
-            await self._fail(self._explained(error))
-        else:
-            await self._conclude(Concluded("completed", solution))
-
-    def _explained(self, error: Exception) -> DebateFailedError:
-        leaves = list(_leaves(error))
-        for leaf in leaves:
-            if isinstance(leaf, ReplayError):
-                _logger.error("debate stopped: it does not do again what its log holds", error=str(leaf))
-                return DebateFailedError("REPLAY_MISMATCH", str(leaf))
-        for leaf in leaves:
-            if isinstance(leaf, DebateFailedError):
-                return leaf
-        fault = uuid.uuid4().hex[:8]
-        _logger.error("a format failed", fault=fault, exc_info=error)
-        return DebateFailedError("INTERNAL", f"internal error {fault}; the orchestrator's log has more")
-
-    async def _conclude(self, concluded: Concluded) -> None:
-        if not self._ended:
-            self._ended = True
-            await self._journal.append(Draft("concluded", concluded))
-
-    async def _fail(self, error: DebateFailedError) -> None:
-        if not self._ended:
-            self._ended = True
-            failure = DebateFailed(error.reason, str(error), error.agent, error.phase, error.steps)
-            await self._journal.append(Draft("failed", failure, self._journal.recorded.attempt))
-
     async def _steer(self, work: asyncio.Task[None]) -> None:
         """Take up wishes until one ends the run; those that come after the end stay where they are."""
         async with asyncio.TaskGroup() as waits:
@@ -237,7 +217,7 @@ class Ownership:
                 wish = await self._wishes.get()
                 if work.done():
                     return
-                if not self._ended and await self._take_up(wish, work, waits):
+                if not self._holding.over and await self._take_up(wish, work, waits):
                     return
 
     async def _take_up(
@@ -270,12 +250,12 @@ class Ownership:
                 await self._record(wish, self._resumed())
                 self._debate.gate.open()
             case _:
-                await self._record(wish)
+                await self._record_answer(wish)
         return False
 
     async def _stop(self, work: asyncio.Task[None]) -> None:
         """Stop the format for good, so that it records nothing any more."""
-        self._ended = True
+        self._holding.over = True
         work.cancel()
         await asyncio.wait({work})
 
@@ -303,9 +283,21 @@ class Ownership:
             case "resume" if recorded.failure is not None or recorded.pausing:
                 await self._record(wish, self._resumed())
             case _:
-                await self._record(wish)
+                await self._record_answer(wish)
                 if wish.wish.stop_calls:
                     await self._cancel_calls()
+
+    async def _record_answer(self, wish: Wish) -> None:
+        """Record a wish; where the debate waits for a person, what a person may wish there ends the wait."""
+        recorded = self._journal.recorded
+        rests = recorded.pausing or recorded.failure is not None
+        key = self._debate.take_checkpoint() if wish.wish.wish in _ANSWERS and not rests else None
+        if key is None:
+            await self._record(wish)
+            return
+        closed = CheckpointClosed(wish.wish.wish, wish.wish.text, wish.wish.approved)
+        await self._record(wish, Draft(key, closed, recorded.attempt))
+        self._debate.answered(key)
 
     async def _record(self, wish: Wish, *after: Draft) -> None:
         """Record a wish once, with what follows from it in the same record."""
@@ -320,15 +312,16 @@ class Ownership:
     async def _rest(self) -> None:
         if not self._journal.recorded.paused:
             await self._journal.append(Draft("paused", Paused(), self._journal.recorded.attempt))
-        await self._settle(PAUSED, rests=True)
+        await self._settle(PAUSED, is_open=False, owner=None)
         await self._look_for_wishes()
 
     async def _close(self, concluded: Concluded) -> None:
+        self.answered = True
         if concluded.status == "cancelled":
             await self._cancel_calls()
         if not self._journal.recorded.closed:
             # The answer is there; what follows may wait for services that are away.
-            await self._settle(_ended_status(concluded), rests=False)
+            await self._settle(_ended_status(concluded), is_open=True, owner=self._shop.owner)
             at = self._journal.recorded.concluded_at
             assert at is not None
             self._debate.gate.open()  # a pause that came too late is of no account
@@ -344,7 +337,7 @@ class Ownership:
         for wish in await self._waiting():
             if wish.wish.request_id in interventions:
                 await self._record(wish)
-        await self._settle(_ended_status(concluded), rests=True)
+        await self._settle(_ended_status(concluded), is_open=False, owner=None)
         for wish in await self._waiting():
             await self._shop.inbox.ended(wish.key)
 
@@ -356,11 +349,17 @@ class Ownership:
     async def _waiting(self) -> list[Wish]:
         return [wish for wish in await self._shop.inbox.waiting() if wish.debate == self._row.key]
 
-    async def _settle(self, status: str, *, rests: bool) -> None:
-        owner = None if rests else self._shop.owner
+    async def _settle(self, status: str, *, is_open: bool, owner: str | None) -> None:
         await self._shop.rows.settle(
-            self._row, self._journal.epoch, status=status, is_open=not rests, owner=owner, updated=self._now()
+            self._row, self._journal.epoch, status=status, is_open=is_open, owner=owner, updated=self._now()
         )
+
+    async def _tell_status(self, status: str) -> None:
+        try:
+            await self._settle(status, is_open=True, owner=self._shop.owner)
+        except StoreUnavailableError as away:
+            # The log is the truth; only lists show another status until the next one is told.
+            _logger.warning("store away; the debate's row lags behind", error=str(away))
 
     def _now(self) -> str:
         return self._shop.clock.now().isoformat(timespec="microseconds")
@@ -372,11 +371,3 @@ def _ended_status(concluded: Concluded) -> str:
 
 def _draft(wish: Wish) -> Draft:
     return Draft(f"wish/{wish.wish.request_id}", wish.wish)
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error

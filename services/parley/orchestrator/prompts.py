@@ -93,9 +93,14 @@ def summarize_last_round(
     )
 
 
-def synthesize(spec: DebateSpec, judge: AgentSpec, material: str, guidance: Sequence[str]) -> Prompt:
-    """Ask the judge for the answer. `material` is all rounds, or the judge's summary of the last one."""
-    labels = ", ".join(label(spec, agent.id) for agent in spec.agents)
+def synthesize(
+    spec: DebateSpec, judge: AgentSpec, material: str, judged: Sequence[str], guidance: Sequence[str]
+) -> Prompt:
+    """Ask the judge for the answer and for scores of the agents `judged`.
+
+    `material` is all rounds, or the judge's summary of the last one.
+    """
+    labels = ", ".join(label(spec, agent) for agent in judged)
     return (
         *_opening(spec, judge, "", guidance),
         _quotation("The debate", material),
@@ -107,7 +112,7 @@ def synthesize(spec: DebateSpec, judge: AgentSpec, material: str, guidance: Sequ
 
 def assess(spec: DebateSpec, judge: AgentSpec, work: Sequence[Contribution]) -> Prompt:
     """Ask the judge how good the agents' present work is."""
-    labels = ", ".join(label(spec, agent.id) for agent in spec.agents)
+    labels = ", ".join(label(spec, each.agent) for each in work)
     return (
         *_opening(spec, judge, "", ()),
         _quotation("The present proposals", quoted(spec, work)),

@@ -14,7 +14,7 @@ from parley.orchestrator.contributions import label
 from parley.orchestrator.events import Intervened, Solution, Usage, Work
 from parley.orchestrator.rows import COMPLETED
 from parley.orchestrator.spec import AgentSpec
-from parley.orchestrator.state import Contribution, DebateState, Failure, FirstDraftVote
+from parley.orchestrator.state import Contribution, DebateState, Failure, FirstDraftVote, Waiting
 
 __all__ = ["render"]
 
@@ -28,6 +28,11 @@ _HEADINGS: Final = {
     "assessment": "Assessments",
 }
 """Headings of the activities of a round, in the order in which they are shown."""
+_ENDINGS: Final = {
+    "total_timeout": "its time limit was reached",
+    "token_budget": "its budget of tokens was reached",
+    "cost_budget": "its budget of money was reached",
+}
 
 
 def render(debate_id: str, state: DebateState) -> str:
@@ -53,6 +58,10 @@ def _overview(state: DebateState) -> str:
     lines = [f"Status: {state.status.lower()}"]
     if not state.ended and state.phase:
         lines.append(f"Phase: {_inline(state.phase)}")
+    if state.waiting:
+        lines.append(_inline(_waited_for(state.waiting)))
+    if state.ended_by:
+        lines.append(f"Ended early: {_ENDINGS.get(state.ended_by, _inline(state.ended_by))}")
     if state.failure:
         failure = state.failure
         where = ", ".join(
@@ -65,6 +74,13 @@ def _overview(state: DebateState) -> str:
     lines.append(f"Accepted: {_time(state.created_at)}")
     lines.append(f"Last event: {_time(state.updated_at)}")
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _waited_for(waiting: Waiting) -> str:
+    until = _time(waiting.until)
+    if waiting.checkpoint:
+        return f"Waits for a person until {until}: {waiting.message}"
+    return f"Waits for {waiting.agent} in {waiting.phase} until {until}: {waiting.reason}: {waiting.message}"
 
 
 def _context(state: DebateState) -> Iterator[str]:

@@ -8,7 +8,14 @@ from parley.orchestrator import formats, roles
 from parley.orchestrator.ids import AGENT_ID, DEBATE_ID, REQUEST_ID
 from parley.orchestrator.roster import Roster
 from parley.orchestrator.spec import AgentSpec, ContextDocument, DebateSpec
-from parley.orchestrator.translation import agent_from_proto, summaries_from_proto, termination_from_proto
+from parley.orchestrator.translation import (
+    agent_from_proto,
+    concurrency_from_proto,
+    limits_from_proto,
+    seconds_of,
+    summaries_from_proto,
+    termination_from_proto,
+)
 from parley.runtime.errors import FieldViolation, invalid_argument
 from parley.v1 import agent_pb2, orchestrator_pb2
 
@@ -88,7 +95,9 @@ def spec_of(request: orchestrator_pb2.CreateDebateRequest, roster: Roster) -> De
         include_full_history=spec.include_full_history if spec.HasField("include_full_history") else True,
         carry_forward=spec.carry_forward,
         summaries=summaries_from_proto(spec.summaries),
-        call_seconds=spec.limits.call.ToMilliseconds() / 1000 if spec.limits.HasField("call") else 90.0,
+        call_seconds=seconds_of(spec.limits, "call", 90.0),
+        limits=limits_from_proto(spec.limits),
+        concurrency=concurrency_from_proto(spec),
         max_output_tokens=spec.max_output_tokens,
         termination=termination_from_proto(spec.termination),
         history_limit=spec.history_limit if spec.HasField("history_limit") else 5,
@@ -135,6 +144,11 @@ def _check_numbers(violations: Violations, spec: orchestrator_pb2.DebateSpec) ->
         ("spec.summaries.max_length", spec.summaries.max_length, 0, 1_000_000),
         ("spec.termination.threshold_percent", spec.termination.threshold_percent, 0, 100),
         ("spec.history_limit", spec.history_limit, 0, 20),
+        ("spec.limits.max_tokens", spec.limits.max_tokens, 0, 1_000_000_000_000),
+        ("spec.limits.max_cost_micros", spec.limits.max_cost_micros, 0, 1_000_000_000_000),
+        ("spec.max_concurrent_proposals", spec.max_concurrent_proposals, 0, 1024),
+        ("spec.max_concurrent_critiques", spec.max_concurrent_critiques, 0, 1024),
+        ("spec.max_concurrent_revisions", spec.max_concurrent_revisions, 0, 1024),
     )
     for field, value, least, most in limits:
         violations.check(that=least <= value <= most, field=field, otherwise=f"must be {least} to {most}")
@@ -148,11 +162,16 @@ def _check_numbers(violations: Violations, spec: orchestrator_pb2.DebateSpec) ->
         field="spec.synthesis_method",
         otherwise="is not a known method",
     )
-    if spec.limits.HasField("call"):
-        seconds = spec.limits.call.ToMilliseconds() / 1000
-        violations.check(
-            that=1 <= seconds <= 3600, field="spec.limits.call", otherwise="must be 1 second to 1 hour"
-        )
+    times: Iterable[tuple[str, int, int, str]] = (
+        ("call", 1, 3600, "1 second to 1 hour"),
+        ("round", 1, 24 * 3600, "1 second to 24 hours"),
+        ("total", 1, 7 * 24 * 3600, "1 second to 7 days"),
+        ("checkpoint", 1, 7 * 24 * 3600, "1 second to 7 days"),
+        ("waiting", 0, 24 * 3600, "0 to 24 hours"),
+    )
+    for name, shortest, longest, words in times:
+        fine = shortest <= seconds_of(spec.limits, name, shortest) <= longest
+        violations.check(that=fine, field=f"spec.limits.{name}", otherwise=f"must be {words}")
 
 
 def _format(violations: Violations, name: str) -> str:

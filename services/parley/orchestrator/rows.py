@@ -15,6 +15,7 @@ __all__ = [
     "PENDING",
     "RUNNING",
     "WAITING",
+    "OpenRows",
     "Row",
     "Rows",
 ]
@@ -33,10 +34,13 @@ DEBATES = Collection(
         Index(("tenant", "request_id"), unique=True),
         Index(("tenant", "created")),
         Index(("tenant", "status", "created")),
-        Index(("open", "created")),
+        Index(("open", "owner", "created")),
+        Index(("open", "owner", "tenant", "created")),
     ),
 )
-_OPEN_AT_ONCE = 1000
+_AT_ONCE = 1000
+_OF_EACH_TENANT = 64
+_WAITING: Where = {"open": True, "owner": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class Row:
         created: Time of acceptance (ISO 8601, UTC, microseconds) and the debate's id: orders debates by age.
         question: First 200 characters.
         opening: The first event's payload, until that event is known to be in the log.
+        address: Where other replicas reach the owner, as `host:port`; empty where that is not known.
     """
 
     tenant: str
@@ -68,6 +73,7 @@ class Row:
     updated: str
     question: str
     opening: str
+    address: str = ""
 
     @property
     def key(self) -> str:
@@ -80,11 +86,31 @@ def row_key(tenant: str, debate: str) -> str:
     return f"{tenant}/{debate}"
 
 
-class Rows:
-    """The rows of all debates."""
+@dataclass(frozen=True, slots=True)
+class OpenRows:
+    """Rows of debates that need an owner, oldest first.
 
-    def __init__(self, documents: Documents) -> None:
+    Attributes:
+        owned: Those that have one, which may be gone; all of them.
+        waiting: Those that have none: the oldest of all, and of each tenant.
+        whole: Whether these are all that wait.
+    """
+
+    owned: Sequence[Row]
+    waiting: Sequence[Row]
+    whole: bool
+
+
+class Rows:
+    """The rows of all debates.
+
+    Attributes:
+        address: Where the owner of what is claimed through these rows is reached, once that is known.
+    """
+
+    def __init__(self, documents: Documents, address: str = "") -> None:
         """Keep them in a store whose collection DEBATES is prepared."""
+        self.address = address
         self._documents = documents
 
     async def insert(self, row: Row) -> None:
@@ -101,12 +127,38 @@ class Rows:
         found = await self._documents.find(DEBATES, {"tenant": tenant, "request_id": request_id}, limit=1)
         return _row(found[0]) if found else None
 
-    async def open(self) -> Sequence[Row]:
-        """Return the debates that need an owner, oldest first."""
-        found = await self._documents.find(
-            DEBATES, {"open": True}, order=(Order("created"),), limit=_OPEN_AT_ONCE
-        )
-        return [_row(document) for document in found]
+    async def open(self) -> OpenRows:
+        """Return the debates that need an owner."""
+        owned = await self._owned()
+        waiting = await self._find(_WAITING, Order("created"), limit=_AT_ONCE)
+        whole = len(waiting) < _AT_ONCE
+        if not whole:
+            known = {row.key for row in waiting}
+            waiting += [row for row in await self._oldest_of_each_tenant() if row.key not in known]
+        return OpenRows(owned, waiting, whole)
+
+    async def _owned(self) -> list[Row]:
+        rows: list[Row] = []
+        while True:
+            where: Where = {
+                "open": True,
+                "owner": Above(""),
+                "created": Above(rows[-1].created if rows else ""),
+            }
+            found = await self._find(where, Order("created"), limit=_AT_ONCE)
+            rows += found
+            if len(found) < _AT_ONCE:
+                return rows
+
+    async def _oldest_of_each_tenant(self) -> list[Row]:
+        """Look from tenant to tenant, so that those of one cannot hide those of another."""
+        rows: list[Row] = []
+        tenant = ""
+        order = Order("tenant"), Order("created")
+        while found := await self._find({**_WAITING, "tenant": Above(tenant)}, *order, limit=_OF_EACH_TENANT):
+            tenant = found[0].tenant
+            rows += [row for row in found if row.tenant == tenant]
+        return rows
 
     async def page(
         self, tenant: str, statuses: Sequence[str], before: str | None, limit: int
@@ -115,35 +167,43 @@ class Rows:
         where: dict[str, Any] = {"tenant": tenant, "created": Below(before) if before else Above("")}
         if statuses:
             where["status"] = OneOf(tuple(statuses))
-        found = await self._documents.find(
-            DEBATES, where, order=(Order("created", descending=True),), limit=limit
-        )
-        return [_row(document) for document in found]
+        return await self._find(where, Order("created", descending=True), limit=limit)
 
     async def claimed(self, row: Row, owner: str, epoch: int, updated: str) -> bool:
         """Note a claim that the log already holds, unless a later one is noted."""
-        changes = {"owner": owner, "epoch": epoch, "beat": row.beat + 1, "updated": updated, "opening": ""}
-        return await self._update(row, changes, {"epoch": Below(epoch)})
+        changes = {"epoch": epoch, "beat": row.beat + 1, "updated": updated, "opening": ""}
+        return await self._update(row, {**changes, **self._owner(owner)}, {"epoch": Below(epoch)})
+
+    async def opened(self, row: Row) -> bool:
+        """Note that the log holds the first event of a debate that nobody has claimed."""
+        return await self._update(row, {"opening": ""}, {"epoch": 0})
 
     async def beat(self, row: Row, epoch: int, beat: int) -> bool:
         """Show that the owner of an epoch lives; false where a later claim is noted."""
-        return await self._update(row, {"beat": beat}, {"epoch": epoch})
+        return await self._update(row, {"beat": beat, "address": self.address}, {"epoch": epoch})
 
     async def settle(
         self, row: Row, epoch: int, *, status: str, is_open: bool, owner: str | None, updated: str
     ) -> bool:
         """Note where the debate stands under an epoch; false where a later claim is noted."""
-        changes = {"status": status, "open": is_open, "owner": owner, "updated": updated}
+        changes = {"status": status, "open": is_open, "updated": updated, **self._owner(owner)}
         return await self._update(row, changes, {"epoch": epoch})
 
     async def release(self, row: Row, epoch: int) -> bool:
         """Give the debate up, so that any replica may claim it at once."""
-        return await self._update(row, {"owner": None}, {"epoch": epoch})
+        return await self._update(row, self._owner(None), {"epoch": epoch})
 
     async def reopen(self, tenant: str, debate: str) -> bool:
         """Ask for an owner for a debate that rests, since someone wishes something of it."""
         where: Where = {"open": False, "status": OneOf((PAUSED, FAILED))}
         return await self._documents.update(DEBATES, row_key(tenant, debate), {"open": True}, where)
+
+    def _owner(self, owner: str | None) -> dict[str, str | None]:
+        return {"owner": owner, "address": self.address if owner else ""}
+
+    async def _find(self, where: Where, *order: Order, limit: int) -> list[Row]:
+        found = await self._documents.find(DEBATES, where, order=order, limit=limit)
+        return [_row(document) for document in found]
 
     async def _update(self, row: Row, changes: dict[str, Any], where: Where) -> bool:
         return await self._documents.update(DEBATES, row.key, changes, where)

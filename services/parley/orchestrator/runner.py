@@ -12,6 +12,7 @@ from parley.orchestrator.inbox import Wish
 from parley.orchestrator.journal import ClaimLostError
 from parley.orchestrator.ownership import Ownership, Workshop
 from parley.orchestrator.rows import CANCELLED, COMPLETED, Row
+from parley.orchestrator.turns import in_turn
 from parley.runtime.logs import get_logger, labelled
 from parley.storage.ports import StorageError
 
@@ -58,6 +59,7 @@ class Runner:
         self._not_before: dict[str, float] = {}
         self._expected: set[str] = set()
         self._wake = asyncio.Event()
+        self._queue_stands = False
         self._draining = False
         self._tasks: asyncio.TaskGroup | None = None
 
@@ -68,10 +70,11 @@ class Runner:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more debate may be run here."""
-        return (
-            not self._draining and self._tasks is not None and len(self._owned) < self._settings.most_debates
-        )
+        """Whether a new debate may be run here at once: there is room, and no other debate waits for it.
+
+        Those that have ended and only owe what follows take no room.
+        """
+        return self._room(answered=False) > 0 and not self._queue_stands
 
     @property
     def draining(self) -> bool:
@@ -135,18 +138,33 @@ class Runner:
             if wish.debate in self._owned:
                 self._owned[wish.debate][0].deliver(wish)
         rows = await self._shop.rows.open()
-        self._forget({row.key for row in rows})
-        for row in rows:
-            wished = row.key in wishes
-            if self.has_room and row.key not in self._owned and self._may_claim(row, wished=wished):
+        self._forget({row.key for row in (*rows.owned, *rows.waiting)}, whole=rows.whole)
+        waiting = [
+            row
+            for row in (*rows.owned, *rows.waiting)
+            if row.key not in self._owned and self._may_claim(row, wished=row.key in wishes)
+        ]
+        waits = {row.key for row in waiting}
+        room = {answered: self._room(answered=answered) for answered in (True, False)}
+        for row in in_turn(waiting, (row for row in rows.owned if row.key not in waits)):
+            room[_answered(row)] -= 1
+            if room[_answered(row)] >= 0:
                 self._own(row, tuple(wishes.get(row.key, ())))
+        self._queue_stands = room[False] < 0
+
+    def _room(self, *, answered: bool) -> int:
+        """How many more debates may be owned, of those that are answered or of those that are not."""
+        if self._draining or self._tasks is None:
+            return 0
+        alike = sum(ownership.answered is answered for ownership, _ in self._owned.values())
+        return max(self._settings.most_debates - alike, 0)
 
     def _may_claim(self, row: Row, *, wished: bool) -> bool:
         if self._shop.clock.monotonic() < self._not_before.get(row.key, 0.0):
             return False
-        concluded = row.status in (COMPLETED, CANCELLED)  # what is left to do costs no model call
+        # What an answered debate owes costs no model call.
         ours = row.owner == self._shop.owner or row.key in self._expected
-        if not (self._settings.adopt or wished or concluded or ours):
+        if not (self._settings.adopt or wished or _answered(row) or ours):
             return False
         if row.owner is None or row.owner == self._shop.owner or self._settings.exclusive:
             return True
@@ -161,11 +179,12 @@ class Runner:
         """Try this debate again only after a while: trouble that lasts must not become a loop."""
         self._not_before[row.key] = self._shop.clock.monotonic() + seconds
 
-    def _forget(self, present: set[str]) -> None:
+    def _forget(self, present: set[str], *, whole: bool) -> None:
         for known in (self._seen, self._not_before):
             for key in known.keys() - present:
                 del known[key]
-        self._expected &= present
+        if whole:  # else one that is expected may just not be in sight
+            self._expected &= present
 
     def _own(self, row: Row, wishes: tuple[Wish, ...]) -> tuple[Ownership, asyncio.Task[None]]:
         assert self._tasks is not None
@@ -196,3 +215,7 @@ class Runner:
             finally:
                 self._owned.pop(row.key, None)
                 self._wake.set()
+
+
+def _answered(row: Row) -> bool:
+    return row.status in (COMPLETED, CANCELLED)

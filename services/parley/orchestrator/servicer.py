@@ -1,44 +1,51 @@
 """OrchestratorService: protobuf in and out."""
 
+import asyncio
 import base64
 import binascii
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from datetime import datetime
+from typing import Any
 
 import grpc
 
 from parley.orchestrator import report, roster, state
 from parley.orchestrator.accepting import Accepting
-from parley.orchestrator.deltas import Delta, Deltas
+from parley.orchestrator.deltas import Delta
 from parley.orchestrator.envelope import Envelope
 from parley.orchestrator.events import CorruptEventError, Intervened
+from parley.orchestrator.forwarding import OWNER_KEY
 from parley.orchestrator.ids import DEBATE_ID
 from parley.orchestrator.journal import log_name, read_events
 from parley.orchestrator.requests import Violations, check_id, check_request_id, spec_of
 from parley.orchestrator.rows import Rows
 from parley.orchestrator.translation import debate_to_proto, event_to_proto, status_from_proto, summary
-from parley.orchestrator.watching import Watching, watch
+from parley.orchestrator.watching import Alive, Watched, Watching, slow_reader
 from parley.runtime.draining import Draining
 from parley.runtime.errors import (
     FieldViolation,
     ParleyError,
+    failed_precondition,
     internal,
     invalid_argument,
     not_found,
     unavailable,
 )
-from parley.runtime.logs import labels
+from parley.runtime.tenancy import current_tenant
 from parley.storage.ports import Log, StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
 __all__ = ["OrchestratorServicer"]
 
+_WatchContext = grpc.aio.ServicerContext[Any, Any]
 _PAGE = 50
 _MOST_PAGE = 200
 _MOST_GUIDANCE_BYTES = 8 * 1024
 _MOST_REASON = 1000
+_FOR_CHECKPOINTS = frozenset({"continue", "answer", "approve"})
 
 
 class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
@@ -51,18 +58,22 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         rows: Rows,
         accepting: Accepting,
         gateway: grpc.aio.Channel,
-        deltas: Deltas,
+        watching: Watching,
         draining: Draining,
-        heartbeat_seconds: float,
+        owner: str,
+        reader_seconds: float,
     ) -> None:
         """Stand on the replica's parts."""
         self._log = log
         self._rows = rows
         self._accepting = accepting
         self._gateway = gateway
-        self._deltas = deltas
+        self._watching = watching
         self._draining = draining
-        self._heartbeat_seconds = heartbeat_seconds
+        self._owner = owner
+        self._reader_seconds = reader_seconds
+        # Watchers of one debate come to an event at about the same time; its message is made once for all.
+        self._latest: tuple[Envelope, orchestrator_pb2.WatchDebateResponse] | None = None
 
     async def CreateDebate(  # noqa: N802
         self,
@@ -75,7 +86,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         spec = spec_of(request, await roster.ask_roster(self._gateway))
         with _store():
             debate, existed = await self._accepting.debate(
-                _tenant(), request.request_id, _digest(request), spec
+                current_tenant(), request.request_id, _digest(request), spec
             )
         return orchestrator_pb2.CreateDebateResponse(debate_id=debate, existed=existed)
 
@@ -97,27 +108,53 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         """Return a page of debates."""
         before, size, statuses = _page(request)
         with _store():
-            rows = await self._rows.page(_tenant(), statuses, before, size + 1)
+            rows = await self._rows.page(current_tenant(), statuses, before, size + 1)
         token = _token(rows[size - 1].created) if len(rows) > size else ""
         debates = [summary(row) for row in rows[:size]]
         return orchestrator_pb2.ListDebatesResponse(debates=debates, next_page_token=token)
 
-    async def WatchDebate(  # noqa: N802
+    async def WatchDebate(  # type: ignore[override]  # noqa: N802 - writes by itself, to see how long that takes
         self,
         request: orchestrator_pb2.WatchDebateRequest,
-        _context: object,
-    ) -> AsyncIterator[orchestrator_pb2.WatchDebateResponse]:
+        context: _WatchContext,
+    ) -> None:
         """Follow a debate."""
-        tenant, debate = _tenant(), check_id("debate_id", request.debate_id)
-        after = request.after_sequence
+        debate, after = check_id("debate_id", request.debate_id), request.after_sequence
         await self._check_start(debate, after)
-        deltas = self._deltas if request.text_deltas else None
-        found = watch(self._log, deltas, tenant, debate, after, self._heartbeat_seconds)
         with _store():
-            async for each in self._draining.until(found):
-                if isinstance(each, Envelope):
-                    after = each.sequence
-                yield _watched(each, after)
+            async with aclosing(self._draining.until(self._found(request, context))) as found:
+                async for each in found:
+                    if isinstance(each, Envelope):
+                        after = each.sequence
+                    await self._write(context, self._message(each, after), after)
+
+    def _found(
+        self, request: orchestrator_pb2.WatchDebateRequest, context: _WatchContext
+    ) -> AsyncGenerator[Watched, None]:
+        owner = dict(context.invocation_metadata() or ()).get(OWNER_KEY)
+        if owner is None:
+            return self._watching.watch(
+                current_tenant(), request.debate_id, request.after_sequence, text=request.text_deltas
+            )
+        if owner != self._owner:
+            raise failed_precondition("NOT_OWNER", f"{self._owner} is here, not {owner!r}")
+        return self._watching.text_of(request.debate_id)
+
+    def _message(self, each: Watched, after: int) -> orchestrator_pb2.WatchDebateResponse:
+        if not isinstance(each, Envelope):
+            return _message(each, after)
+        if self._latest is None or self._latest[0] is not each:
+            self._latest = each, orchestrator_pb2.WatchDebateResponse(event=event_to_proto(each))
+        return self._latest[1]
+
+    async def _write(
+        self, context: _WatchContext, message: orchestrator_pb2.WatchDebateResponse, last: int
+    ) -> None:
+        try:
+            async with asyncio.timeout(self._reader_seconds):
+                await context.write(message)
+        except TimeoutError:
+            raise slow_reader(last) from None
 
     async def Intervene(  # noqa: N802
         self,
@@ -129,7 +166,9 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         with _store():
             if wish.wish == "mute":
                 await self._check_agent(request.debate_id, wish.agent)
-            sequence = await self._accepting.wish(_tenant(), request.debate_id, wish)
+            if wish.wish in _FOR_CHECKPOINTS:
+                await self._check_checkpoint(request.debate_id, wish)
+            sequence = await self._accepting.wish(current_tenant(), request.debate_id, wish)
         return orchestrator_pb2.InterveneResponse(sequence=sequence)
 
     async def GetReport(  # noqa: N802
@@ -144,7 +183,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
 
     async def _events(self, debate: str) -> list[Envelope]:
         with _store():
-            events = await read_events(self._log, _tenant(), debate)
+            events = await read_events(self._log, current_tenant(), debate)
         if not events:
             raise not_found("debate", debate)
         return events
@@ -153,8 +192,8 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         if after < 0:
             raise invalid_argument([FieldViolation("after_sequence", "must not be negative")])
         with _store():
-            there = await self._log.read(log_name(_tenant(), debate), max(after - 1, 0), 1)
-            known = there or await self._rows.get(_tenant(), debate)
+            there = await self._log.read(log_name(current_tenant(), debate), max(after - 1, 0), 1)
+            known = there or await self._rows.get(current_tenant(), debate)
         if not known:
             raise not_found("debate", debate)
         if not there and after > 0:
@@ -170,6 +209,13 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         muted = {wish.agent for wish in folded.wishes if wish.wish == "mute"}
         if muted | {agent} == set(ids):
             raise invalid_argument([FieldViolation("mute.agent_id", "one agent at least must be heard")])
+
+    async def _check_checkpoint(self, debate: str, wish: Intervened) -> None:
+        folded = state.fold(await self._events(debate))
+        known = any(each.request_id == wish.request_id for each in folded.wishes)
+        is_open = folded.waiting is not None and folded.waiting.checkpoint
+        if not (known or folded.ended or is_open):
+            raise failed_precondition("NO_CHECKPOINT", f"debate {debate} waits for nobody now")
 
 
 @contextlib.contextmanager
@@ -188,13 +234,7 @@ def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:
     return hashlib.sha256(request.spec.SerializeToString(deterministic=True)).hexdigest()
 
 
-def _tenant() -> str:
-    return labels().get("tenant", "default")
-
-
-def _watched(each: Watching, after: int) -> orchestrator_pb2.WatchDebateResponse:
-    if isinstance(each, Envelope):
-        return orchestrator_pb2.WatchDebateResponse(event=event_to_proto(each))
+def _message(each: Delta | Alive, after: int) -> orchestrator_pb2.WatchDebateResponse:
     if isinstance(each, Delta):
         delta = orchestrator_pb2.StepDelta(
             key=each.key, attempt=each.attempt, try_number=each.try_number, offset=each.offset, text=each.text
@@ -214,13 +254,13 @@ def _wish(request: orchestrator_pb2.InterveneRequest) -> Intervened:
     kind = request.WhichOneof("wish")
     if kind is None:
         violations.add("wish", "must be set")
-    guidance = request.guide.text
-    if kind == "guide":
-        fine = (
-            bool(guidance.strip()) and len(guidance.encode()) <= _MOST_GUIDANCE_BYTES and "\0" not in guidance
-        )
+    for name in ("guide", "answer", "approve"):
+        text = getattr(request, name).text
+        blank = kind == name != "approve" and not text.strip()
         violations.check(
-            that=fine, field="guide.text", otherwise="must not be blank, at most 8 KiB, without NUL"
+            that=not blank and len(text.encode()) <= _MOST_GUIDANCE_BYTES and "\0" not in text,
+            field=f"{name}.text",
+            otherwise=f"must {'' if name == 'approve' else 'not be blank, '}be at most 8 KiB, without NUL",
         )
     reason = request.cancel.reason
     violations.check(
@@ -231,10 +271,11 @@ def _wish(request: orchestrator_pb2.InterveneRequest) -> Intervened:
     violations.refuse()
     return Intervened(
         request_id=request.request_id,
-        wish=str(kind),
-        text=guidance or request.cancel.reason,
+        wish=str(kind).removesuffix("_debate"),
+        text=request.guide.text or request.answer.text or request.approve.text or request.cancel.reason,
         agent=request.mute.agent_id,
         stop_calls=request.pause.stop_calls,
+        approved=request.approve.approved,
     )
 
 

@@ -15,7 +15,7 @@ from parley.orchestrator.contributions import Contribution
 from parley.orchestrator.errors import OutOfReachError, StepError
 from parley.orchestrator.events import Json, Solution
 from parley.orchestrator.spec import DebateSpec
-from parley.runtime.errors import from_rpc_error, is_transport
+from parley.runtime.errors import ParleyError, from_rpc_error, is_transport
 from parley.v1 import (
     convergence_pb2,
     convergence_pb2_grpc,
@@ -29,7 +29,17 @@ __all__ = ["Convergence", "Memory", "Ratings", "Services"]
 
 _ASKED_SECONDS = 10.0
 _RECORDED_SECONDS = 30.0
-_AWAY = frozenset({"STORE_UNAVAILABLE", "CONVERGENCE_UNAVAILABLE", "EMBEDDINGS_UNAVAILABLE"})
+_AWAY = frozenset(
+    {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED}
+)
+"""Codes of trouble that passes: of the service itself, or of a store or another service behind it."""
+_READ_CHARACTERS = 100_000
+"""Characters of a question or a text that convergence and memory take."""
+_REMEMBERED_BYTES = 256 * 1024
+"""Bytes of a conclusion that memory takes."""
+_SHOWN_QUESTION = 500
+_SHOWN_CONCLUSION = 1500
+"""Characters kept of a past debate: agents are to be reminded of it, not to read it again."""
 
 T = TypeVar("T")
 
@@ -40,8 +50,9 @@ async def _asked(service: str, answer: Awaitable[T]) -> T:
         return await answer
     except grpc.aio.AioRpcError as error:
         told = from_rpc_error(error)
-        reason = f"{service.upper()}_AWAY" if _is_away(error) else told.reason or told.code.name
-        raise StepError(reason, f"{service}: {told.message}") from error
+        if _is_away(error):
+            raise StepError(f"{service.upper()}_AWAY", f"{service} is away: {_line(told)}") from error
+        raise StepError(told.reason or told.code.name, f"{service}: {_line(told)}") from error
 
 
 async def _recorded(service: str, answer: Awaitable[T]) -> T:
@@ -51,13 +62,16 @@ async def _recorded(service: str, answer: Awaitable[T]) -> T:
     except grpc.aio.AioRpcError as error:
         told = from_rpc_error(error)
         if _is_away(error):
-            raise OutOfReachError(f"{service} is away: {told.message}") from error
-        raise StepError(told.reason or told.code.name, f"{service}: {told.message}") from error
+            raise OutOfReachError(f"{service} is away: {_line(told)}") from error
+        raise StepError(told.reason or told.code.name, f"{service}: {_line(told)}") from error
 
 
 def _is_away(error: grpc.aio.AioRpcError) -> bool:
-    told = from_rpc_error(error)
-    return is_transport(error) or told.reason in _AWAY or told.code == grpc.StatusCode.DEADLINE_EXCEEDED
+    return is_transport(error) or error.code() in _AWAY
+
+
+def _line(told: ParleyError) -> str:
+    return " ".join(told.message.split())
 
 
 class Convergence:
@@ -69,7 +83,9 @@ class Convergence:
 
     async def group(self, spec: DebateSpec, drafts: Sequence[Contribution]) -> Json:
         """Return the drafts grouped by position: `{"groups": [{"agents", "position"}], "majority"}`."""
-        request = convergence_pb2.GroupPositionsRequest(question=spec.question, stands=_stands(drafts))
+        request = convergence_pb2.GroupPositionsRequest(
+            question=spec.question[:_READ_CHARACTERS], stands=_stands(drafts)
+        )
         answer = await _asked("convergence", self._stub.GroupPositions(request, timeout=_ASKED_SECONDS))
         groups: list[Json] = [
             {"agents": list(group.agent_ids), "position": group.position} for group in answer.groups
@@ -81,7 +97,7 @@ class Convergence:
     ) -> Json:
         """Return what follows from a round's work: `{"verdict", "agreement_percent", "reason"}`."""
         request = convergence_pb2.AssessRequest(
-            question=spec.question,
+            question=spec.question[:_READ_CHARACTERS],
             stands=_stands(work),
             previous=_stands(before),
             agreement_threshold_percent=spec.termination.threshold_percent,
@@ -117,13 +133,14 @@ class Memory:
         self._stub = memory_pb2_grpc.MemoryServiceStub(channel)
 
     async def recall(self, debate: str, spec: DebateSpec) -> Json:
-        """Return past debates like the question, best first: `[{"debate", "question", "conclusion"}]`."""
+        """Return past debates like the question, best first: `[{"debate", "question", "conclusion"}]`, shortened."""
         return await _asked("memory", self._recall(debate, spec))
 
     async def record(self, debate: str, spec: DebateSpec, solution: Solution, concluded: datetime) -> Json:
         """Remember a debate; return `{"existed"}`."""
+        conclusion = solution.description.encode()[:_REMEMBERED_BYTES].decode(errors="ignore")
         request = memory_pb2.RecordDebateRequest(
-            debate_id=debate, question=spec.question, conclusion=solution.description, domain=spec.domain
+            debate_id=debate, question=spec.question, conclusion=conclusion, domain=spec.domain
         )
         request.concluded_at.FromDatetime(concluded)
         answer = await _recorded("memory", self._stub.RecordDebate(request, timeout=_RECORDED_SECONDS))
@@ -131,13 +148,13 @@ class Memory:
 
     async def _recall(self, debate: str, spec: DebateSpec) -> Json:
         request = memory_pb2.RecallRequest(
-            text=spec.question[:100_000], limit=spec.history_limit, excluded_debate_ids=[debate]
+            text=spec.question[:_READ_CHARACTERS], limit=spec.history_limit, excluded_debate_ids=[debate]
         )
         found: list[Json] = []
         async for each in self._stub.Recall(request, timeout=_ASKED_SECONDS):
-            found.append(  # noqa: PERF401 - a comprehension would hide that this is a stream
-                {"debate": each.debate_id, "question": each.question, "conclusion": each.conclusion}
-            )
+            question = _shortened(each.question, _SHOWN_QUESTION)
+            conclusion = _shortened(each.conclusion, _SHOWN_CONCLUSION)
+            found.append({"debate": each.debate_id, "question": question, "conclusion": conclusion})
         return found
 
 
@@ -152,6 +169,10 @@ class Services:
 
 def _stands(work: Sequence[Contribution]) -> list[convergence_pb2.Stand]:
     return [
-        convergence_pb2.Stand(agent_id=each.agent, position=each.position, text=each.text[:100_000])
+        convergence_pb2.Stand(agent_id=each.agent, position=each.position, text=each.text[:_READ_CHARACTERS])
         for each in work
     ]
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

@@ -41,6 +41,18 @@ class OrchestratorSettings(ServiceSettings):
         description="Seconds of silence after which a watcher hears a sign of life.",
     )
 
+    reader_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        le=3600,
+        description="Seconds that a watcher may take to accept one message before it is cut off.",
+    )
+    advertise: str = Field(
+        default="",
+        pattern=r"^(\S+:\d+)?$",
+        description="HOST:PORT by which other replicas reach this one; default: where it listens.",
+    )
+
     def runner(self, *, exclusive: bool) -> RunnerSettings:
         """The part that the runner takes."""
         return RunnerSettings(

@@ -3,7 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["AgentSpec", "ContextDocument", "DebateSpec", "Prompt", "SummarySettings", "Termination", "quorum"]
+__all__ = [
+    "AgentSpec",
+    "Concurrency",
+    "ContextDocument",
+    "DebateSpec",
+    "Limits",
+    "Prompt",
+    "SummarySettings",
+    "Termination",
+    "quorum",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +73,36 @@ class Termination:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a debate may take. Only time in which an owner works on it counts.
+
+    Attributes:
+        round_seconds: After so long, a round goes on without whoever is late.
+        total_seconds: After so long, the debate ends with what it has; waits for providers count. 0: no limit.
+        checkpoint_seconds: How long a person is waited for before the debate pauses.
+        waiting_seconds: How long one phase waits in all for providers that may come back. 0: not at all.
+        max_tokens: Tokens read and written; 0: no limit.
+        max_cost_micros: Millionths of a US dollar; 0: no limit. Calls whose price is unknown count as nothing.
+    """
+
+    round_seconds: float = 300.0
+    total_seconds: float = 0.0
+    checkpoint_seconds: float = 1800.0
+    waiting_seconds: float = 600.0
+    max_tokens: int = 0
+    max_cost_micros: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Concurrency:
+    """Calls at a time, by what they are for; 0: no limit."""
+
+    proposals: int = 0
+    critiques: int = 0
+    revisions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class DebateSpec:
     """A debate's specification: agents resolved, defaults filled in.
 
@@ -84,6 +124,8 @@ class DebateSpec:
     carry_forward: bool = False
     summaries: SummarySettings = field(default_factory=SummarySettings)
     call_seconds: float = 90.0
+    limits: Limits = field(default_factory=Limits)
+    concurrency: Concurrency = field(default_factory=Concurrency)
     max_output_tokens: int = 0
     termination: Termination = field(default_factory=Termination)
     synthesis_method: str = "judge"

@@ -8,6 +8,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from parley.orchestrator.envelope import Envelope
 from parley.orchestrator.events import (
+    CheckpointClosed,
+    CheckpointExpired,
+    CheckpointOpened,
     Claimed,
     Concluded,
     CorruptEventError,
@@ -25,10 +28,12 @@ from parley.orchestrator.events import (
     StepStarted,
     StepSucceeded,
     Usage,
+    WaitFinished,
+    WaitStarted,
     Warned,
     Work,
 )
-from parley.orchestrator.rows import CANCELLED, COMPLETED, FAILED, PAUSED, PENDING, RUNNING
+from parley.orchestrator.rows import CANCELLED, COMPLETED, FAILED, PAUSED, PENDING, RUNNING, WAITING
 from parley.orchestrator.spec import DebateSpec
 
 __all__ = [
@@ -38,6 +43,7 @@ __all__ = [
     "DraftGroup",
     "Failure",
     "FirstDraftVote",
+    "Waiting",
     "advance",
     "fold",
 ]
@@ -83,6 +89,18 @@ class FirstDraftVote:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a debate waits for: a person at a checkpoint, or else providers; see WaitStarted."""
+
+    message: str
+    until: datetime
+    checkpoint: str = ""
+    reason: str = ""
+    agent: str = ""
+    phase: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DebateState:
     """A debate as its log tells it.
 
@@ -97,6 +115,8 @@ class DebateState:
         current_round: Rounds held or begun.
         wishes: What was wished of the debate, in the order of the log.
         recalled: Ids of the past debates that the agents were shown.
+        waiting: What it waits for, while the status is WAITING.
+        ended_by: The limit that ended it early, such as `total_timeout`; empty for none.
     """
 
     debate: str
@@ -117,6 +137,8 @@ class DebateState:
     first_draft_vote: FirstDraftVote | None = None
     wishes: tuple[Intervened, ...] = ()
     recalled: tuple[str, ...] = ()
+    waiting: Waiting | None = None
+    ended_by: str = ""
 
     @property
     def ended(self) -> bool:
@@ -193,6 +215,10 @@ class _Folding:
                 self._wishes.append(wish)
             case Recalled(debates=debates):
                 self._set(recalled=debates)
+            case (
+                WaitStarted() | WaitFinished() | CheckpointOpened() | CheckpointClosed() | CheckpointExpired()
+            ):
+                self._take_wait(event.key, event.payload)
             case Claimed() | Paused() | Resumed() | DebateFailed() | Concluded():
                 self._take_turn(event.payload)
             case _:
@@ -212,6 +238,25 @@ class _Folding:
         elif outcome.work.activity == FIRST_DRAFT_VOTE:
             self._set(first_draft_vote=_vote(outcome.value))
 
+    def _take_wait(
+        self,
+        key: str,
+        wait: WaitStarted | WaitFinished | CheckpointOpened | CheckpointClosed | CheckpointExpired,
+    ) -> None:
+        """Wait, or wait no more. A debate that rests meanwhile stays at rest."""
+        if self._state.status not in {RUNNING, WAITING}:
+            return
+        match wait:
+            case WaitStarted():
+                waiting = Waiting(
+                    wait.message, wait.until, reason=wait.reason, agent=wait.agent, phase=wait.phase
+                )
+                self._set(status=WAITING, waiting=waiting)
+            case CheckpointOpened(text=text, until=until):
+                self._set(status=WAITING, waiting=Waiting(text, until, checkpoint=key))
+            case _:
+                self._set(status=RUNNING, waiting=None)
+
     def _take_turn(self, turn: Claimed | Paused | Resumed | DebateFailed | Concluded) -> None:
         """Move the status. A claim only begins a debate: one that rests or has ended is claimed for its wishes."""
         if self._state.ended:
@@ -220,14 +265,14 @@ class _Folding:
             case Claimed() if self._state.status == PENDING:
                 self._set(status=RUNNING)
             case Resumed():
-                self._set(status=RUNNING, failure=None)
+                self._set(status=RUNNING, failure=None, waiting=None)
             case Paused() if self._state.status != FAILED:
-                self._set(status=PAUSED)
+                self._set(status=PAUSED, waiting=None)
             case DebateFailed() as failure:
-                self._set(status=FAILED, failure=failure)
-            case Concluded(status=status, solution=solution):
+                self._set(status=FAILED, failure=failure, waiting=None)
+            case Concluded(status=status, solution=solution, ended_by=ended_by):
                 ended = COMPLETED if status == "completed" else CANCELLED
-                self._set(status=ended, solution=solution, failure=None)
+                self._set(status=ended, solution=solution, ended_by=ended_by, failure=None, waiting=None)
 
     def _count(self, usage: Usage, *, by_agent: bool) -> None:
         self._usage += usage

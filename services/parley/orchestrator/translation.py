@@ -10,15 +10,26 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from parley.orchestrator.envelope import Envelope
 from parley.orchestrator.events import DebateFailed, Solution, Usage
 from parley.orchestrator.rows import Row
-from parley.orchestrator.spec import AgentSpec, DebateSpec, Prompt, SummarySettings, Termination
-from parley.orchestrator.state import Contribution, DebateState, Failure, FirstDraftVote
+from parley.orchestrator.spec import (
+    AgentSpec,
+    Concurrency,
+    DebateSpec,
+    Limits,
+    Prompt,
+    SummarySettings,
+    Termination,
+)
+from parley.orchestrator.state import Contribution, DebateState, Failure, FirstDraftVote, Waiting
 from parley.v1 import agent_pb2, orchestrator_pb2
 
 __all__ = [
     "agent_from_proto",
     "agent_to_proto",
+    "concurrency_from_proto",
     "debate_to_proto",
     "event_to_proto",
+    "limits_from_proto",
+    "seconds_of",
     "spec_to_proto",
     "status_from_proto",
     "status_to_proto",
@@ -154,7 +165,7 @@ def spec_to_proto(spec: DebateSpec) -> orchestrator_pb2.DebateSpec:
         include_full_history=spec.include_full_history,
         carry_forward=spec.carry_forward,
         summaries=summaries_to_proto(spec.summaries),
-        limits=orchestrator_pb2.DebateLimits(call=_duration(round(spec.call_seconds * 1000))),
+        limits=_limits_to_proto(spec),
         max_output_tokens=spec.max_output_tokens,
         termination=orchestrator_pb2.Termination(
             rule=orchestrator_pb2.TerminationRule.Value(_RULE + spec.termination.rule.upper()),
@@ -163,6 +174,47 @@ def spec_to_proto(spec: DebateSpec) -> orchestrator_pb2.DebateSpec:
         synthesis_method=orchestrator_pb2.SynthesisMethod.Value(_METHOD + spec.synthesis_method.upper()),
         history_limit=spec.history_limit,
         domain=spec.domain,
+        max_concurrent_proposals=spec.concurrency.proposals,
+        max_concurrent_critiques=spec.concurrency.critiques,
+        max_concurrent_revisions=spec.concurrency.revisions,
+    )
+
+
+def seconds_of(limits: orchestrator_pb2.DebateLimits, name: str, default: float) -> float:
+    """Return a time limit in seconds, or the default where it is unset."""
+    return getattr(limits, name).ToMilliseconds() / 1000 if limits.HasField(name) else default  # type: ignore[arg-type]
+
+
+def limits_from_proto(limits: orchestrator_pb2.DebateLimits) -> Limits:
+    """Return the limits of a debate, with the defaults in place of what is unset."""
+    default = Limits()
+    return Limits(
+        round_seconds=seconds_of(limits, "round", default.round_seconds),
+        total_seconds=seconds_of(limits, "total", default.total_seconds),
+        checkpoint_seconds=seconds_of(limits, "checkpoint", default.checkpoint_seconds),
+        waiting_seconds=seconds_of(limits, "waiting", default.waiting_seconds),
+        max_tokens=limits.max_tokens,
+        max_cost_micros=limits.max_cost_micros,
+    )
+
+
+def _limits_to_proto(spec: DebateSpec) -> orchestrator_pb2.DebateLimits:
+    limits = spec.limits
+    return orchestrator_pb2.DebateLimits(
+        call=_seconds(spec.call_seconds),
+        round=_seconds(limits.round_seconds),
+        total=_seconds(limits.total_seconds) if limits.total_seconds else None,
+        checkpoint=_seconds(limits.checkpoint_seconds),
+        waiting=_seconds(limits.waiting_seconds),
+        max_tokens=limits.max_tokens,
+        max_cost_micros=limits.max_cost_micros,
+    )
+
+
+def concurrency_from_proto(spec: orchestrator_pb2.DebateSpec) -> Concurrency:
+    """Return how many calls run at a time."""
+    return Concurrency(
+        spec.max_concurrent_proposals, spec.max_concurrent_critiques, spec.max_concurrent_revisions
     )
 
 
@@ -202,6 +254,8 @@ def debate_to_proto(state: DebateState) -> orchestrator_pb2.Debate:
         current_round=state.current_round,
         first_draft_vote=_vote(vote) if vote else None,
         recalled_debate_ids=state.recalled,
+        waiting=_waiting(state.waiting) if state.waiting else None,
+        ended_by=state.ended_by,
     )
 
 
@@ -247,6 +301,17 @@ def _failed_contribution(failed: Failure) -> orchestrator_pb2.FailedContribution
         reason=failed.step.reason,
         message=failed.step.message,
         attempt=failed.attempt,
+    )
+
+
+def _waiting(waiting: Waiting) -> orchestrator_pb2.Waiting:
+    return orchestrator_pb2.Waiting(
+        checkpoint=waiting.checkpoint,
+        message=waiting.message,
+        until=_timestamp(waiting.until),
+        reason=waiting.reason,
+        agent_id=waiting.agent,
+        phase=waiting.phase,
     )
 
 
@@ -299,6 +364,10 @@ def _timestamp(time: datetime) -> Timestamp:
     stamp = Timestamp()
     stamp.FromDatetime(time)
     return stamp
+
+
+def _seconds(seconds: float) -> Duration:
+    return _duration(round(seconds * 1000))
 
 
 def _duration(milliseconds: int) -> Duration:

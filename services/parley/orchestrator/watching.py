@@ -1,88 +1,177 @@
-"""Following a debate: its events after a sequence and then as they come, text in between, and signs of life."""
+"""Following a debate: its events after a sequence and then as they come, text in between, and signs of life.
+
+A watcher holds next to nothing: its place in the feed that all watchers of the debate share, and a short queue of text.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, nullcontext
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, replace
+from time import monotonic
 
 from parley.orchestrator.deltas import Delta, Deltas
-from parley.orchestrator.envelope import GENESIS, Envelope
-from parley.orchestrator.journal import log_name, open_records, read_events
-from parley.orchestrator.recorded import Recorded
-from parley.storage.ports import Log, Record
+from parley.orchestrator.envelope import GENESIS, Envelope, open_entry
+from parley.orchestrator.feed import Feed, Feeds
+from parley.orchestrator.forwarding import Forwarding
+from parley.orchestrator.journal import log_name, open_records
+from parley.runtime.errors import ParleyError, resource_exhausted
+from parley.storage.ports import Log
 
-__all__ = ["Alive", "Watching", "watch"]
+__all__ = ["SLOW_READER", "Alive", "Watched", "Watching", "slow_reader"]
+
+SLOW_READER = "SLOW_READER"
+_PAGE = 50
+_BEHIND = 64
+"""Events that a watcher may be behind and still be sent text."""
 
 
 class Alive:
-    """Nothing happened for a while."""
+    """Nothing was recorded for a while."""
 
 
-Watching = Envelope | Delta | Alive
+Watched = Envelope | Delta | Alive
 
 
-async def watch(
-    log: Log, deltas: Deltas | None, tenant: str, debate: str, after: int, heartbeat_seconds: float
-) -> AsyncGenerator[Watching, None]:
-    """Yield the events after a sequence, in order and without gap, until the last one; and text as it comes.
+def slow_reader(last: int) -> ParleyError:
+    """Return what a watcher hears that does not keep up."""
+    message = f"this reader does not keep up; watch again after sequence {last}"
+    return resource_exhausted(SLOW_READER, message, retry_after=0.0, metadata={"last_sequence": str(last)})
 
-    A failure ends it too, unless the debate has been resumed since. Without `deltas` there is no text.
-    """
-    name = log_name(tenant, debate)
-    with deltas.listen(debate) if deltas else nullcontext(asyncio.Queue[Delta]()) as pieces:
-        # What came before `after` is read too: it may have been the end.
-        events = await read_events(log, tenant, debate)
-        for event in events:
-            if event.sequence > after:
-                yield event
-        recorded = Recorded.of(events)
-        last, before = (events[-1].sequence, events[-1].hash) if events else (0, GENESIS)
-        if _over(recorded):
-            return
-        async with aclosing(_merged(log, name, last, pieces, heartbeat_seconds)) as found:
-            async for each in found:
-                if not isinstance(each, Record):
-                    yield each
-                    continue
-                for event in open_records([each], last, before):
-                    last, before = event.sequence, event.hash
-                    recorded.take([event])
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """What a replica's watchers stand on."""
+
+    log: Log
+    feeds: Feeds
+    deltas: Deltas
+    forwarding: Forwarding
+    heartbeat_seconds: float
+
+    async def watch(
+        self, tenant: str, debate: str, after: int, *, text: bool
+    ) -> AsyncGenerator[Watched, None]:
+        """Yield the events after a sequence, in order and without gap, until the last one; with `text`, text as it comes.
+
+        A failure ends it too, unless the debate has been resumed since. Raises ParleyError `SLOW_READER` where
+        events come faster than they are taken for so long that they are no longer kept.
+        """
+        news, place = asyncio.Event(), _Place(log_name(tenant, debate), after)
+        beats = _Beats(self.heartbeat_seconds)
+        async with AsyncExitStack() as stack:
+            pieces: deque[Delta] = deque()
+            if text:
+                pieces = stack.enter_context(self.deltas.listen(debate, news))
+                await stack.enter_async_context(self.forwarding.wanted(tenant, debate))
+            feed = await stack.enter_async_context(self.feeds.joined(tenant, debate, news))
+            while True:
+                news.clear()
+                for piece in _current(pieces, feed, place.last):
+                    yield piece
+                for event in await self._events(feed, place):
+                    place.at(event)
+                    beats.heard()
                     yield event
-                if _over(recorded) and not await log.read(name, last, 1):
+                if feed.last <= place.last and await self._over(feed, place):
                     return
+                if beats.due:
+                    beats.heard()
+                    yield Alive()
+                if feed.last <= place.last and not pieces:
+                    place.caught_up = feed.whole
+                    await beats.until(news)
+
+    async def text_of(self, debate: str) -> AsyncGenerator[Delta | Alive, None]:
+        """Yield the text of a debate that is run here, for another replica, until closed."""
+        news, beats = asyncio.Event(), _Beats(self.heartbeat_seconds)
+        with self.deltas.listen(debate, news) as pieces:
+            while True:
+                news.clear()
+                for piece in _waiting(pieces):
+                    yield piece
+                if beats.due:
+                    beats.heard()
+                    yield Alive()
+                if not pieces:
+                    await beats.until(news)
+
+    async def _events(self, feed: Feed, place: "_Place") -> Sequence[Envelope]:
+        """Return some of the next events. What the feed no longer keeps is read for this watcher, a page at a time."""
+        events = feed.after(place.last)
+        if events is not None:
+            return events
+        if place.caught_up:
+            raise slow_reader(place.last)
+        if not place.hash:
+            (record,) = await self.log.read(place.log, place.last - 1, 1)
+            place.hash = open_entry(record.entries[place.last - record.first], None).hash
+        return open_records(await self.log.read(place.log, place.last, _PAGE), place.last, place.hash)
+
+    async def _over(self, feed: Feed, place: "_Place") -> bool:
+        if feed.failure is not None:
+            raise feed.failure.with_traceback(None)  # it is raised in many watchers
+        if feed.closed or not (feed.whole and feed.failed):
+            return feed.closed
+        # It may have been resumed since, at a replica whose appends are not heard of here at once.
+        return not await self.log.read(place.log, place.last, 1)
 
 
-def _over(recorded: Recorded) -> bool:
-    return recorded.closed or recorded.failure is not None
+class _Place:
+    """How far one watcher is. `caught_up`: it has once had all there was; from then on it must keep up."""
+
+    def __init__(self, log: str, after: int) -> None:
+        self.log = log
+        self.last = after
+        self.hash = "" if after else GENESIS
+        self.caught_up = False
+
+    def at(self, event: Envelope) -> None:
+        self.last, self.hash = event.sequence, event.hash
 
 
-async def _merged(
-    log: Log, name: str, after: int, pieces: asyncio.Queue[Delta], heartbeat_seconds: float
-) -> AsyncGenerator[Record | Delta | Alive, None]:
-    """Yield whichever comes first. Text is handed on before records: it belongs to steps that are still open."""
-    records = log.follow(name, after)
-    record = asyncio.ensure_future(_next(records))
-    piece = asyncio.ensure_future(pieces.get())
-    try:
-        while True:
-            done, _ = await asyncio.wait(
-                {record, piece}, timeout=heartbeat_seconds, return_when=asyncio.FIRST_COMPLETED
-            )
-            if not done:
-                yield Alive()
-            if piece in done:
-                yield piece.result()
-                while not pieces.empty():
-                    yield pieces.get_nowait()
-                piece = asyncio.ensure_future(pieces.get())
-            if record in done:
-                yield record.result()
-                record = asyncio.ensure_future(_next(records))
-    finally:
-        for waiting in (record, piece):
-            waiting.cancel()
-        await asyncio.gather(record, piece, return_exceptions=True)
-        await records.aclose()
+def _current(pieces: deque[Delta], feed: Feed, after: int) -> Iterator[Delta]:
+    """Take out the text that waits, without what is void; who is behind with events gets none at all."""
+    if feed.last - after > _BEHIND:
+        pieces.clear()
+    for piece in _waiting(pieces):
+        if not feed.has_outcome(piece.key, piece.attempt, after):
+            yield piece
 
 
-async def _next(records: AsyncIterator[Record]) -> Record:
-    return await anext(records)
+def _waiting(pieces: deque[Delta]) -> Iterator[Delta]:
+    """Take out what waits now, pieces of one text made one; what comes meanwhile must not keep events back."""
+    latest: dict[tuple[str, int, int], list[Delta]] = {}
+    runs: list[list[Delta]] = []
+    while pieces:
+        piece = pieces.popleft()
+        text = piece.key, piece.attempt, piece.try_number
+        run = latest.get(text)
+        if run and run[-1].offset + len(run[-1].text) == piece.offset:
+            run.append(piece)
+        else:
+            latest[text] = [piece]
+            runs.append(latest[text])
+    for run in runs:
+        yield run[0] if len(run) == 1 else replace(run[0], text="".join(piece.text for piece in run))
+
+
+class _Beats:
+    """When a sign of life is due: text that flows is none, for it does not say how far the log is."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.heard()
+
+    @property
+    def due(self) -> bool:
+        return monotonic() >= self._due
+
+    def heard(self) -> None:
+        self._due = monotonic() + self._seconds
+
+    async def until(self, news: asyncio.Event) -> None:
+        """Wait for news, or until a sign of life is due."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._due - monotonic()):
+                await news.wait()

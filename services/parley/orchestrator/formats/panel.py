@@ -5,13 +5,14 @@ Agents that see the full history start a round together; others go on alone, eac
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from parley.orchestrator.contributions import Contribution, quoted
 from parley.orchestrator.debate import Debate
 from parley.orchestrator.errors import DebateFailedError
 from parley.orchestrator.events import RoundFinished, RoundStarted, Solution, StepFailed
+from parley.orchestrator.limits import may_pass
 from parley.orchestrator.phases.critique import critique
 from parley.orchestrator.phases.decide_on_rounds import enough
 from parley.orchestrator.phases.progress import PhaseMarks
@@ -46,7 +47,16 @@ async def panel(debate: Debate) -> Solution:
             if number < spec.rounds and await _ended(debate, rounds):
                 break
     held = [await each.whole() for each in rounds]
-    return await synthesize(debate, held, await debate.control("synthesis/control"))
+    return await synthesize(debate, _standing(debate, held), await debate.control("synthesis/control"))
+
+
+def _standing(debate: Debate, held: Sequence[tuple[Contribution, ...]]) -> Sequence[tuple[Contribution, ...]]:
+    """Return the rounds that have something: a limit may have ended the last one before it did."""
+    if debate.ending and not any(made.activity == "proposal" for each in held for made in each):
+        steps = tuple(propose_key(1, agent.id) for agent in debate.spec.agents)
+        message = "the debate's limit was reached before any proposal stood"
+        raise DebateFailedError(debate.ending.upper(), message, phase="round 1 proposal", steps=steps)
+    return [each for each in held if each]
 
 
 async def _vote_on_drafts(debate: Debate, first: "_Round") -> None:
@@ -110,6 +120,7 @@ class _Round:
         self._refinements: dict[str, _Step] = {
             each.id: tasks.create_task(self._refine(each)) for each in self.agents
         }
+        self._limit = tasks.create_task(debate.limiter.keep_round(number))
         self._quorum = tasks.create_task(self._hold_quorum())
         self._complete = tasks.create_task(self._finish())
 
@@ -202,17 +213,35 @@ class _Round:
     async def _finish(self) -> None:
         await self._quorum
         await asyncio.wait([*self._critiques.values(), *self._refinements.values()])
+        self._limit.cancel()
         self._debate.note(f"round/{self._number}/finished", RoundFinished(self._number))
 
     async def _hold_quorum(self) -> None:
-        """End the debate where too few agents have a proposal, naming the first that has none."""
+        """End the debate where too few agents have a proposal, naming the first that has none.
+
+        Where those that failed for reasons that pass would be enough, they are waited for. A debate that a limit ends
+        goes on with what it has.
+        """
         made = {agent.id: await self._proposals[agent.id] for agent in self.agents}
         failed = {agent: each for agent, each in made.items() if isinstance(each, StepFailed)}
-        if made and len(made) - len(failed) >= quorum(len(made)):
+        standing, enough_of_them = len(made) - len(failed), quorum(len(made))
+        if self._debate.ending or (made and standing >= enough_of_them):
             return
         phase = f"round {self._number} proposal"
         if not failed:
             raise DebateFailedError("QUORUM_LOST", "every agent is muted", phase=phase)
-        agent, first = next(iter(failed.items()))
-        steps = tuple(propose_key(self._number, each) for each in failed)
-        raise DebateFailedError(first.reason, first.message, agent=agent, phase=phase, steps=steps)
+        passing = {agent: each for agent, each in failed.items() if may_pass(each.reason)}
+        waits = standing + len(passing) >= enough_of_them
+        lasting = {agent: each for agent, each in failed.items() if agent not in passing}
+        agent, first = next(iter((passing if waits else lasting).items()))
+        raise DebateFailedError(
+            first.reason,
+            first.message,
+            agent=agent,
+            phase=phase,
+            steps=self._keys(failed),
+            awaited=self._keys(passing) if waits else (),
+        )
+
+    def _keys(self, agents: Iterable[str]) -> tuple[str, ...]:
+        return tuple(propose_key(self._number, agent) for agent in agents)

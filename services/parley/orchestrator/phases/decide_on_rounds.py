@@ -42,9 +42,10 @@ async def enough(
 async def _converged(
     debate: Debate, number: int, work: Sequence[Contribution], before: Sequence[Contribution]
 ) -> bool:
-    if len(work) < 2:
-        return False
     key = f"round/{number}/convergence"
+    if len(work) < 2:
+        _warn(debate, key, number, "agreement", "fewer than two agents have a proposal")
+        return False
     request: dict[str, Json] = {
         "work": [[each.agent, each.position, each.text] for each in work],
         "before": [[each.agent, each.position, each.text] for each in before],
@@ -85,7 +86,7 @@ async def _good(debate: Debate, number: int, work: Sequence[Contribution]) -> bo
 
 def _warn(debate: Debate, key: str, number: int, what: str, why: str) -> None:
     message = f"{what} after round {number} could not be told, and the rounds go on: {why}"
-    debate.note(f"{key}/warning", Warned(message.splitlines()[0]))
+    debate.note(f"{key}/warning", Warned(" ".join(message.split())))
 
 
 def _schema(spec: DebateSpec, agents: Sequence[str]) -> str:

@@ -6,8 +6,6 @@ from parley.orchestrator.events import Json, Recalled, StepFailed, Warned, Work
 __all__ = ["recall"]
 
 _KEY = "recall"
-_SHOWN = 1500
-"""Characters shown of a past debate's conclusion."""
 
 
 async def recall(debate: Debate) -> str:
@@ -26,6 +24,5 @@ async def recall(debate: Debate) -> str:
     if past:
         debate.note(f"{_KEY}/found", Recalled(tuple(str(each["debate"]) for each in past)))
     return "\n\n".join(
-        f"[{each['debate']}] Question: {each['question']}\nConclusion: {str(each['conclusion'])[:_SHOWN]}"
-        for each in past
+        f"[{each['debate']}] Question: {each['question']}\nConclusion: {each['conclusion']}" for each in past
     )

@@ -1,4 +1,4 @@
-"""The synthesis: the judge writes the answer from all rounds and scores every agent's work."""
+"""The synthesis: the judge writes the answer from all rounds and scores the work of every agent that has some."""
 
 import json
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from parley.orchestrator.contributions import Contribution, label, quoted
 from parley.orchestrator.debate import Debate
 from parley.orchestrator.errors import DebateFailedError
 from parley.orchestrator.events import Solution, StepFailed, UnfulfilledRequirement, Work
+from parley.orchestrator.limits import may_pass
 from parley.orchestrator.phases.summarize import summarize_last_round
 from parley.orchestrator.recorded import Wishes
 from parley.orchestrator.spec import DebateSpec
@@ -66,17 +67,26 @@ async def synthesize(debate: Debate, rounds: Sequence[Sequence[Contribution]], w
     work = [each for each in rounds[-1] if each.activity != "critique"]
     summary = await summarize_last_round(debate, judge, work)
     material = summary or quoted(spec, [each for held in rounds for each in held])
-    prompt = prompts.synthesize(spec, judge, material, wishes.guidance)
-    task = Task(Work("synthesis", judge.id), prompt, AnswerShape("synthesis", _schema(spec)))
+    worked = {each.agent for held in rounds for each in held if each.activity != "critique"}
+    judged = [agent.id for agent in spec.agents if agent.id in worked]
+    prompt = prompts.synthesize(spec, judge, material, judged, wishes.guidance)
+    task = Task(Work("synthesis", judge.id), prompt, AnswerShape("synthesis", _schema(spec, judged)))
     reply = await debate.ask(_KEY, judge, task)
     if isinstance(reply, StepFailed):
-        raise DebateFailedError(reply.reason, reply.message, agent=judge.id, phase="synthesis", steps=(_KEY,))
-    return _solution(spec, reply.text)
+        raise DebateFailedError(
+            reply.reason,
+            reply.message,
+            agent=judge.id,
+            phase="synthesis",
+            steps=(_KEY,),
+            awaited=(_KEY,) if may_pass(reply.reason) else (),
+        )
+    return _solution(spec, judged, reply.text)
 
 
-def _schema(spec: DebateSpec) -> str:
+def _schema(spec: DebateSpec, judged: Sequence[str]) -> str:
     schema: dict[str, Any] = _Answer.model_json_schema()
-    labels = [label(spec, agent.id) for agent in spec.agents]
+    labels = [label(spec, agent) for agent in judged]
     schema["properties"]["scores"] = {
         "type": "object",
         "description": "The score of each agent's work, 0 to 10.",
@@ -87,10 +97,10 @@ def _schema(spec: DebateSpec) -> str:
     return json.dumps(schema, ensure_ascii=False)
 
 
-def _solution(spec: DebateSpec, text: str) -> Solution:
+def _solution(spec: DebateSpec, judged: Sequence[str], text: str) -> Solution:
     try:
         answer = _Answer.model_validate_json(text)
-        scores = {agent.id: answer.scores[label(spec, agent.id)] for agent in spec.agents}
+        scores = {agent: answer.scores[label(spec, agent)] for agent in judged}
     except (ValidationError, KeyError) as error:
         # The gateway has checked the shape; a stored answer that is not of it was changed since.
         message = f"the judge's recorded answer is not of its shape: {canonical_json(str(error)[:200])}"

@@ -1,0 +1,159 @@
+"""The limits of a debate at work: what is late is failed, and once the debate must end, nothing begins but the answer.
+
+A limit that was reached is recorded, in one record with the steps that were late for it, before anything follows from
+it. A replay therefore finds the same outcomes, and refuses the same steps.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+
+from parley.orchestrator.envelope import Draft
+from parley.orchestrator.events import LimitReached, StepFailed
+from parley.orchestrator.flights import Asked, Flight
+from parley.orchestrator.journal import Journal
+from parley.orchestrator.limits import (
+    COST_BUDGET,
+    ROUND_TIMEOUT,
+    TOKEN_BUDGET,
+    TOTAL_TIMEOUT,
+    budget_reached,
+)
+from parley.orchestrator.spec import DebateSpec
+from parley.runtime.clock import Clock
+
+__all__ = ["Limiter"]
+
+_SHORTEST_LOOK_SECONDS = 0.05
+"""Time between two looks at a running time that stands still, as it does while the debate is paused."""
+_SAME_TIME_SECONDS = 0.001
+
+_ENDINGS = {
+    TOTAL_TIMEOUT: "its time limit",
+    TOKEN_BUDGET: "its budget of tokens",
+    COST_BUDGET: "its budget of money",
+}
+
+
+class Limiter:
+    """What keeps one debate to its limits.
+
+    Attributes:
+        flights: The steps that are on their way, by key.
+        ending: The limit that lets nothing new begin but the answer, such as `total_timeout`; empty for none.
+        ended: Set once that is recorded.
+    """
+
+    def __init__(
+        self,
+        spec: DebateSpec,
+        journal: Journal,
+        clock: Clock,
+        stop_call: Callable[[str, int], Awaitable[None]],
+    ) -> None:
+        """Stand on a journal that is being written; `stop_call` stops the call of a step's attempt."""
+        self.flights: dict[str, Flight] = {}
+        self.ending = ""
+        self.ended = asyncio.Event()
+        self._spec = spec
+        self._journal = journal
+        self._recorded = journal.recorded
+        self._clock = clock
+        self._stop_call = stop_call
+
+    def begin_run(self) -> None:
+        """Start with no step on its way."""
+        self.flights.clear()
+        self.ending = self.ending or self._recorded.ending
+        if self._recorded.ending:
+            self.ended.set()
+
+    async def refusal(self, asked: Asked) -> StepFailed | None:
+        """Return why a step may not begin, or None where it may. A budget that it would exceed is recorded as reached."""
+        if asked.estimate is None or asked.is_answer:
+            return None
+        if not self.ending:
+            flying = [each.asked.estimate for each in self.flights.values()]
+            await self._end_on(budget_reached(self._spec, self._recorded.spent, flying, asked.estimate))
+        if not self.ending:
+            return None
+        await self.ended.wait()
+        message = f"not asked, since the debate had reached {_ENDINGS[self.ending]}"
+        return StepFailed(asked.work, asked.digest, self.ending.upper(), message)
+
+    async def keep_time(self) -> None:
+        """End the debate when its time is over: calls in flight are late, and nothing but the answer is asked for."""
+        limit = self._spec.limits.total_seconds
+        if limit:
+            await self._wait_until(limit, self._total)
+            await self._end_on(TOTAL_TIMEOUT)
+
+    async def keep_round(self, number: int) -> None:
+        """Fail the calls of a round that are in flight whenever its limit has passed, until cancelled."""
+        limit, marks = self._spec.limits.round_seconds, self._recorded.marks
+        since = marks.get(f"round/{number}/started", self._worked())
+        for turn in itertools.count(1):
+            key = f"round/{number}/limit/{turn}"
+            while key not in marks:
+                await self._wait_until(since + limit, self._worked)
+                late = [each for each in self._asking() if each.calling and each.asked.work.round == number]
+                if late:
+                    reached = LimitReached(ROUND_TIMEOUT, number, round(self._worked() - since, 3))
+                    message = f"no answer within the round's limit of {limit:g} s"
+                    await self._reach(key, reached, late, message)
+                since = self._worked()
+            since = marks[key]
+
+    async def _end_on(self, limit: str) -> None:
+        """Let nothing new begin but the answer; once that was begun, no limit ends the debate any more."""
+        answering = self._recorded.answering or any(each.asked.is_answer for each in self.flights.values())
+        if not limit or self.ending or answering:
+            return
+        self.ending = limit
+        late = self._asking() if limit == TOTAL_TIMEOUT else []
+        message = f"no answer within the debate's limit of {self._spec.limits.total_seconds:g} s"
+        await self._reach(f"limit/{limit}", LimitReached(limit, used=self._used(limit)), late, message)
+        self.ended.set()
+
+    def _used(self, limit: str) -> float:
+        if limit == TOTAL_TIMEOUT:
+            return round(self._total(), 3)
+        spent = self._recorded.spent
+        return float(spent.tokens if limit == TOKEN_BUDGET else spent.cost_micros)
+
+    async def _reach(self, key: str, reached: LimitReached, late: Sequence[Flight], message: str) -> None:
+        """Record a limit and, with it, that steps on their way are late; their calls are stopped."""
+        drafts = [Draft(key, reached, self._recorded.attempt)]
+        for flight in late:
+            asked = flight.asked
+            failed = StepFailed(asked.work, asked.digest, reached.limit.upper(), message)
+            flight.fail(failed)
+            del self.flights[asked.key]
+            drafts.append(Draft(asked.key, failed, flight.attempt))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._append(drafts))
+            for flight in late:
+                tasks.create_task(self._stop(flight))
+        for flight in late:
+            flight.recorded.set()
+
+    async def _append(self, drafts: Sequence[Draft]) -> None:
+        await self._journal.append(*drafts)
+
+    async def _stop(self, flight: Flight) -> None:
+        await self._stop_call(flight.asked.key, flight.attempt)
+
+    def _asking(self) -> list[Flight]:
+        """Return the steps of agents that are on their way."""
+        return [each for each in self.flights.values() if each.asked.estimate is not None]
+
+    async def _wait_until(self, reading: float, read: Callable[[], float]) -> None:
+        """Wait until a running time has come so far; it may stand still meanwhile."""
+        while (left := reading - read()) > _SAME_TIME_SECONDS:
+            await self._clock.sleep(max(left, _SHORTEST_LOOK_SECONDS))
+
+    def _worked(self) -> float:
+        return self._recorded.time.worked(self._clock.monotonic())
+
+    def _total(self) -> float:
+        return self._recorded.time.total(self._clock.monotonic())

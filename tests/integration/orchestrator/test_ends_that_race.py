@@ -1,0 +1,101 @@
+"""A cancel, a pause or a limit against the answer: in every interleaving one wins, and whoever wished hears which."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.events import Concluded
+from parley.orchestrator.spec import Limits
+from parley.runtime.errors import ParleyError
+from parley.storage.ports import Log, Record
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_spec, until
+
+
+class WaveringLog:
+    """A log whose appends take now more, now fewer turns of the loop, before and after they are durable."""
+
+    def __init__(self, log: Log, dice: random.Random) -> None:
+        self._log = log
+        self._dice = dice
+
+    async def append(self, log: str, record: Record) -> None:
+        await turns(self._dice.randrange(20))
+        await self._log.append(log, record)
+        await turns(self._dice.randrange(20))
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        return await self._log.read(log, after, limit)
+
+    def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
+        return self._log.follow(log, after)
+
+    async def delete(self, log: str) -> None:
+        await self._log.delete(log)
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def told(replica: Replica, debate: str, wish: str) -> int | str:
+    """The sequence that records a wish, or why it was not."""
+    try:
+        return await replica.wish(debate, wish)
+    except ParleyError as error:
+        return error.reason
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_of_a_cancel_a_limit_and_the_answer_one_wins_whoever_is_faster(seed: int, tmp_path: Path) -> None:
+    dice = random.Random(seed)
+    clock = ManualClock()
+    won = set()
+    async with (
+        backstage(tmp_path) as stage,
+        stage.replica(log=WaveringLog(stage.store.log, dice), clock=clock) as replica,
+    ):
+        for number in range(40):
+            last = ("round/1/refine/ada", "synthesis")[number % 2]
+            hold = stage.gateway.hold(last)
+            debate = await replica.create(make_spec(1, 1, limits=Limits(total_seconds=60)))
+            await hold.reached.wait()
+            cancelling = asyncio.create_task(_later(dice.randrange(150), told(replica, debate, "cancel")))
+            await turns(dice.randrange(150))
+            if dice.random() < 0.5:
+                clock.advance(60)
+                await turns(dice.randrange(50))
+            hold.release()
+            heard = await cancelling
+            won.add(await _ended(stage, debate, heard))
+            stage.gateway._holds.clear()
+    assert len(won) > 1, "the dice let different ones win"
+
+
+async def _later(count: int, wish: Awaitable[int | str]) -> int | str:
+    await turns(count)
+    return await wish
+
+
+async def _ended(stage: Backstage, debate: str, heard: int | str) -> str:
+    async def closed() -> bool:
+        return not (await stage.row(debate)).open
+
+    await until(closed, f"{debate} ends")
+    events = await stage.events(debate)
+    check_log(events)
+    (end,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
+    row = await stage.row(debate)
+    if isinstance(heard, int):
+        assert (end.status, row.status) == ("cancelled", "CANCELLED")
+        assert events[heard - 1].kind == "intervened"
+    else:
+        assert heard == "DEBATE_ENDED"
+        assert (end.status, row.status) == ("completed", "COMPLETED")
+        assert "intervened" not in [event.kind for event in events]
+        assert bool(end.ended_by) == ("limit_reached" in [event.kind for event in events])
+    return end.status + end.ended_by

@@ -1,0 +1,82 @@
+"""A replica with little room: tenants take turns at it, and nobody jumps the queue."""
+
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.orchestration import Backstage, Replica, backstage, make_spec, until
+
+SPEC = make_spec(2, 1)
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
+    async with backstage(tmp_path) as behind:
+        yield behind
+
+
+async def accept(replica: Replica, tenant: str) -> str:
+    request = uuid.uuid4().hex
+    debate, _ = await replica.accepting.debate(tenant, request, request, SPEC)
+    return debate
+
+
+def order(stage: Backstage) -> list[str]:
+    """Tenants of debates in the order in which these were begun."""
+    begun: dict[str, str] = {}
+    for asked in stage.gateway.calls:
+        begun.setdefault(asked.debate, asked.tenant)
+    return list(begun.values())
+
+
+async def held(stage: Backstage, count: int) -> list[str]:
+    """Wait until so many debates were begun, and return their tenants."""
+
+    async def there() -> bool:
+        return len(order(stage)) == count
+
+    await until(there, f"{count} begun")
+    return order(stage)
+
+
+async def test_a_tenant_with_one_debate_is_not_starved_by_one_with_many(stage: Backstage) -> None:
+    hold = stage.gateway.hold("round/1/propose/*")
+    async with stage.replica(most_debates=2) as replica:
+        for _ in range(12):
+            await accept(replica, "acme")
+        await accept(replica, "small")
+        assert await held(stage, 2) == ["acme", "acme"]
+        hold.release()
+        assert (await held(stage, 13)).index("small") <= 3
+
+
+async def test_a_debate_that_is_created_while_others_wait_goes_behind_them(stage: Backstage) -> None:
+    hold = stage.gateway.hold("round/1/propose/*")
+    async with stage.replica(most_debates=1) as replica:
+        first = [await accept(replica, "acme") for _ in range(3)]
+
+        async def queue_stands() -> bool:
+            return replica.runner._queue_stands
+
+        await until(queue_stands, "two wait")
+        replica.runner._settings = replace(replica.runner._settings, most_debates=2)
+        await accept(replica, "acme")
+        await held(stage, 2)
+        assert {asked.debate for asked in stage.gateway.calls} == set(first[:2])
+        hold.release()
+        await held(stage, 4)
+
+
+async def test_debates_that_wait_keep_what_they_ask_in_their_log_and_not_in_their_row(
+    stage: Backstage,
+) -> None:
+    hold = stage.gateway.hold("round/1/propose/*")
+    async with stage.replica(most_debates=1) as replica:
+        await accept(replica, "default")
+        waiting = await accept(replica, "default")
+        assert (await stage.row(waiting)).opening == ""
+        hold.release()
+        await stage.comes_to(waiting, "COMPLETED")

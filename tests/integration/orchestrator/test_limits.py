@@ -1,0 +1,368 @@
+"""Limits of time, tokens and money: what is late is left out, and what must end ends with the best there is."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.envelope import Envelope
+from parley.orchestrator.events import Concluded, DebateFailed, LimitReached
+from parley.orchestrator.report import render
+from parley.orchestrator.spec import Concurrency, DebateSpec, Limits
+from parley.orchestrator.state import fold
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_spec, outcomes, until
+from tests.support.scripted_gateway import refusal
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
+    async with backstage(tmp_path) as behind:
+        yield behind
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def replica(stage: Backstage, clock: ManualClock) -> AsyncIterator[Replica]:
+    async with stage.replica(clock=clock) as started:
+        yield started
+
+
+def limited(count: int = 3, rounds: int = 1, **limits: float) -> DebateSpec:
+    return make_spec(count, rounds, limits=Limits(**limits))  # type: ignore[arg-type]
+
+
+def reached(events: list[Envelope]) -> list[LimitReached]:
+    return [event.payload for event in events if isinstance(event.payload, LimitReached)]
+
+
+def concluded(events: list[Envelope]) -> Concluded:
+    return next(event.payload for event in events if isinstance(event.payload, Concluded))
+
+
+def late(events: list[Envelope], reason: str) -> set[str]:
+    return {step for (step, _), end in outcomes(events).items() if end == f"failed: {reason}"}
+
+
+async def test_whoever_is_late_for_a_round_is_left_out_and_the_rest_goes_on(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    stage.gateway.hold("round/1/critique/cy/of/*")
+    debate = await replica.create(limited())
+    await stage.has(debate, "step_succeeded", 3 + 4 + 1 + 1)  # with the vote, and the refinement of cy's
+    clock.advance(299)
+    await asyncio.sleep(0.1)
+    assert not reached(await stage.events(debate))
+    clock.advance(1)
+    events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    cut = {"round/1/critique/cy/of/ada", "round/1/critique/cy/of/bo"}
+    assert late(events, "ROUND_TIMEOUT") == cut
+    assert {step for step, _ in stage.gateway.cancelled} == cut
+    assert len(stage.gateway.steps("round/1/refine/*")) == 3
+    assert [(each.limit, each.round, each.used) for each in reached(events)] == [("round_timeout", 1, 300)]
+    assert concluded(events).ended_by == ""
+
+
+async def test_a_round_that_hangs_again_after_its_limit_is_given_as_long_once_more(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    stage.gateway.hold("round/1/critique/bo/of/ada")
+    stage.gateway.hold("round/1/refine/ada")
+    debate = await replica.create(limited(3))
+    await stage.has(debate, "step_succeeded", 3 + 5 + 1 + 2)
+    clock.advance(300)
+    await stage.gateway.wait_for("round/1/refine/ada")
+    await clock.sleeping(2)
+    clock.advance(300)
+    events = await stage.comes_to(debate, "COMPLETED")
+    assert late(events, "ROUND_TIMEOUT") == {"round/1/critique/bo/of/ada", "round/1/refine/ada"}
+    assert [each.limit for each in reached(events)] == ["round_timeout"] * 2
+
+
+async def test_a_round_without_enough_proposals_in_time_fails_and_a_resumed_one_has_its_time_anew(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    hold = stage.gateway.hold("round/1/propose/bo")
+    debate = await replica.create(limited(2))
+    await stage.has(debate, "step_succeeded")
+    await hold.reached.wait()
+    clock.advance(300)
+    events = await stage.comes_to(debate, "FAILED")
+    (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
+    assert (failed.reason, failed.agent, failed.phase) == ("ROUND_TIMEOUT", "bo", "round 1 proposal")
+    await replica.wish(debate, "resume")
+    await stage.gateway.wait_for("round/1/propose/bo", 2)
+    clock.advance(299)
+    hold.release()
+    events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert outcomes(events)["round/1/propose/bo", 2].startswith("bo answers")
+
+
+@pytest.mark.parametrize("stop_calls", [True, False])
+async def test_time_paused_does_not_count(
+    stage: Backstage, replica: Replica, clock: ManualClock, stop_calls: bool
+) -> None:
+    slow = stage.gateway.hold("round/1/refine/*")
+    debate = await replica.create(limited(2, total_seconds=1000))
+    await stage.gateway.wait_for("round/1/refine/*", 2)
+    clock.advance(200)
+    await replica.wish(debate, "pause", stop_calls=stop_calls)
+    if not stop_calls:
+        clock.advance(5000)  # the calls in flight are waited for meanwhile
+        slow.release()
+    await stage.comes_to(debate, "PAUSED")
+    clock.advance(10_000)
+    again = stage.gateway.hold("synthesis" if not stop_calls else "round/1/critique/none")
+    await replica.wish(debate, "resume")
+    if stop_calls:
+        await stage.gateway.wait_for("round/1/refine/*", 4)
+        clock.advance(99)
+        slow.release()
+    else:
+        await again.reached.wait()
+        again.release()
+    events = await stage.comes_to(debate, "COMPLETED")
+    assert not reached(events)
+
+
+async def test_time_without_an_owner_does_not_count_and_an_owners_time_before_does(
+    stage: Backstage, clock: ManualClock
+) -> None:
+    stage.gateway.hold("round/1/critique/bo/of/ada")
+    async with stage.replica(clock=clock) as one:
+        debate = await one.create(limited(2))
+        await stage.has(debate, "step_succeeded", 2)
+        clock.advance(200)
+        await one.wish(debate, "guide", text="be brief")  # what an owner did is known by its events
+    clock.advance(10_000)
+    async with stage.replica(clock=clock):
+        await stage.gateway.wait_for("round/1/critique/bo/of/ada", 2)
+        await stage.has(debate, "step_succeeded", 2 + 1 + 1 + 1)
+        clock.advance(99)
+        await asyncio.sleep(0.1)
+        assert not reached(await stage.events(debate))
+        await clock.sleeping(2)
+        clock.advance(1)
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert late(events, "ROUND_TIMEOUT") == {"round/1/critique/bo/of/ada"}
+
+
+async def test_a_debate_whose_time_is_over_ends_with_an_answer_from_what_is_there(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    stage.gateway.hold("round/2/propose/ada")
+    debate = await replica.create(limited(3, 4, total_seconds=250))
+    await stage.gateway.wait_for("round/2/critique/*", 4)
+    await stage.has(debate, "step_succeeded", 12 + 1 + 2 + 4 + 2)
+    clock.advance(250)
+    events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert concluded(events).ended_by == "total_timeout"
+    assert concluded(events).solution is not None
+    assert late(events, "TOTAL_TIMEOUT") == {"round/2/propose/ada"}
+    assert not stage.gateway.steps("round/3/*")
+    prompt = stage.gateway.asked("synthesis").prompt
+    assert "bo answers round/2/propose/bo" in prompt
+    assert "ada answers round/1/refine/ada" in prompt
+    state = fold(events)
+    assert state.ended_by == "total_timeout"
+    assert "Ended early: its time limit was reached" in render(debate, state)
+
+
+async def test_a_debate_whose_time_is_over_before_any_proposal_stands_fails_and_may_be_resumed(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    hold = stage.gateway.hold("round/1/propose/*")
+    debate = await replica.create(limited(2, total_seconds=60))
+    await stage.gateway.wait_for("round/1/propose/*", 2)
+    clock.advance(60)
+    events = await stage.comes_to(debate, "FAILED")
+    (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
+    assert (failed.reason, failed.phase) == ("TOTAL_TIMEOUT", "round 1 proposal")
+    hold.release()
+    await replica.wish(debate, "resume")
+    events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert concluded(events).ended_by == ""
+    assert outcomes(events)["round/1/propose/ada", 2].startswith("ada answers")
+
+
+async def test_an_answer_that_is_being_written_is_waited_for(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    hold = stage.gateway.hold("synthesis")
+    debate = await replica.create(limited(2, total_seconds=60))
+    await hold.reached.wait()
+    clock.advance(80)
+    hold.release()
+    events = await stage.comes_to(debate, "COMPLETED")
+    assert not reached(events)
+
+
+async def test_a_budget_of_tokens_lets_calls_in_flight_end_and_leaves_room_for_the_answer(
+    stage: Backstage, replica: Replica
+) -> None:
+    debate = await replica.create(limited(3, 3, max_tokens=15_000))
+    events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert concluded(events).ended_by == "token_budget"
+    asked = len(stage.gateway.calls)
+    assert 3 <= asked < 3 * (3 + 6 + 3) + 1
+    assert stage.gateway.steps()[-1] == "synthesis"
+    assert not stage.gateway.cancelled
+    assert fold(events).usage.input_tokens == 10 * asked
+
+
+async def test_a_budget_of_money_ends_a_debate_too(stage: Backstage, replica: Replica) -> None:
+    debate = await replica.create(limited(2, 5, max_cost_micros=2500))
+    events = await stage.comes_to(debate, "COMPLETED")
+    assert concluded(events).ended_by == "cost_budget"
+
+
+async def test_a_budget_too_small_for_a_proposal_fails_the_debate(stage: Backstage, replica: Replica) -> None:
+    debate = await replica.create(limited(2, max_tokens=100))
+    events = await stage.comes_to(debate, "FAILED")
+    (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
+    assert failed.reason == "TOKEN_BUDGET"
+    assert not stage.gateway.calls
+
+
+async def test_at_most_so_many_calls_of_a_kind_run_at_a_time(stage: Backstage, replica: Replica) -> None:
+    proposals = stage.gateway.hold("round/1/propose/*")
+    critiques = stage.gateway.hold("round/1/critique/*")
+    debate = await replica.create(make_spec(4, 1, concurrency=Concurrency(proposals=2, critiques=3)))
+    await stage.gateway.wait_for("round/1/propose/*", 2)
+    await asyncio.sleep(0.1)
+    assert len(stage.gateway.steps()) == 2
+    proposals.release()
+    await stage.gateway.wait_for("round/1/critique/*", 3)
+    await stage.gateway.wait_for("round/1/propose/*", 4)
+    await asyncio.sleep(0.1)
+    assert len(stage.gateway.steps("round/1/critique/*")) == 3
+    critiques.release()
+    await stage.comes_to(debate, "COMPLETED")
+
+
+async def test_providers_that_come_back_are_waited_for_and_the_debate_goes_on_by_itself(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    away = refusal("PROVIDER_UNAVAILABLE", "overloaded")
+    for attempt in (1, 2):
+        stage.gateway.fail("round/1/propose/bo", away, attempt=attempt)
+    debate = await replica.create(limited(2))
+    await stage.has(debate, "wait_started")
+    state = fold(await stage.events(debate))
+    assert state.status == "WAITING"
+    assert state.waiting is not None
+    assert (state.waiting.agent, state.waiting.reason) == ("bo", "PROVIDER_UNAVAILABLE")
+    assert (state.waiting.until - state.updated_at).total_seconds() == 5
+    await until(lambda: _has_status(stage, debate, "WAITING"), "its row says so")
+    clock.advance(5)
+    await stage.has(debate, "wait_started", 2)
+    await asyncio.sleep(0.1)
+    clock.advance(10)
+    events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert outcomes(events)["round/1/propose/bo", 3].startswith("bo answers")
+    assert stage.gateway.steps().count("round/1/propose/ada") == 1
+
+
+async def _has_status(stage: Backstage, debate: str, status: str) -> bool:
+    return (await stage.row(debate)).status == status
+
+
+async def test_after_the_limit_of_waiting_the_debate_fails_and_names_agent_and_phase(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    stage.gateway.fail("synthesis", refusal("PROVIDER_RATE_LIMIT", "too fast"))
+    debate = await replica.create(limited(2, waiting_seconds=12))
+    for count, seconds in ((1, 5), (2, 7)):
+        await stage.has(debate, "wait_started", count)
+        clock.advance(seconds)
+    events = await stage.comes_to(debate, "FAILED")
+    (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
+    assert (failed.agent, failed.phase, failed.reason) == ("judge", "synthesis", "PROVIDER_RATE_LIMIT")
+    stage.gateway.mend()
+    await replica.wish(debate, "resume")
+    events = await stage.comes_to(debate, "COMPLETED")
+    assert outcomes(events)["synthesis", 4]
+
+
+@pytest.mark.parametrize("reason", ["PROVIDER_AUTH", "PROVIDER_QUOTA", "CONTEXT_OVERFLOW"])
+async def test_failures_that_do_not_pass_by_themselves_are_not_waited_for(
+    stage: Backstage, replica: Replica, reason: str
+) -> None:
+    stage.gateway.fail("round/1/propose/bo", refusal(reason))
+    stage.gateway.fail("round/1/propose/cy", refusal(reason))
+    events = await stage.comes_to(await replica.create(limited()), "FAILED")
+    assert "wait_started" not in [event.kind for event in events]
+
+
+async def test_of_failures_of_both_kinds_only_those_that_pass_are_tried_again(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_AUTH"))
+    stage.gateway.fail("round/1/propose/cy", refusal("CALL_TIMEOUT"), attempt=1)
+    debate = await replica.create(limited())
+    await stage.has(debate, "wait_started")
+    clock.advance(5)
+    await stage.comes_to(debate, "COMPLETED")
+    assert stage.gateway.steps().count("round/1/propose/bo") == 1
+    assert stage.gateway.steps().count("round/1/propose/cy") == 2
+
+
+async def test_a_waiting_debate_is_cancelled_at_once(stage: Backstage, replica: Replica) -> None:
+    stage.gateway.fail("round/1/propose/*", refusal("NO_ROUTE_AVAILABLE"))
+    debate = await replica.create(limited())
+    await stage.has(debate, "wait_started")
+    await replica.wish(debate, "cancel")
+    check_log(await stage.comes_to(debate, "CANCELLED"))
+
+
+async def test_a_waiting_debate_is_paused_at_once_and_tries_again_when_it_is_resumed(
+    stage: Backstage, replica: Replica
+) -> None:
+    stage.gateway.fail("round/1/propose/*", refusal("NO_ROUTE_AVAILABLE"), attempt=1)
+    debate = await replica.create(limited())
+    await stage.has(debate, "wait_started")
+    await replica.wish(debate, "pause")
+    await stage.comes_to(debate, "PAUSED")
+    await replica.wish(debate, "resume")
+    check_log(await stage.comes_to(debate, "COMPLETED"))
+
+
+async def test_another_owner_waits_for_the_rest_of_the_time(stage: Backstage, clock: ManualClock) -> None:
+    stage.gateway.fail("round/1/propose/*", refusal("NO_ROUTE_AVAILABLE"), attempt=1)
+    async with stage.replica(clock=clock) as one:
+        debate = await one.create(limited())
+        await stage.has(debate, "wait_started")
+    clock.advance(3)
+    async with stage.replica(clock=clock):
+        await stage.has(debate, "claimed", 2)
+        await clock.sleeping(2)
+        clock.advance(2)
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+
+
+async def test_a_wait_ends_when_the_debates_own_time_is_over(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_UNAVAILABLE"))
+    debate = await replica.create(limited(2, total_seconds=4))
+    await stage.has(debate, "wait_started")
+    await stage.gateway.wait_for("round/1/propose/*", 2)
+    await asyncio.sleep(0.1)
+    clock.advance(4)
+    events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert concluded(events).ended_by == "total_timeout"
+    assert "ada answers" in stage.gateway.asked("synthesis").prompt

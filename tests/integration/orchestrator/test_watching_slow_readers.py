@@ -1,0 +1,97 @@
+"""Readers that do not keep up, over real gRPC: cut in bounded time, told where to go on, and losing nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from parley.client import DebateEvent
+from parley.client.watching import Stream, follow
+from parley.orchestrator.watching import slow_reader
+from parley.runtime.errors import ParleyError, from_rpc_error
+from parley.runtime.server import RunningServer
+from parley.v1 import orchestrator_pb2 as pb
+from parley.v1 import orchestrator_pb2_grpc
+from tests.support.orchestration import Orchestrator, orchestrating
+from tests.support.scripted_gateway import ScriptedGateway
+
+SECONDS = 0.3
+WITHIN = 20.0
+
+
+@pytest.fixture
+def cut(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set when a reader is cut."""
+    event = asyncio.Event()
+
+    def told(last: int) -> ParleyError:
+        event.set()
+        return slow_reader(last)
+
+    monkeypatch.setattr("parley.orchestrator.servicer.slow_reader", told)
+    return event
+
+
+@asynccontextmanager
+async def long_debate(
+    gateway: ScriptedGateway, server: RunningServer, folder: Path
+) -> AsyncIterator[tuple[Orchestrator, orchestrator_pb2_grpc.OrchestratorServiceStub, str]]:
+    """A debate of long answers, closed, and a client whose connection holds little that is not read."""
+    gateway.text = lambda step, agent: f"{agent} on {step}: {'words ' * 20_000}\nPosition: yes"
+    options = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 65_536)]
+    async with (
+        orchestrating(folder, server, reader_seconds=SECONDS) as served,
+        grpc.aio.insecure_channel(served.server.address, options=options) as narrow,
+    ):
+        debate = await served.create(rounds=1)
+        await served.watch(debate)
+        yield served, orchestrator_pb2_grpc.OrchestratorServiceStub(narrow), debate
+
+
+async def test_a_reader_that_takes_nothing_is_cut_and_told_where_to_go_on_and_then_misses_nothing(
+    gateway: ScriptedGateway, gateway_server: RunningServer, tmp_path: Path, cut: asyncio.Event
+) -> None:
+    async with long_debate(gateway, gateway_server, tmp_path) as (served, narrow, debate):
+        whole = [message.event.sequence for message in await served.watch(debate)]
+        stream = aiter(narrow.WatchDebate(pb.WatchDebateRequest(debate_id=debate)))
+        seen = [(await anext(stream)).event.sequence]
+        await asyncio.wait_for(cut.wait(), WITHIN)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await _rest(stream, seen)
+        error = from_rpc_error(caught.value)
+        assert (error.code, error.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "SLOW_READER")
+        assert f"after sequence {error.metadata['last_sequence']}" in error.message
+        assert len(seen) < len(whole)
+        seen += [message.event.sequence for message in await served.watch(debate, seen[-1])]
+        assert seen == whole
+
+
+async def test_a_client_that_was_cut_comes_back_by_itself_and_others_are_not_kept_waiting(
+    gateway: ScriptedGateway, gateway_server: RunningServer, tmp_path: Path, cut: asyncio.Event
+) -> None:
+    async with long_debate(gateway, gateway_server, tmp_path) as (served, narrow, debate):
+        opened: list[int] = []
+
+        def open_after(after: int) -> Stream:
+            opened.append(after)
+            return narrow.WatchDebate(pb.WatchDebateRequest(debate_id=debate, after_sequence=after))
+
+        seen: list[int] = []
+        async with asyncio.timeout(WITHIN):
+            async for each in follow(open_after, 0, patience=10.0):
+                assert isinstance(each, DebateEvent)
+                if not seen:
+                    await cut.wait()
+                    assert (await served.watch(debate))[-1].event.kind == "closed"
+                seen.append(each.sequence)
+        assert len(opened) > 1
+        assert seen == [message.event.sequence for message in await served.watch(debate)]
+
+
+async def _rest(stream: Any, seen: list[int]) -> None:
+    async for message in stream:
+        seen.append(message.event.sequence)  # noqa: PERF401 (kept when the stream breaks)

@@ -1,0 +1,85 @@
+"""A log in memory, shared by replicas in one process, that counts how often it is read."""
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+
+from parley.orchestrator.envelope import GENESIS, Draft, Envelope, seal
+from parley.orchestrator.events import Payload
+from parley.runtime.clock import SystemClock
+from parley.storage.ports import Record, StorageError
+from parley.storage.tails import Tails
+
+__all__ = ["MemoryLog", "SharedRecords", "WrittenLog"]
+
+
+class SharedRecords:
+    """What is stored. `broken` is raised by every read while it is set."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, list[Record]] = {}
+        self.broken: StorageError | None = None
+
+
+class MemoryLog:
+    """One replica's way to the records. It hears of its own appends at once and of others' when it polls.
+
+    Attributes:
+        reads: How often records were read.
+    """
+
+    def __init__(self, shared: SharedRecords | None = None, poll_interval: float = 0.01) -> None:
+        self.shared = shared or SharedRecords()
+        self.reads = 0
+        self._tails = Tails(self.read, poll_interval)
+
+    async def append(self, log: str, record: Record) -> None:
+        records = self.shared.records.setdefault(log, [])
+        assert record.first == (records[-1].last + 1 if records else 1)
+        records.append(record)
+        self._tails.offer(log, record)
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        self.reads += 1
+        if self.shared.broken is not None:
+            raise self.shared.broken
+        return [record for record in self.shared.records.get(log, ()) if record.last > after][:limit]
+
+    def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
+        return self._tails.follow(log, after)
+
+    async def delete(self, log: str) -> None:
+        self.shared.records.pop(log, None)
+
+
+class WrittenLog:
+    """The log of one debate as a test writes it.
+
+    Attributes:
+        events: All that was written.
+    """
+
+    def __init__(self, log: MemoryLog, tenant: str, debate: str) -> None:
+        self.events: list[Envelope] = []
+        self._log = log
+        self._tenant = tenant
+        self._debate = debate
+
+    async def write(self, *payloads: Draft | Payload, epoch: int = 1) -> None:
+        """Append events as one record."""
+        entries = list(self._sealed(payloads, epoch))
+        record = Record(self.events[-len(entries)].sequence, str(len(self.events)), tuple(entries))
+        await self._log.append(f"{self._tenant}/{self._debate}", record)
+
+    def _sealed(self, payloads: Sequence[Draft | Payload], epoch: int) -> Iterable[str]:
+        for payload in payloads:
+            sequence = len(self.events) + 1
+            envelope, entry = seal(
+                payload if isinstance(payload, Draft) else Draft(f"key/{sequence}", payload),
+                tenant=self._tenant,
+                debate=self._debate,
+                sequence=sequence,
+                epoch=epoch,
+                time=SystemClock().now(),
+                before=self.events[-1].hash if self.events else GENESIS,
+            )
+            self.events.append(envelope)
+            yield entry

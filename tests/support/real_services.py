@@ -1,0 +1,96 @@
+"""Convergence, ratings and memory in this process over real gRPC, to be started and stopped one by one."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from parley.convergence.embeddings import embeddings
+from parley.convergence.servicer import ConvergenceServicer
+from parley.memory.__main__ import build as build_memory
+from parley.memory.settings import MemorySettings
+from parley.ratings.matches import Matches
+from parley.ratings.servicer import RatingsServicer
+from parley.runtime.clock import SystemClock
+from parley.runtime.errors import unavailable
+from parley.runtime.server import ServerSettings, Service, serving
+from parley.storage.opening import open_store
+from parley.v1 import ratings_pb2
+from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
+from parley.v1.ratings_pb2_grpc import add_RatingsServiceServicer_to_server
+from tests.support.hash_embedder import HashEmbedder
+
+__all__ = ["ForgetfulRatings", "convergence_at", "free_address", "memory_at", "ratings_at"]
+
+
+def free_address() -> str:
+    """An address of this machine where nothing listens now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+class ForgetfulRatings(RatingsServicer):
+    """Ratings that record a match and then do not say so, `lost` times; `hung` answers never come."""
+
+    lost = 0
+    hung = 0
+    asked = 0
+
+    async def RecordMatch(  # noqa: N802
+        self, request: ratings_pb2.RecordMatchRequest, context: Any
+    ) -> ratings_pb2.RecordMatchResponse:
+        self.asked += 1
+        if self.hung:
+            self.hung -= 1
+            await asyncio.Event().wait()
+        answer = await super().RecordMatch(request, context)
+        if self.lost:
+            self.lost -= 1
+            raise unavailable("STORE_UNAVAILABLE", "what became of it is not known")
+        return answer
+
+
+@asynccontextmanager
+async def ratings_at(address: str, folder: Path) -> AsyncIterator[ForgetfulRatings]:
+    """Ratings, on a store in `folder`."""
+    async with open_store(f"sqlite:///{folder}", "ratings") as store:
+        servicer = ForgetfulRatings(Matches(store.log), SystemClock())
+        service = Service(
+            "parley.v1.RatingsService", lambda server: add_RatingsServiceServicer_to_server(servicer, server)
+        )
+        async with _serving(service, address):
+            yield servicer
+
+
+@asynccontextmanager
+async def memory_at(address: str, folder: Path, convergence: str) -> AsyncIterator[None]:
+    """Memory, on stores in `folder`."""
+    settings = MemorySettings(
+        store=f"sqlite:///{folder}", vectors=f"edge:{folder / 'vectors'}", convergence=convergence
+    )
+    async with build_memory(settings) as service, _serving(service, address):
+        yield
+
+
+@asynccontextmanager
+async def convergence_at(address: str) -> AsyncIterator[HashEmbedder]:
+    """Convergence that embeds by words, so that only its rules tell positions apart."""
+    embedder = HashEmbedder()
+    async with embeddings(embedder) as shared:
+        servicer = ConvergenceServicer(shared, shared)
+        service = Service(
+            "parley.v1.ConvergenceService",
+            lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),
+        )
+        async with _serving(service, address):
+            yield embedder
+
+
+@asynccontextmanager
+async def _serving(service: Service, address: str) -> AsyncIterator[None]:
+    settings = ServerSettings(port=int(address.rpartition(":")[2]), grace_seconds=0)
+    async with serving([service], settings):
+        yield

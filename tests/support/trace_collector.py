@@ -1,0 +1,98 @@
+"""A collector of traces: what services export over OTLP/gRPC, as spans that a test can look at."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import grpc
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+__all__ = ["Collector", "Span", "collecting"]
+
+_KINDS = {trace_pb2.Span.SPAN_KIND_CLIENT: "client", trace_pb2.Span.SPAN_KIND_SERVER: "server"}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A span that has ended. `kind` is `client`, `server` or empty; ids are hex; a root's `parent` is empty."""
+
+    service: str
+    name: str
+    kind: str
+    trace: str
+    id: str
+    parent: str
+    attributes: dict[str, str | int] = field(default_factory=dict)
+    failed: bool = False
+
+
+class Collector(trace_service_pb2_grpc.TraceServiceServicer):
+    """Keeps every span that is exported to it."""
+
+    def __init__(self) -> None:
+        self.endpoint = ""
+        self._spans: list[Span] = []
+        self._came = threading.Condition()
+
+    def Export(  # noqa: N802
+        self, request: trace_service_pb2.ExportTraceServiceRequest, context: object
+    ) -> trace_service_pb2.ExportTraceServiceResponse:
+        with self._came:
+            for resource in request.resource_spans:
+                service = next(
+                    each.value.string_value
+                    for each in resource.resource.attributes
+                    if each.key == "service.name"
+                )
+                for scope in resource.scope_spans:
+                    self._spans.extend(_span(service, each) for each in scope.spans)
+            self._came.notify_all()
+        return trace_service_pb2.ExportTraceServiceResponse()
+
+    def of(self, trace: str) -> list[Span]:
+        """The spans of one trace that have come so far."""
+        with self._came:
+            return [each for each in self._spans if each.trace == trace]
+
+    def wait_for(
+        self, trace: str, complete: Callable[[Sequence[Span]], bool], *, within: float = 20.0
+    ) -> list[Span]:
+        """The spans of a trace once they satisfy `complete`; an AssertionError that lists them if they never do."""
+        ends = time.monotonic() + within
+        while not complete(found := self.of(trace)):
+            with self._came:
+                assert self._came.wait(ends - time.monotonic()) or time.monotonic() < ends, sorted(
+                    f"{each.service} {each.kind} {each.name}" for each in found
+                )
+        return found
+
+
+@contextmanager
+def collecting() -> Iterator[Collector]:
+    """A collector that listens on a free port while the block runs."""
+    collector = Collector()
+    server = grpc.server(ThreadPoolExecutor(4))
+    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(collector, server)  # type: ignore[no-untyped-call]
+    collector.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    try:
+        yield collector
+    finally:
+        server.stop(None).wait()
+
+
+def _span(service: str, span: trace_pb2.Span) -> Span:
+    return Span(
+        service=service,
+        name=span.name,
+        kind=_KINDS.get(span.kind, ""),
+        trace=span.trace_id.hex(),
+        id=span.span_id.hex(),
+        parent=span.parent_span_id.hex(),
+        attributes={each.key: each.value.string_value or each.value.int_value for each in span.attributes},
+        failed=span.status.code == trace_pb2.Status.STATUS_CODE_ERROR,
+    )
