@@ -2,22 +2,20 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, Literal, TextIO
 
-from parley.orchestrator.__main__ import build as build_orchestrator
-from parley.orchestrator.settings import OrchestratorSettings
-from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
-from parley.runtime.logs import configure_logging
-from parley.runtime.server import ServerSettings, Service, serving
-from parley.runtime.telemetry import configure_telemetry
 from parley.storage.folder import FolderLock, read_address
 from parley.storage.opening import sqlite_folder
-from parley.storage.ports import StorageError
+
+if TYPE_CHECKING:  # what runs is imported where it is started: a command that starts nothing is spared it
+    from parley.orchestrator.settings import OrchestratorSettings
+    from parley.runtime.draining import Draining
+    from parley.runtime.server import Service
 
 __all__ = [
     "FIXED_PORTS",
@@ -25,8 +23,12 @@ __all__ = [
     "LocalOptions",
     "LocalSystem",
     "Ports",
+    "Purpose",
     "default_store",
+    "known_formats",
+    "known_roles",
     "local_system",
+    "running_at",
 ]
 
 _HOST: Final = "127.0.0.1"
@@ -36,6 +38,11 @@ _LOOK_SECONDS: Final = 0.05
 _GRACE_SECONDS: Final = 2.0
 _LOG: Final = "parley.log"
 _LOG_BYTES: Final = 4 * 1024 * 1024
+
+
+Purpose = Literal["debates", "records", "agents", "ratings"]
+"""What a system is for: to hold debates (everything runs), or only to read debates (the orchestrator alone), or to list
+agents or ratings (the gateway or the ratings beside it)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +67,14 @@ class LocalOptions:
     Attributes:
         config_path: Agents, providers and routes. None: PARLEY_AGENTS_FILE, or the defaults.
         adopt: Whether debates that an earlier process left behind go on by themselves.
-        answers: Whether debates can be held. Without, they can be read, and only the orchestrator is started.
+        purpose: Only what this needs is started, so that a command that reads loads no model it can do without.
         log_to_stderr: Whether logs go to stderr, rather than to `parley.log` in the data folder.
     """
 
     config_path: Path | None = None
     ports: Ports = FREE_PORTS
     adopt: bool = False
-    answers: bool = True
+    purpose: Purpose = "debates"
     log_to_stderr: bool = False
 
 
@@ -76,17 +83,43 @@ class LocalSystem:
     """A system that answers.
 
     Attributes:
-        gateway_address: None where debates can only be read.
+        gateway_address: None where it was not started.
+        ratings_address: None where they were not started.
         store: Where debates are kept, for people.
         own: Whether it runs in this process, rather than in one that had the data folder first.
+        alone: Whether no other process can run debates of its store.
         log: The file that logs go to, if they do.
     """
 
     orchestrator_address: str
     gateway_address: str | None
+    ratings_address: str | None
     store: str
     own: bool
+    alone: bool = False
     log: Path | None = None
+
+
+def known_roles() -> Mapping[str, tuple[str, ...]]:
+    """Roles that agents of a system of our own can debate in, by name; with the other names they are accepted by."""
+    from parley.orchestrator import roles
+
+    found = (roles.get(name) for name in roles.known())
+    return {role.name: role.aliases for role in found if role.can_debate}
+
+
+def known_formats() -> tuple[str, ...]:
+    """Formats of a system of our own, without versions."""
+    from parley.orchestrator import formats
+
+    return formats.known()
+
+
+def running_at() -> str | None:
+    """Where the orchestrator of a system answers that runs on our data folder already; None: there is none."""
+    folder = _folder(default_store())
+    address = read_address(folder) if folder is not None else None
+    return address.partition(",")[0] if address is not None else None
 
 
 def default_store() -> str:
@@ -113,8 +146,8 @@ async def local_system(options: LocalOptions) -> AsyncIterator[LocalSystem]:
         return
     held = await _lock_or_address(folder)
     if isinstance(held, str):
-        orchestrator, _, gateway = held.partition(",")
-        yield LocalSystem(orchestrator, gateway or None, str(folder), own=False)
+        orchestrator, gateway, ratings = held.split(",")
+        yield LocalSystem(orchestrator, gateway, ratings, str(folder), own=False)
         return
     with held:
         async with _running(options, store, held) as system:
@@ -150,6 +183,10 @@ async def _lock_or_address(folder: Path) -> FolderLock | str:
 
 @asynccontextmanager
 async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -> AsyncIterator[LocalSystem]:
+    from parley.orchestrator.settings import OrchestratorSettings
+    from parley.runtime.logs import configure_logging
+    from parley.runtime.telemetry import configure_telemetry
+
     settings = OrchestratorSettings.load()
     folder = _folder(store)
     log = None if options.log_to_stderr or folder is None else folder / _LOG
@@ -158,9 +195,7 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
         configure_logging(settings.log_level, stream=stream)
         stack.callback(configure_logging)  # whatever is said after the block goes to stderr again
         stack.callback(configure_telemetry("parley"))
-        others = _Others(_NOBODY, _NOBODY, _NOBODY, _NOBODY)
-        if options.answers:
-            others = await stack.enter_async_context(_others(options, store, folder))
+        others = await stack.enter_async_context(_others(options, store, folder))
         settings = settings.model_copy(
             update={
                 "store": store,
@@ -168,17 +203,21 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
                 "convergence": others.convergence,
                 "ratings": others.ratings,
                 "memory": others.memory,
-                "adopt": options.adopt and options.answers,
+                "adopt": options.adopt,
             }
         )
+        if options.purpose != "debates":
+            settings = settings.model_copy(update={"most_debates": 0})  # reading claims no debate
         orchestrator = await stack.enter_async_context(_orchestrator(settings, options.ports.orchestrator))
-        if lock is not None and options.answers:
-            lock.publish(f"{orchestrator},{others.gateway}")
+        if lock is not None and options.purpose == "debates":
+            lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
         yield LocalSystem(
             orchestrator,
-            others.gateway if options.answers else None,
+            None if others.gateway == _NOBODY else others.gateway,
+            None if others.ratings == _NOBODY else others.ratings,
             str(folder or "PARLEY_STORE"),
             own=True,
+            alone=lock is not None,
             log=log,
         )
 
@@ -199,14 +238,30 @@ def _log_file(path: Path) -> TextIO:
 class _Others:
     """Addresses of the services that the orchestrator calls."""
 
-    gateway: str
-    convergence: str
-    ratings: str
-    memory: str
+    gateway: str = _NOBODY
+    convergence: str = _NOBODY
+    ratings: str = _NOBODY
+    memory: str = _NOBODY
 
 
 @asynccontextmanager
 async def _others(options: LocalOptions, store: str, folder: Path | None) -> AsyncIterator[_Others]:
+    match options.purpose:
+        case "debates":
+            async with _all(options, store, folder) as others:
+                yield others
+        case "records":
+            yield _Others()
+        case "agents":
+            async with _gateway(options, store) as gateway:
+                yield _Others(gateway=gateway)
+        case "ratings":
+            async with _ratings(store, options.ports.ratings) as ratings:
+                yield _Others(ratings=ratings)
+
+
+@asynccontextmanager
+async def _all(options: LocalOptions, store: str, folder: Path | None) -> AsyncIterator[_Others]:
     ports = options.ports
     starts = _gateway(options, store), _convergence(ports.convergence), _ratings(store, ports.ratings)
     async with (
@@ -217,30 +272,33 @@ async def _others(options: LocalOptions, store: str, folder: Path | None) -> Asy
 
 
 @asynccontextmanager
-async def _orchestrator(settings: OrchestratorSettings, port: int) -> AsyncIterator[str]:
+async def _orchestrator(settings: "OrchestratorSettings", port: int) -> AsyncIterator[str]:
+    from parley.orchestrator.__main__ import build
+    from parley.runtime.draining import Draining
+    from parley.storage.ports import StorageError
+
     draining = Draining()
     async with AsyncExitStack() as stack:
         try:
-            service = await stack.enter_async_context(build_orchestrator(settings, draining=draining))
+            service = await stack.enter_async_context(build(settings, draining=draining))
         except StorageError as error:
             raise ConfigurationError(f"PARLEY_STORE: {error}") from None
         yield await stack.enter_async_context(_served(service, port, draining))
-
-
-# What follows is imported where it is started: a command that only reads debates is spared it.
 
 
 @asynccontextmanager
 async def _gateway(options: LocalOptions, store: str) -> AsyncIterator[str]:
     from parley.gateway.__main__ import build
     from parley.gateway.settings import GatewaySettings
+    from parley.runtime.draining import Draining
 
     settings = GatewaySettings.load().model_copy(update={"store": store, "grace_seconds": _GRACE_SECONDS})
     if options.config_path is not None:
         settings = settings.model_copy(update={"agents_file": options.config_path})
     draining = Draining()
+    alone = _folder(store) is not None  # its lock is held
     async with (
-        build(settings, draining=draining) as service,
+        build(settings, draining=draining, alone=alone) as service,
         _served(service, options.ports.gateway, draining) as address,
     ):
         yield address
@@ -278,7 +336,9 @@ async def _memory(store: str, folder: Path | None, convergence: str, port: int) 
 
 
 @asynccontextmanager
-async def _served(service: Service, port: int, draining: Draining | None = None) -> AsyncIterator[str]:
+async def _served(service: "Service", port: int, draining: "Draining | None" = None) -> AsyncIterator[str]:
+    from parley.runtime.server import ServerSettings, serving
+
     async with serving([service], ServerSettings(_HOST, port, _GRACE_SECONDS), draining=draining) as running:
         yield running.address
 

@@ -75,7 +75,10 @@ def test_a_key_that_is_refused_is_exit_3_with_agent_and_phase(tmp_path: Path) ->
     with models("--require-key", "right") as url:
         ended = debate(tmp_path, url, "Which?", "--agents", "architect", "--rounds", "1").end()
     assert (ended.code, ended.out) == (3, "")
-    assert re.fullmatch(r"parley: architect in round 1 proposal: PROVIDER_AUTH: .*", ended.err[-1])
+    assert re.fullmatch(
+        r"parley: architect in round 1 proposal: PROVIDER_AUTH: .*; check OPENAI_API_KEY", ended.err[-1]
+    )
+    assert ended.err[-2].endswith(f"parley debate --resume {debate_id(ended)}")
 
 
 def test_no_provider_within_reach_is_exit_3(tmp_path: Path) -> None:
@@ -136,12 +139,17 @@ def test_a_debate_whose_process_was_killed_is_finished_later(tmp_path: Path) -> 
         running.end()
         listed = Command(["list"], tmp_path).end().out.splitlines()
         identity, status = listed[1].split()[:2]
+        shown = Command(["show", identity], tmp_path).end().out
         watched = Command(["watch", identity], tmp_path).end()
         resumed = debate(tmp_path, url, "--resume", identity).end()
-    assert status == "running"
+    assert status == "interrupted"
+    assert shown.splitlines()[1].startswith("Status     interrupted")
+    assert f"Go on      parley debate --resume {identity}" in shown
     assert watched.err == [f"Nothing runs this debate now; go on with: parley debate --resume {identity}"]
     assert resumed.code == 0
     assert "Confidence: " in resumed.out
+    assert not any("proposal: 2 to come" in line for line in resumed.err)
+    assert any(line.startswith("no round is complete; going on in round 1") for line in resumed.err)
 
 
 def test_a_second_command_uses_the_system_of_the_first_and_goes_on_when_that_ends(tmp_path: Path) -> None:
@@ -154,6 +162,7 @@ def test_a_second_command_uses_the_system_of_the_first_and_goes_on_when_that_end
         assert first.end().code == 0
         ended = second.end()
     assert ended.code == 0
+    assert len([line for line in ended.err if line.startswith("using the Parley that runs already (")]) == 1
     assert "Confidence: " in ended.out
 
 

@@ -1,14 +1,20 @@
 """The entry of the `parley` command."""
 
+import difflib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
 from parley.cli.failures import GENERAL, INTERRUPTED, INVALID_ARGUMENTS, CommandError, one_line
+from parley.cli.naming import command
 
 __all__ = ["main", "run"]
+
+_NEAR: Final = 0.75
+"""How like two words are, 0 to 1, if one may be meant by the other."""
 
 
 def main() -> None:
@@ -17,19 +23,21 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
-    """Runs a command line and returns its exit code; what goes wrong is one line on stderr."""
+    """Runs a command line and returns its exit code; what goes wrong is said on stderr."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log would stand between our lines
     from parley.cli.app import parley
 
     try:
-        code = parley.main(list(arguments), "parley", standalone_mode=False)
+        code = parley.main(list(arguments) or ["--help"], command(), standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as error:
         return _fail(_usage(error), INVALID_ARGUMENTS)
     except click.ClickException as error:
         return _fail(error.format_message(), error.exit_code)
     except CommandError as error:
-        return _fail(str(error), error.code)
+        for line in (str(error), *error.more):
+            _fail(line, error.code)
+        return error.code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has had enough
@@ -47,10 +55,27 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
 
 def _usage(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption):
-        hint = f"; did you mean {' or '.join(error.possibilities)}?" if error.possibilities else ""
-        return f"no such option: {error.option_name}{hint}"
+        return f"no such option: {error.option_name}{_near(error.option_name, error.possibilities)}"
+    if isinstance(error, click.exceptions.NoSuchCommand):
+        return f"no such command: {error.command_name}{_near(error.command_name, error.possibilities)}"
+    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
+        name = error.param.opts[0] if isinstance(error.param, click.Option) else ""
+        return f"{name}: {error.message}" if name else error.message
     message = error.format_message().rstrip(".")
     return f"{message[0].lower()}{message[1:]}" if message else "invalid arguments"
+
+
+def _near(written: str, possible: Sequence[str] | None) -> str:
+    """A hint at what was meant, where that is near enough."""
+    bare = written.lstrip("-")
+    meant = [each for each in possible or () if _is_near(bare, each.lstrip("-"))]
+    return f"; did you mean {' or '.join(meant)}?" if meant else ""
+
+
+def _is_near(written: str, meant: str) -> bool:
+    if len(written) > 2 and meant.startswith(written):
+        return True
+    return difflib.SequenceMatcher(None, written, meant).ratio() >= _NEAR
 
 
 def _fail(message: str, code: int) -> int:

@@ -1,23 +1,72 @@
 """The commands and their options. What they do is in modules of their own, imported when asked for."""
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
+
+from parley.cli.naming import command
 
 __all__ = ["parley"]
 
 _PATH = click.Path(path_type=Path)
+_DEBATE_ID: Final = re.compile(r"deb-\d{8}-\d{6}-[a-z2-7]{8}")
+_ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})")
+_TARGET: Final = re.compile(r"(dns|ipv4|ipv6|unix|unix-abstract|xds):\S+")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class _Count(click.ParamType[int]):
+    """A whole number in a range."""
+
+    name = "number"
+
+    def __init__(self, most: int, least: int = 1) -> None:
+        self._least = least
+        self._most = most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            number = self._least - 1
+        if not self._least <= number <= self._most:
+            self.fail(f"must be a whole number, {self._least} to {self._most}", param, ctx)
+        return number
+
+
+class _DebateId(click.ParamType[str]):
+    """The id of a debate."""
+
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not _DEBATE_ID.fullmatch(value):
+            self.fail(f"{value!r} is not a debate id; {command()} list shows them", param, ctx)
+        return str(value)
+
+
+class _Address(click.ParamType[str]):
+    """Where a service answers: `HOST:PORT`, or a target of gRPC's such as `dns:///parley:7401`."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        plain = _ADDRESS.fullmatch(value)
+        if not (1 <= int(plain["port"]) <= 65535 if plain else _TARGET.fullmatch(value)):
+            self.fail(f"must be HOST:PORT, such as 127.0.0.1:7401, not {value!r}", param, ctx)
+        return str(value)
 
 
 def _server(what: str) -> Callable[[Command], Command]:
     return click.option(
         "--server",
         metavar="ADDRESS",
+        type=_Address(),
         help=f"HOST:PORT of a running {what}. Default: everything runs in this process.",
     )
 
@@ -39,21 +88,24 @@ def parley() -> None:
 )
 @click.option("--agents", metavar="A,B", help="Roles or ids of the agents that debate.")
 @click.option("--format", metavar="NAME", help="Order of phases: panel. Default: panel.")
-@click.option("--rounds", type=click.IntRange(1, 100), metavar="N", help="Rounds. Default: 3.")
+@click.option("--rounds", type=_Count(100), metavar="N", help="Rounds. Default: 3.")
 @click.option(
     "--config",
     metavar="FILE",
     type=_PATH,
     help="Agents, judge and settings. Default: ./parley.yaml, then ./debate-config.json.",
 )
-@click.option(
-    "--max-output-tokens", type=click.IntRange(1, 1_000_000), metavar="N", help="Bound one contribution."
-)
+@click.option("--max-output-tokens", type=_Count(1_000_000), metavar="N", help="Bound one contribution.")
 @click.option(
     "--output", metavar="FILE", type=_PATH, help="Write the answer, or with .json the whole debate."
 )
 @click.option("--report", metavar="FILE", type=_PATH, help="Write a Markdown report too.")
-@click.option("--resume", metavar="ID", help="Go on with a debate that was paused, interrupted or failed.")
+@click.option(
+    "--resume",
+    metavar="ID",
+    type=_DebateId(),
+    help="Go on with a debate that was paused, interrupted or failed.",
+)
 @click.option("--verbose", is_flag=True, help="Tell round by round what was said, and what it took.")
 @_server("orchestrator")
 def debate(**options: Any) -> int:
@@ -64,7 +116,7 @@ def debate(**options: Any) -> int:
 
 
 @parley.command("list")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Debates at most.")
+@click.option("--limit", type=_Count(10_000), default=50, show_default=True, help="Debates at most.")
 @_server("orchestrator")
 def list_debates(limit: int, server: str | None) -> None:
     """List debates, newest first."""
@@ -74,7 +126,7 @@ def list_debates(limit: int, server: str | None) -> None:
 
 
 @parley.command()
-@click.argument("debate_id", metavar="ID")
+@click.argument("debate_id", metavar="ID", type=_DebateId())
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 @_server("orchestrator")
 def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
@@ -85,8 +137,8 @@ def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FB
 
 
 @parley.command()
-@click.argument("debate_id", metavar="ID")
-@click.option("--after", type=click.IntRange(0), default=0, metavar="N", help="Only what came after event N.")
+@click.argument("debate_id", metavar="ID", type=_DebateId())
+@click.option("--after", type=_Count(10**9, 0), default=0, metavar="N", help="Only what came after event N.")
 @_server("orchestrator")
 def watch(debate_id: str, after: int, server: str | None) -> None:
     """Follow a debate, event by event and word by word."""
@@ -96,7 +148,7 @@ def watch(debate_id: str, after: int, server: str | None) -> None:
 
 
 @parley.command()
-@click.argument("debate_id", metavar="ID")
+@click.argument("debate_id", metavar="ID", type=_DebateId())
 @click.option("--output", metavar="FILE", type=_PATH, help="Write it to a file.")
 @_server("orchestrator")
 def report(debate_id: str, output: Path | None, server: str | None) -> None:

@@ -15,6 +15,9 @@ from parley.v1.orchestrator_pb2 import Participant
 __all__ = ["DEFAULT_FILES", "chosen_agents", "find_config", "of_role", "spec_of"]
 
 DEFAULT_FILES: Final = ("parley.yaml", "debate-config.json")
+_WAITING_SECONDS: Final = 5
+"""Somebody sits before a command: that no provider is within reach is told soon rather than waited out."""
+_JUDGE: Final = "judge"
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 
 
@@ -29,7 +32,7 @@ def chosen_agents(found: ConfigFile | None, names: str | None) -> tuple[Agent | 
     """The agents that `names` asks for, else the file's, else None: whatever the system's default is.
 
     A name is the id of an agent of the file, or the role of some; any other name stays a name, for the system to
-    know.
+    know. Raises CommandError for one that is named twice, or that judges.
     """
     team = found.agents if found is not None and found.team_given else ()
     if names is None:
@@ -42,9 +45,15 @@ def chosen_agents(found: ConfigFile | None, names: str | None) -> tuple[Agent | 
         called = [agent for agent in team if agent.id == name] or [
             agent for agent in team if agent.role == canonical_role(name)
         ]
-        chosen.update((agent.id, agent) for agent in called)
+        if not called and canonical_role(name) == _JUDGE:
+            raise CommandError(f"--agents {names}: the judge cannot debate", INVALID_ARGUMENTS)
+        found_here: dict[str, Agent | str] = {agent.id: agent for agent in called}
         if not called:
-            chosen[canonical_role(name)] = name
+            found_here[canonical_role(name)] = name
+        twice = next((each for each in found_here if each in chosen), None)
+        if twice is not None:
+            raise CommandError(f"--agents {names}: {twice} is there twice", INVALID_ARGUMENTS)
+        chosen.update(found_here)
     return tuple(chosen.values())
 
 
@@ -67,7 +76,10 @@ def spec_of(
     rounds: int | None,
     max_output_tokens: int | None,
 ) -> DebateSpec:
-    """The specification; what neither the file nor an option says is left to the orchestrator."""
+    """The specification; what neither the file nor an option says is left to the orchestrator.
+
+    Providers that are away are waited for a few seconds only, unless the file says more.
+    """
     spec = debate_message(found.debate) if found is not None else DebateSpec()
     spec.question = question
     spec.agents.extend(participant(agent) for agent in agents or ())
@@ -79,4 +91,6 @@ def spec_of(
         spec.rounds = rounds
     if max_output_tokens is not None:
         spec.max_output_tokens = max_output_tokens
+    if not spec.limits.HasField("waiting"):
+        spec.limits.waiting.FromSeconds(_WAITING_SECONDS)
     return spec

@@ -2,33 +2,36 @@
 
 import asyncio
 import os
-import re
-import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import grpc
 
-from parley.cli.choosing import DEFAULT_FILES, chosen_agents, find_config, of_role, spec_of
-from parley.cli.display import Display, display, say
-from parley.cli.errors import is_provider_failure, translated
-from parley.cli.failures import GENERAL, INTERRUPTED, INVALID_ARGUMENTS, PROVIDER_FAILED, CommandError
-from parley.cli.output import debate_json, report_path, solution_text, write
+from parley.cli.choosing import DEFAULT_FILES, chosen_agents, find_config, spec_of
+from parley.cli.display import say
+from parley.cli.early import why_early
+from parley.cli.ending import failed, put_out, write_report
+from parley.cli.errors import translated
+from parley.cli.failures import INTERRUPTED, INVALID_ARGUMENTS, CommandError
+from parley.cli.following import Following, Interrupts, PausedError
+from parley.cli.halts import ending_text
+from parley.cli.naming import command
+from parley.cli.output import check_target
 from parley.cli.question import question_of
-from parley.cli.system import Link, connected
+from parley.cli.refusals import located, names_as_roles, refuse_unknown
+from parley.cli.system import Link, connected, tell_of_borrowing
 from parley.cli.verbose import account
-from parley.client import Debate, DebateEvent, DebateSpec, GatewayClient, ParleyClient, ParleyError
-from parley.config import Agent, ConfigError, ConfigFile
+from parley.client import Debate, DebateSpec, GatewayClient, ParleyClient, ParleyError
+from parley.config import Agent, ConfigFile
 from parley.runtime.errors import is_transport
 from parley.v1.orchestrator_pb2 import (
     DEBATE_STATUS_CANCELLED,
     DEBATE_STATUS_COMPLETED,
     DEBATE_STATUS_FAILED,
-    DebateFailure,
 )
 
 __all__ = ["DebateOptions", "debate"]
@@ -37,10 +40,6 @@ _PATIENCE: Final = 30.0
 _BORROWED_PATIENCE: Final = 2.0
 _TAKEOVERS: Final = 10
 """Times that a borrowed system may end before we do."""
-_PAUSE_SECONDS: Final = 10.0
-_CLOSING_SECONDS: Final = 2.0
-_UNKNOWN_AGENT: Final = re.compile(r"spec\.agents\[(\d+)\]\.agent_id")
-_AGENT_FIELD: Final = re.compile(r"spec\.agents\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +69,21 @@ def debate(options: DebateOptions) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is asked for: a new debate, or (spec is None) one that is there."""
+    """What is asked for: a new debate, or (spec is None) one that is there.
+
+    Attributes:
+        notices: What is told once the debate is accepted, one line each.
+    """
 
     spec: DebateSpec | None
     config: ConfigFile | None
     config_path: Path | None
+    notices: tuple[str, ...] = ()
 
 
 def _wanted(options: DebateOptions) -> _Wanted:
+    if options.output is not None:
+        check_target("--output", options.output)
     if options.resume is not None:
         _refuse_beside_resume(options)
         found = find_config(options.config)
@@ -85,21 +91,39 @@ def _wanted(options: DebateOptions) -> _Wanted:
     question = question_of(options.question, options.problem_description)
     found = find_config(options.config)
     agents = chosen_agents(found, options.agents)
-    if found is None:
-        say(
-            f"no {' or '.join(DEFAULT_FILES)} here; the default team debates, unless --agents or --config says more"
-        )
-    else:
-        for line in (*found.notices, *(f"warning: {each}" for each in found.warnings)):
-            say(line)
-        if options.server is None:
-            debating = agents if agents is not None else found.agents
-            described = [each for each in debating if isinstance(each, Agent)]
-            missing = found.missing_key(os.environ, (*described, found.judge))
-            if missing is not None:
-                raise missing
+    if options.server is None:
+        _refuse_early(options, found, agents)
     spec = spec_of(question, found, agents, options.format, options.rounds, options.max_output_tokens)
-    return _Wanted(spec, found, _path_of(found))
+    return _Wanted(spec, found, _path_of(found), tuple(_notices(options, found)))
+
+
+def _refuse_early(
+    options: DebateOptions, found: ConfigFile | None, agents: Sequence[Agent | str] | None
+) -> None:
+    """Refuses, before it starts, what a system of our own would refuse; raises CommandError or ConfigError."""
+    from parley.local import running_at
+
+    if running_at() is not None:  # its keys and roles count
+        return
+    if found is not None:
+        described = [each for each in (agents or found.agents) if isinstance(each, Agent)]
+        missing = found.missing_key(os.environ, (*described, found.judge))
+        if missing is not None:
+            raise missing
+    # Names are left to a system whose agents are in a file that it finds by itself.
+    known = found is not None or not os.environ.get("PARLEY_AGENTS_FILE")
+    refuse_unknown(found, agents if known else None, options.format)
+
+
+def _notices(options: DebateOptions, found: ConfigFile | None) -> list[str]:
+    """What holds where nobody said otherwise, and what of the file has no effect."""
+    if found is None:
+        chosen = options.agents is not None
+        return [] if chosen else [f"No {' or '.join(DEFAULT_FILES)} here: the default team debates."]
+    overridden = {"agents": options.agents, "debate": options.rounds}
+    moot = {found.gaps.get(section) for section, given in overridden.items() if given is not None}
+    told = [each for each in found.notices if each not in moot]
+    return [*told, *(f"warning: {each}" for each in found.warnings)]
 
 
 def _path_of(found: ConfigFile | None) -> Path | None:
@@ -122,274 +146,143 @@ def _refuse_beside_resume(options: DebateOptions) -> None:
         )
 
 
-class _Interrupts:
-    """Ctrl-C: the first is noted, a second leaves at once."""
-
-    def __init__(self) -> None:
-        self.first = asyncio.Event()
-
-    def __enter__(self) -> Self:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
-
-    def _interrupt(self) -> None:
-        if self.first.is_set():
-            os._exit(INTERRUPTED)  # what was recorded is durable; nothing waits to be written
-        self.first.set()
-
-
-class _InterruptedError(Exception):
-    """Ctrl-C came; the debate is left as it is."""
-
-
 class _Command:
     def __init__(self, options: DebateOptions, wanted: _Wanted) -> None:
         self._options = options
         self._wanted = wanted
         self._request_id = os.urandom(16).hex()
         self._debate_id = options.resume
-        self._last = 0
-        self._told_of_model = False
+        self._default_routes: tuple[str, ...] = ()
+        self._told_of: set[str] = set()
         self._log: Path | None = None
 
     async def run(self) -> int:
-        with _Interrupts() as interrupts:
+        with Interrupts() as interrupts:
             try:
-                state, report = await self._held(interrupts)
-            except _InterruptedError:
-                return self._interrupted()
-        return self._finish(state, report)
+                state, report, early = await self._held(interrupts)
+            except PausedError:
+                return self._paused()
+        return self._finish(state, report, early)
 
-    async def _held(self, interrupts: _Interrupts) -> tuple[Debate, str | None]:
-        """The debate at its end and its report; goes over to a system of our own if a borrowed one ends."""
+    async def _held(self, interrupts: Interrupts) -> tuple[Debate, str | None, str]:
+        """The debate at its end, its report and why it ended early.
+
+        Goes over to a system of our own if a borrowed one ends.
+        """
+        following = Following(interrupts)
         for tries_left in reversed(range(_TAKEOVERS + 1)):
             link: Link | None = None
             try:
                 async with self._linked(interrupts) as (link, parley):
-                    await self._begin(link, parley, interrupts)
-                    assert self._debate_id is not None
-                    state = await parley.get(self._debate_id)
-                    return state, await self._report(parley)
+                    debate_id = await self._begun(link, parley, following)
+                    state = await parley.get(debate_id)
+                    early = await why_early(parley, state) if self._options.verbose else ""
+                    return state, await self._report(parley, debate_id), early
             except ParleyError as error:
                 if link is None or not link.borrowed or not is_transport(error) or not tries_left:
                     raise
         raise AssertionError
 
     @asynccontextmanager
-    async def _linked(self, interrupts: _Interrupts) -> AsyncIterator[tuple[Link, ParleyClient]]:
+    async def _linked(self, interrupts: Interrupts) -> AsyncIterator[tuple[Link, ParleyClient]]:
         async with connected(self._options.server, self._wanted.config_path) as link:
             if interrupts.first.is_set():
-                raise _InterruptedError
+                raise PausedError
             self._log = link.log
+            if link.orchestrator not in self._told_of:
+                self._told_of.add(link.orchestrator)
+                tell_of_borrowing(link)
             patience = _BORROWED_PATIENCE if link.borrowed else _PATIENCE
             async with ParleyClient(link.orchestrator, patience=patience) as parley:
                 yield link, parley
 
-    async def _begin(self, link: Link, parley: ParleyClient, interrupts: _Interrupts) -> None:
+    async def _begun(self, link: Link, parley: ParleyClient, following: Following) -> str:
+        """Begins or takes up the debate, follows it to its end, and returns its id."""
         if self._debate_id is None:
             assert self._wanted.spec is not None
-            await self._tell_of_model(link)
             self._debate_id = await self._created(parley, self._wanted.spec)
-        else:
-            await self._resume(parley, self._debate_id)
-        with display() as shown:
-            await self._follow(parley, self._debate_id, shown, interrupts)
+            for notice in self._wanted.notices:
+                say(notice)
+            await self._tell_of_model(link, self._wanted.spec)
+        elif not await self._resumed(link, parley, self._debate_id, following):
+            return self._debate_id
+        await following.follow(parley, self._debate_id)
+        return self._debate_id
 
     async def _created(self, parley: ParleyClient, spec: DebateSpec) -> str:
         for is_last in (False, True):
             try:
                 return await parley.create_debate(spec, self._request_id)
             except ParleyError as error:
-                if is_last or not _names_as_roles(error, spec):
-                    raise _located(error, self._wanted.config, spec) from None
+                if is_last or not names_as_roles(error, spec):
+                    raise located(error, self._wanted.config, spec) from None
         raise AssertionError
 
-    async def _resume(self, parley: ParleyClient, debate_id: str) -> None:
+    async def _resumed(self, link: Link, parley: ParleyClient, debate_id: str, following: Following) -> bool:
+        """Takes the debate up again; False if it has ended."""
         state = await parley.get(debate_id)
         if state.status in {DEBATE_STATUS_COMPLETED, DEBATE_STATUS_CANCELLED}:
-            return
+            if state.status == DEBATE_STATUS_COMPLETED and not following.begun:
+                say(f"Debate {debate_id} is already completed.")
+            return following.begun
+        if not following.begun:
+            following.pass_over(state.last_sequence)
+            await self._tell_of_model(link, state.spec)
         try:
             await parley.resume(debate_id)
         except ParleyError as error:
             # It ended meanwhile, or it runs and nothing needs to be resumed: either way it is followed.
             if error.code != grpc.StatusCode.FAILED_PRECONDITION:
                 raise
+        return True
 
-    async def _tell_of_model(self, link: Link) -> None:
-        spec = self._wanted.spec
-        if link.gateway is None or self._told_of_model or spec is None:
+    async def _tell_of_model(self, link: Link, spec: DebateSpec) -> None:
+        if link.gateway is None:
             return
-        self._told_of_model = True
         async with GatewayClient(link.gateway, patience=_PATIENCE) as gateway:
             listed = await gateway.routes()
+        self._default_routes = tuple(listed.default_routes)
         local = {route.name for route in listed.routes if route.local}
         named = [each.agent for each in spec.agents] + ([spec.judge.agent] if spec.HasField("judge") else [])
         used = {name for agent in named for name in (agent.routes or listed.default_routes)}
         if not spec.agents or not spec.HasField("judge"):
             used |= set(listed.default_routes)
         if used & local:
+            why = "No key and no base URL is set: a" if link.own else "A"
             say(
-                "No key and no base URL is set: a small model on this machine answers, and its answers are weak."
+                f"{why} small model on this machine answers. "
+                "A debate takes it about a minute, and its answers are weak."
             )
 
-    async def _follow(
-        self, parley: ParleyClient, debate_id: str, shown: Display, interrupts: _Interrupts
-    ) -> None:
-        """Shows the debate until it ends; an interrupt pauses it."""
-        paused, concluded = asyncio.Event(), asyncio.Event()
-
-        async def watch() -> None:
-            async for event in parley.watch(debate_id, self._last):
-                if isinstance(event, DebateEvent):
-                    self._last = event.sequence
-                    shown.show(event)
-                    if event.kind == "concluded":
-                        concluded.set()
-                    if event.kind == "paused":
-                        paused.set()
-                    else:
-                        paused.clear()
-
-        watching = asyncio.create_task(watch())
-        interrupted = asyncio.create_task(interrupts.first.wait())
-        answered = asyncio.create_task(concluded.wait())
-        try:
-            await asyncio.wait({watching, interrupted, answered}, return_when=asyncio.FIRST_COMPLETED)
-            if answered.done():
-                # What follows an answer may wait for services that are away; the answer does not wait with it.
-                await asyncio.wait({watching, interrupted}, timeout=_CLOSING_SECONDS)
-                return
-            if not watching.done():
-                shown.say("Pausing; Ctrl-C again leaves at once.")
-                await self._pause(parley, debate_id, watching, paused)
-            await watching
-        finally:
-            for task in (watching, interrupted, answered):
-                task.cancel()
-            await asyncio.wait({watching, interrupted, answered})
-
-    async def _pause(
-        self, parley: ParleyClient, debate_id: str, watching: asyncio.Task[None], paused: asyncio.Event
-    ) -> None:
-        """Returns if the debate ended first."""
-        at_rest = asyncio.create_task(paused.wait())
-        try:
-            async with asyncio.timeout(_PAUSE_SECONDS):
-                await parley.pause(debate_id, stop_calls=True)
-                await asyncio.wait({watching, at_rest}, return_when=asyncio.FIRST_COMPLETED)
-        except TimeoutError:
-            say("The pause was not recorded in time.")
-        except ParleyError as error:
-            if error.code == grpc.StatusCode.FAILED_PRECONDITION:  # it ended first
-                return
-            raise
-        finally:
-            at_rest.cancel()
-        if not watching.done():
-            raise _InterruptedError
-
-    async def _report(self, parley: ParleyClient) -> str | None:
-        if self._options.report is None or self._debate_id is None:
+    async def _report(self, parley: ParleyClient, debate_id: str) -> str | None:
+        if self._options.report is None:
             return None
         try:
-            return await parley.report(self._debate_id)
+            return await parley.report(debate_id)
         except ParleyError as error:
             say(f"warning: --report {self._options.report}: {error.message}")
             return None
 
-    def _interrupted(self) -> int:
+    def _paused(self) -> int:
         if self._debate_id is not None:
-            say(f"Paused. Go on with: parley debate --resume {self._debate_id}")
+            say(f"Paused. Go on with: {command()} debate --resume {self._debate_id}")
         return INTERRUPTED
 
-    def _finish(self, state: Debate, report: str | None) -> int:
+    def _finish(self, state: Debate, report: str | None, early: str) -> int:
         if report is not None and self._options.report is not None:
-            _write_report(self._options.report, report)
+            write_report(self._options.report, report)
         if self._options.verbose:
-            for line in account(state):
+            for line in account(state, early):
                 sys.stderr.write(f"{line}\n")
-        say(f"Saved debate {state.id}; parley show {state.id}")
         if state.status == DEBATE_STATUS_FAILED:
-            raise _failed(state, self._log)
+            say(f"Saved debate {state.id}; go on with: {command()} debate --resume {state.id}")
+            raise failed(state, self._wanted.config, self._default_routes, self._log)
+        say(f"Saved debate {state.id}; {command()} show {state.id}")
         if state.status == DEBATE_STATUS_CANCELLED:
             raise CommandError(f"debate {state.id} was cancelled")
+        if state.ended_by:
+            say(f"warning: the debate was {ending_text(state.ended_by)}")
         if not state.HasField("solution"):
-            raise CommandError(f"debate {state.id} has no answer; see parley show {state.id}")
-        self._put_out(state)
+            raise CommandError(f"debate {state.id} has no answer; see {command()} show {state.id}")
+        put_out(state, self._options.output)
         return 0
-
-    def _put_out(self, state: Debate) -> None:
-        output = self._options.output
-        if output is None:
-            sys.stdout.write(solution_text(state.solution))
-        elif output.suffix.lower() == ".json":
-            write(output, debate_json(state))
-        else:
-            write(output, solution_text(state.solution))
-
-
-def _write_report(path: Path, text: str) -> None:
-    target = report_path(path)
-    try:
-        write(target, text)
-    except CommandError as error:
-        say(f"warning: --report {error}")
-    else:
-        say(f"Report: {target}")
-
-
-def _failed(state: Debate, log: Path | None) -> CommandError:
-    failure = state.failure
-    where = " in ".join(part for part in (failure.agent_id, failure.phase) if part)
-    message = (
-        f"{where}: {failure.reason}: {failure.message}" if where else f"{failure.reason}: {failure.message}"
-    )
-    if failure.reason == "INTERNAL" and log is not None:
-        message = f"{message} ({log})"
-    return CommandError(message, PROVIDER_FAILED if _provider_failed(state, failure) else GENERAL)
-
-
-def _provider_failed(state: Debate, failure: DebateFailure) -> bool:
-    """Whether providers are behind it: by its reason, or by that of every step it names."""
-    if is_provider_failure(failure.reason):
-        return True
-    reasons = [each.reason for each in state.failures if each.key in failure.steps]
-    return bool(reasons) and all(is_provider_failure(reason) for reason in reasons)
-
-
-def _names_as_roles(error: ParleyError, spec: DebateSpec) -> bool:
-    """Makes roles of the names in --agents that the system knows no agent by; whether there were any."""
-    unknown = [_UNKNOWN_AGENT.fullmatch(violation.field) for violation in error.violations]
-    for match in unknown:
-        if match is not None:
-            participant = spec.agents[int(match[1])]
-            participant.CopyFrom(of_role(participant.agent_id))
-    return any(unknown)
-
-
-def _located(error: ParleyError, found: ConfigFile | None, spec: DebateSpec) -> Exception:
-    """The refusal of a new debate, placed in the file or at the option that it comes from."""
-    for violation in error.violations:
-        if violation.field == "spec.format":
-            return CommandError(f"--format: {violation.description}", INVALID_ARGUMENTS)
-        number = _AGENT_FIELD.match(violation.field)
-        if number is not None:
-            agent = spec.agents[int(number[1])].agent if int(number[1]) < len(spec.agents) else None
-            known = {each.id: each.path for each in found.agents if each.path} if found is not None else {}
-            path = known.get(agent.id) if agent is not None else None
-            if path is None:
-                return CommandError(f"--agents: {violation.description}", INVALID_ARGUMENTS)
-        elif violation.field.startswith("spec.judge"):
-            path = "judge"
-        elif violation.field.startswith("spec.termination"):
-            path = "debate.termination"
-        else:
-            continue
-        if found is not None:
-            key = violation.field.rpartition(".")[2]
-            place = found.places.of(f"{path}.{key}" if key in {"role", "routes", "name", "id"} else path)
-            return ConfigError(f"{place}: {violation.description}")
-    return error

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from parley.cli.progress import Progress, advance, news, working_text
 from parley.client import DebateEvent
@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Display", "display", "say", "status_line"]
 
+_STAYING: Final = frozenset({"limit_reached", "step_failed", "step_succeeded", "wait_started", "warned"})
+"""Kinds of events whose line stays on a terminal, if they have one."""
+
 
 class Display(Protocol):
     """Shows a debate as its events come."""
 
-    def show(self, event: DebateEvent) -> None:
-        """Takes an event in."""
+    progress: Progress
+
+    def show(self, event: DebateEvent, *, quiet: bool = False) -> None:
+        """Takes an event in; a quiet one leaves no line behind."""
         ...
 
     def say(self, text: str) -> None:
@@ -35,15 +40,15 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def display() -> Iterator[Display]:
-    """The display that fits stderr; what it shows in place is gone after the block."""
+def display(progress: Progress) -> Iterator[Display]:
+    """The display that fits stderr, from a progress on; what it shows in place is gone after the block."""
     if not sys.stderr.isatty():
-        yield _Lines()
+        yield _Lines(progress)
         return
     from rich.console import Console
     from rich.live import Live
 
-    shown = _InPlace()
+    shown = _InPlace(progress)
     console = Console(stderr=True)
     with Live(get_renderable=shown.render, console=console, transient=True, refresh_per_second=8) as live:
         shown.console = live.console
@@ -51,12 +56,12 @@ def display() -> Iterator[Display]:
 
 
 class _Lines:
-    def __init__(self) -> None:
-        self._progress = Progress()
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
 
-    def show(self, event: DebateEvent) -> None:
-        line = news(self._progress, event)
-        self._progress = advance(self._progress, event)
+    def show(self, event: DebateEvent, *, quiet: bool = False) -> None:
+        line = None if quiet else news(self.progress, event)
+        self.progress = advance(self.progress, event)
         if line is not None:
             sys.stderr.write(f"{line.rstrip()}\n")
             sys.stderr.flush()
@@ -66,18 +71,18 @@ class _Lines:
 
 
 class _InPlace:
-    def __init__(self) -> None:
+    def __init__(self, progress: Progress) -> None:
         from rich.console import Console
 
         self.console = Console(stderr=True)
-        self._progress = Progress()
+        self.progress = progress
         self._began = time.monotonic()
         self._spinners: dict[str, Spinner] = {}
 
-    def show(self, event: DebateEvent) -> None:
-        line = news(self._progress, event)
-        self._progress = advance(self._progress, event)
-        if line is not None and event.kind in {"step_failed", "warned"}:
+    def show(self, event: DebateEvent, *, quiet: bool = False) -> None:
+        line = None if quiet else news(self.progress, event)
+        self.progress = advance(self.progress, event)
+        if line is not None and event.kind in _STAYING:
             self.say(line.strip())
 
     def say(self, text: str) -> None:
@@ -88,7 +93,7 @@ class _InPlace:
         from rich.spinner import Spinner
         from rich.text import Text
 
-        progress = self._progress
+        progress = self.progress
         lines: list[RenderableType] = [
             Text(status_line(progress, time.monotonic() - self._began), style="bold")
         ]

@@ -9,7 +9,7 @@ from parley.cli.failures import CONFIGURATION, GENERAL, INVALID_ARGUMENTS, PROVI
 from parley.client import ParleyError
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["is_provider_failure", "translated"]
+__all__ = ["first_of", "is_provider_failure", "translated"]
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def translated() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        command_error = _translated(_first(error))
+        command_error = _translated(first_of(error))
         if command_error is None:
             raise
         raise command_error from None
@@ -29,7 +29,8 @@ def is_provider_failure(reason: str) -> bool:
     return reason.startswith("PROVIDER_") or reason in {"NO_ROUTE_AVAILABLE", "CALL_TIMEOUT"}
 
 
-def _first(error: BaseException) -> BaseException:
+def first_of(error: BaseException) -> BaseException:
+    """The error itself, or the first inside of a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -45,8 +46,7 @@ def _translated(error: BaseException) -> CommandError | None:
 
 def _configuration(error: ConfigurationError) -> CommandError:
     first, *more = error.problems or ("the configuration cannot be used",)
-    rest = f" (and {len(more)} more problem{'s' if len(more) > 1 else ''})" if more else ""
-    return CommandError(f"{first}{rest}", CONFIGURATION)
+    return CommandError(first, CONFIGURATION, tuple(more))
 
 
 def _refusal(error: ParleyError) -> CommandError:

@@ -2,18 +2,26 @@
 
 from collections.abc import Iterator
 
+from parley.cli.halts import ending_text, halt_text
 from parley.cli.progress import working_text
+from parley.cli.words import phase_words
 from parley.client import DebateEvent, TextPiece
 from parley.client.events import (
+    CheckpointClosed,
+    CheckpointExpired,
+    CheckpointOpened,
     Concluded,
     DebateFailed,
     Intervened,
+    LimitReached,
     PhaseFinished,
     PhaseStarted,
     RoundStarted,
     StepFailed,
     StepStarted,
     StepSucceeded,
+    WaitFinished,
+    WaitStarted,
     Warned,
     Work,
 )
@@ -100,15 +108,26 @@ def _said(event: DebateEvent) -> str | None:  # noqa: C901, PLR0911 (a case a ki
             return f"warning: {message}"
         case Intervened(wish=wish, text=text, agent=agent):
             return " ".join(part for part in ("asked to", wish, agent, text) if part)
+        case (
+            LimitReached()
+            | WaitStarted()
+            | WaitFinished()
+            | CheckpointOpened()
+            | CheckpointClosed()
+            | CheckpointExpired()
+        ):
+            return halt_text(event)
         case DebateFailed(reason=reason, message=message):
             return f"failed: {reason}: {message}"
-        case Concluded(status=status):
-            return status
+        case Concluded(status=status, ended_by=ended_by):
+            return f"{status}, {ending_text(ended_by)}" if ended_by else status
         case _:
             return event.kind.replace("_", " ") if event.kind in {"paused", "resumed", "closed"} else None
 
 
 def _step(work: Work) -> str:
     return " ".join(
-        part for part in (work.agent, work.activity, f"of {work.target}" if work.target else "") if part
+        part
+        for part in (work.agent, phase_words(work.activity), f"of {work.target}" if work.target else "")
+        if part
     )

@@ -1,4 +1,4 @@
-"""How a command ends badly: one line on stderr and an exit code."""
+"""How a command ends badly: a line on stderr and an exit code."""
 
 from typing import Final
 
@@ -20,11 +20,15 @@ INTERRUPTED: Final = 130
 
 
 class CommandError(Exception):
-    """The command cannot go on; the message is for the person who typed it."""
+    """The command cannot go on; the message is for the person who typed it.
 
-    def __init__(self, message: str, code: int = GENERAL) -> None:
+    `more` are further mistakes that can be mended at the same time, a line each.
+    """
+
+    def __init__(self, message: str, code: int = GENERAL, more: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.code = code
+        self.more = more
 
 
 def one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The commands that look at debates and agents."""
+"""The commands that look at debates, agents and ratings."""
 
 import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -7,37 +7,53 @@ from pathlib import Path
 
 from parley.cli.choosing import find_config
 from parley.cli.display import say
+from parley.cli.early import why_early
 from parley.cli.events import EventLines
 from parley.cli.failures import INVALID_ARGUMENTS, CommandError
+from parley.cli.halts import ending_text
+from parley.cli.naming import command
 from parley.cli.output import debate_json, report_path, solution_text, write
 from parley.cli.state import enum_word
-from parley.cli.system import connected
+from parley.cli.system import Link, connected, tell_of_borrowing
 from parley.cli.verbose import cost_text
-from parley.client import Debate, DebateEvent, DebateStatus, GatewayClient, ParleyClient
+from parley.cli.words import failure_lines, moment, phase_words
+from parley.client import Debate, DebateEvent, DebateStatus, GatewayClient, ParleyClient, RatingsClient
 from parley.v1.gateway_pb2 import BreakerState, ListAgentsResponse, ListRoutesResponse
+from parley.v1.orchestrator_pb2 import (
+    DEBATE_STATUS_CANCELLED,
+    DEBATE_STATUS_COMPLETED,
+    DEBATE_STATUS_FAILED,
+    DEBATE_STATUS_PAUSED,
+    DEBATE_STATUS_PENDING,
+    DEBATE_STATUS_RUNNING,
+    DEBATE_STATUS_WAITING,
+)
 
-__all__ = ["agents", "list_debates", "report", "show", "watch"]
+__all__ = ["agents", "list_debates", "ratings", "report", "show", "watch"]
 
 _PATIENCE = 5.0
 _WIDTH = 60
+_MOVING = frozenset({DEBATE_STATUS_PENDING, DEBATE_STATUS_RUNNING, DEBATE_STATUS_WAITING})
+_RESTING = frozenset({DEBATE_STATUS_PAUSED, DEBATE_STATUS_FAILED})
+_ENDED = frozenset({DEBATE_STATUS_COMPLETED, DEBATE_STATUS_CANCELLED})
 
 
 @asynccontextmanager
-async def _orchestrator(server: str | None) -> AsyncIterator[ParleyClient]:
+async def _orchestrator(server: str | None) -> AsyncIterator[tuple[Link, ParleyClient]]:
     async with (
-        connected(server, answers=False) as link,
+        connected(server, purpose="records") as link,
         ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
     ):
-        yield parley
+        yield link, parley
 
 
 async def list_debates(server: str | None, limit: int) -> None:
     """Prints debates as a table, newest first."""
     rows = [("ID", "STATUS", "CREATED", "QUESTION")]
-    async with _orchestrator(server) as parley:
+    async with _orchestrator(server) as (link, parley):
         async for each in parley.list(page_size=min(limit, 200)):
-            created = each.created_at.ToDatetime().strftime("%Y-%m-%d %H:%M")
-            rows.append((each.id, _status(each.status), created, _short(each.question)))
+            status = _status(each.status, interrupted=link.alone)
+            rows.append((each.id, status, moment(each.created_at), _short(each.question)))
             if len(rows) > limit:
                 break
     _table(rows)
@@ -45,20 +61,21 @@ async def list_debates(server: str | None, limit: int) -> None:
 
 async def show(server: str | None, debate_id: str, *, as_json: bool) -> None:
     """Prints how a debate stands."""
-    async with _orchestrator(server) as parley:
+    async with _orchestrator(server) as (link, parley):
         debate = await parley.get(debate_id)
+        early = "" if as_json else await why_early(parley, debate)
     if as_json:
         sys.stdout.write(debate_json(debate))
     else:
-        sys.stdout.write("\n".join(_shown(debate)) + "\n")
+        sys.stdout.write("\n".join(_shown(debate, early, alone=link.alone)) + "\n")
 
 
 async def watch(server: str | None, debate_id: str, after: int) -> None:
     """Prints events, and text as it is written, until the debate ends."""
     lines = EventLines()
-    async with connected(server, answers=False) as link, ParleyClient(link.orchestrator) as parley:
-        # A system of our own runs no debate: there is nothing to wait for after what is recorded.
-        end = (await parley.get(debate_id)).last_sequence if link.own else None
+    async with connected(server, purpose="records") as link, ParleyClient(link.orchestrator) as parley:
+        # Nobody runs debates of a store that is ours alone: there is nothing to wait for after what is recorded.
+        end = (await parley.get(debate_id)).last_sequence if link.alone else None
         if end is not None and after >= end:
             return
         async for each in parley.watch(debate_id, after, text=True):
@@ -67,13 +84,13 @@ async def watch(server: str | None, debate_id: str, after: int) -> None:
             sys.stdout.flush()
             if isinstance(each, DebateEvent) and each.sequence == end:
                 if each.kind not in {"closed", "debate_failed"}:
-                    say(f"Nothing runs this debate now; go on with: parley debate --resume {debate_id}")
+                    say(f"Nothing runs this debate now; go on with: {command()} debate --resume {debate_id}")
                 break
 
 
 async def report(server: str | None, debate_id: str, output: Path | None) -> None:
     """Prints a debate's report or writes it to a file."""
-    async with _orchestrator(server) as parley:
+    async with _orchestrator(server) as (_, parley):
         text = await parley.report(debate_id)
     if output is None:
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
@@ -90,13 +107,30 @@ async def agents(server: str | None, config_path: Path | None) -> None:
     found = find_config(config_path) if server is None else None
     path = Path(found.places.name) if found is not None else None
     async with (
-        connected(server, path) as link,
+        connected(server, path, purpose="agents", what="gateway") as link,
         GatewayClient(link.gateway or link.orchestrator, patience=_PATIENCE) as gateway,
     ):
+        tell_of_borrowing(link)
         listed, routes = await gateway.agents(), await gateway.routes()
     _table(_agent_rows(listed, routes))
     sys.stdout.write("\n")
     _table(_route_rows(routes))
+
+
+async def ratings(server: str | None, domain: str) -> None:
+    """Prints how agents have done, best first."""
+    rows: list[tuple[str, ...]] = [("AGENT", "RATING", "MATCHES", "WON", "DRAWN", "LOST", "LAST MATCH")]
+    async with (
+        connected(server, purpose="ratings", what="ratings service") as link,
+        RatingsClient(link.ratings or link.orchestrator, patience=_PATIENCE) as listed,
+    ):
+        async for each in listed.list(domain):
+            counts = (each.matches, each.wins, each.draws, each.losses)
+            last = moment(each.last_match_at)
+            rows.append((each.agent_id, f"{each.elo:.0f}", *map(str, counts), last))
+    _table(rows)
+    if len(rows) == 1:
+        say(f"No match is recorded {f'in the domain {domain}' if domain else 'yet'}.")
 
 
 def _agent_rows(listed: ListAgentsResponse, routes: ListRoutesResponse) -> list[tuple[str, ...]]:
@@ -120,31 +154,43 @@ def _route_rows(routes: ListRoutesResponse) -> list[tuple[str, ...]]:
     return rows
 
 
-def _shown(debate: Debate) -> Iterable[str]:
+def _shown(debate: Debate, early: str, *, alone: bool) -> Iterable[str]:
+    status = _status(debate.status, interrupted=alone)
+    shows_phase = bool(debate.phase) and debate.status not in _ENDED
     yield f"Debate     {debate.id}"
-    yield f"Status     {_status(debate.status)}{f' ({debate.phase})' if debate.phase else ''}"
+    yield f"Status     {status}{f' ({phase_words(debate.phase)})' if shows_phase else ''}"
     yield f"Question   {_short(debate.spec.question)}"
     yield f"Agents     {', '.join(each.agent.id for each in debate.spec.agents)}"
     yield f"Judge      {debate.spec.judge.agent.id}"
-    yield f"Rounds     {debate.current_round} of {debate.spec.rounds}"
-    yield f"Created    {debate.created_at.ToJsonString()}"
-    yield f"Updated    {debate.updated_at.ToJsonString()}"
+    yield f"Rounds     {debate.current_round} of {debate.spec.rounds}{f'; {early}' if early else ''}"
+    yield f"Created    {moment(debate.created_at)}"
+    yield f"Updated    {moment(debate.updated_at)}"
     usage = debate.usage
     cost = f", {cost_text(usage.cost_micros)}" if usage.HasField("cost_micros") else ""
     yield f"Calls      {debate.calls}, {usage.input_tokens + usage.output_tokens:,} tokens{cost}"
+    if debate.HasField("waiting"):
+        waiting = debate.waiting
+        whom = "a person" if waiting.checkpoint else f"{waiting.agent_id} ({waiting.reason})"
+        yield f"Waits      for {whom} until {moment(waiting.until)}: {waiting.message}"
+    if debate.ended_by:
+        yield f"Limit      {ending_text(debate.ended_by)}"
     for warning in debate.warnings:
         yield f"Warning    {warning}"
-    for failed in debate.failures:
-        yield f"Failed     {failed.agent_id}: {failed.key}: {failed.reason}: {failed.message}"
+    for line in failure_lines(debate.failures):
+        yield f"Failed     {line}"
     if debate.HasField("failure"):
         yield f"Why        {debate.failure.reason}: {debate.failure.message}"
-        yield f"Go on      parley debate --resume {debate.id}"
+    if status == "interrupted" or debate.status in _RESTING:
+        yield f"Go on      {command()} debate --resume {debate.id}"
     if debate.HasField("solution"):
         yield ""
         yield solution_text(debate.solution).rstrip("\n")
 
 
-def _status(status: DebateStatus.ValueType) -> str:
+def _status(status: DebateStatus.ValueType, *, interrupted: bool) -> str:
+    """The status in a word; `interrupted` where nobody is there to run what should run."""
+    if interrupted and status in _MOVING:
+        return "interrupted"
     return enum_word(DebateStatus.Name(status), "DebateStatus")
 
 

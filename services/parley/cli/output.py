@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from parley.cli.failures import GENERAL, CommandError
+from parley.cli.failures import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.state import as_json
 from parley.client import Debate
 from parley.v1.orchestrator_pb2 import Solution
 
-__all__ = ["debate_json", "report_path", "solution_text", "write"]
+__all__ = ["check_target", "debate_json", "report_path", "solution_text", "write"]
 
 
 def solution_text(solution: Solution) -> str:
@@ -42,6 +42,28 @@ def debate_json(debate: Debate) -> str:
 def report_path(path: Path) -> Path:
     """The path with `.md` at its end."""
     return path if path.suffix.lower() == ".md" else path.with_name(f"{path.name}.md")
+
+
+def check_target(option: str, path: Path) -> None:
+    """Refuses a path that `write` could not write; raises CommandError. Nothing is made."""
+    try:
+        problem = _obstacle(path)
+    except OSError as error:
+        problem = f"cannot be written: {error.strerror or error}"
+    if problem is not None:
+        raise CommandError(f"{option} {path}: {problem}", INVALID_ARGUMENTS)
+
+
+def _obstacle(path: Path) -> str | None:
+    if path.is_dir():
+        return "is a folder; name a file in it"
+    if path.exists() and not path.is_file():  # a device or a pipe
+        return None if os.access(path, os.W_OK) else "cannot be written: no permission"
+    parents = path.resolve().parents
+    folder = next(each for each in parents if each.exists())
+    if not folder.is_dir():
+        return f"cannot be written: {folder} is not a folder"
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"cannot be written: no permission in {folder}"
 
 
 def write(path: Path, text: str) -> None:

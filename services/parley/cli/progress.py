@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
+from parley.cli.early import RoundEnds
+from parley.cli.halts import halt_text
+from parley.cli.words import doing, phase_words, rounds_words
 from parley.client.events import (
+    CheckpointClosed,
+    CheckpointOpened,
     Claimed,
     Concluded,
     DebateEvent,
@@ -13,25 +17,19 @@ from parley.client.events import (
     PhaseFinished,
     PhaseStarted,
     Resumed,
+    RoundFinished,
     RoundStarted,
     StepFailed,
     StepStarted,
     StepSucceeded,
     Usage,
+    WaitFinished,
+    WaitStarted,
     Warned,
     Work,
 )
 
-__all__ = ["Phase", "Progress", "advance", "news", "working_text"]
-
-_DOING: Final[Mapping[str, str]] = {
-    "proposal": "proposes",
-    "critique": "criticizes",
-    "refinement": "refines",
-    "summary": "summarizes",
-    "synthesis": "writes the answer",
-    "assessment": "scores the work",
-}
+__all__ = ["Phase", "Progress", "advance", "news", "resumed_text", "working_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +53,9 @@ class Progress:
         working: What is in flight, by step key, in the order it began.
         calls: Steps of agents that ended.
         cost_micros: Millionths of a US dollar; None once a price is unknown.
+        complete: Rounds that are complete.
+        ends: What was decided after rounds.
+        failures: Phase, reason and message of steps that failed since the debate was last taken up.
     """
 
     state: str = "waiting"
@@ -66,15 +67,25 @@ class Progress:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_micros: int | None = 0
+    complete: int = 0
+    ends: RoundEnds = field(default_factory=RoundEnds)
+    failures: frozenset[tuple[str, str, str]] = frozenset()
 
 
-def advance(progress: Progress, event: DebateEvent) -> Progress:  # noqa: C901, PLR0911 (a case a kind)
+def advance(progress: Progress, event: DebateEvent) -> Progress:
     """The progress after an event. Kinds that change nothing are passed over."""
+    ends = progress.ends.after(event)
+    return _advance(progress if ends is progress.ends else replace(progress, ends=ends), event)
+
+
+def _advance(progress: Progress, event: DebateEvent) -> Progress:  # noqa: C901, PLR0911, PLR0912 (a case a kind)
     match event.payload:
         case Claimed() | Resumed():  # what an earlier owner had in flight is void
-            return replace(progress, state="running", working={})
+            return replace(progress, state="running", working={}, failures=frozenset())
         case RoundStarted(number=number, total=total):
             return replace(progress, round=number, rounds=total)
+        case RoundFinished():
+            return replace(progress, complete=progress.complete + 1)
         case PhaseStarted(name=name, round=number, expected=expected):
             kept = tuple(each for each in progress.phases if (each.name, each.round) != (name, number))
             return replace(progress, phases=(*kept, Phase(name, number, expected)))
@@ -85,8 +96,15 @@ def advance(progress: Progress, event: DebateEvent) -> Progress:  # noqa: C901, 
             return replace(progress, working={**progress.working, event.key: work})
         case StepSucceeded(work=work, reply=reply):
             return _ended(progress, event.key, work, reply.usage if reply else None)
-        case StepFailed(work=work, usage=usage):
-            return _ended(progress, event.key, work, usage)
+        case StepFailed(work=work, reason=reason, message=message, usage=usage):
+            failures = progress.failures | {(work.phase, reason, message)}
+            return replace(_ended(progress, event.key, work, usage), failures=failures)
+        case WaitStarted():
+            return replace(progress, state="waiting", working={})
+        case CheckpointOpened():
+            return replace(progress, state="waiting")
+        case WaitFinished() | CheckpointClosed():
+            return replace(progress, state="running")
         case Paused():
             return replace(progress, state="paused", working={})
         case DebateFailed():
@@ -124,11 +142,24 @@ def _cost(before: int | None, usage: Usage) -> int | None:
 
 def working_text(work: Work) -> str:
     """`ada criticizes bo`."""
-    doing = _DOING.get(work.activity, work.activity)
-    return " ".join(part for part in (work.agent, doing, work.target) if part)
+    return " ".join(part for part in (work.agent, doing(work.activity), work.target) if part)
 
 
-def news(before: Progress, event: DebateEvent) -> str | None:  # noqa: PLR0911 (a case a kind)
+def resumed_text(progress: Progress) -> str:
+    """What is there already where a debate is taken up again: `2 rounds are recorded; going on in round 3`."""
+    if not progress.round:
+        return "no round is recorded; beginning with the first"
+    whole = f"{rounds_words(progress.complete)} {'is' if progress.complete == 1 else 'are'} recorded"
+    if progress.complete < progress.round:
+        phases = ", ".join(f"{each.name} {each.done}/{each.expected}" for each in progress.phases)
+        place = f"going on in round {progress.round}{f' ({phases})' if phases else ''}"
+        return f"{whole}; {place}" if progress.complete else f"no round is complete; {place}"
+    if progress.complete >= progress.rounds or progress.ends.why:
+        return f"{whole}; going on with the answer"
+    return f"{whole}; going on in round {progress.complete + 1}"
+
+
+def news(before: Progress, event: DebateEvent) -> str | None:  # noqa: C901, PLR0911 (a case a kind)
     """An event worth a line where the progress cannot be shown in place."""
     match event.payload:
         case RoundStarted(number=number, total=total):
@@ -140,9 +171,16 @@ def news(before: Progress, event: DebateEvent) -> str | None:  # noqa: PLR0911 (
             return f"  {name}: {phase.done}/{phase.expected}" if phase else f"  {name}: done"
         case StepStarted(work=Work(activity="synthesis") as work):
             return working_text(work)
+        case StepSucceeded(work=Work(activity="convergence" | "assessment")):
+            ends = before.ends.after(event)
+            place = f"ended after round {ends.round}" if ends.why else f"  after round {ends.round}"
+            return f"{place}: {ends.why or ends.verdict}"
         case StepFailed(work=work, reason=reason, message=message):
             who = f"{work.agent}: " if work.agent else ""
-            return f"  {who}{work.phase} failed: {reason}: {message}"
+            what = f"  {who}{phase_words(work.phase)} failed"
+            if (work.phase, reason, message) in before.failures:
+                return f"{what} in the same way"
+            return f"{what}: {reason}: {message}"
         case Warned(message=message):
             return f"warning: {message}"
         case Paused():
@@ -150,4 +188,4 @@ def news(before: Progress, event: DebateEvent) -> str | None:  # noqa: PLR0911 (
         case Resumed():
             return "resumed"
         case _:
-            return None
+            return halt_text(event)

@@ -5,13 +5,22 @@ import dataclasses
 import os
 import signal
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Final
 
 from parley.cli.choosing import find_config
 from parley.cli.display import say
 from parley.cli.failures import INVALID_ARGUMENTS, CommandError
+from parley.cli.naming import command
+from parley.cli.system import starting
+from parley.client import ParleyClient, ParleyError
+from parley.v1.orchestrator_pb2 import DEBATE_STATUS_PENDING, DEBATE_STATUS_RUNNING, DEBATE_STATUS_WAITING
 
 __all__ = ["serve", "services", "up"]
+
+_TELLING_SECONDS: Final = 3.0
+_OPEN: Final = (DEBATE_STATUS_PENDING, DEBATE_STATUS_RUNNING, DEBATE_STATUS_WAITING)
 
 
 async def up(config_path: Path | None) -> None:
@@ -32,7 +41,9 @@ async def up(config_path: Path | None) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with local_system(options) as system:
+    async with AsyncExitStack() as stack:
+        with starting():
+            system = await stack.enter_async_context(local_system(options))
         if not system.own:
             raise CommandError(
                 f"{system.store} is in use by the Parley at {system.orchestrator_address}; stop that one first"
@@ -43,6 +54,21 @@ async def up(config_path: Path | None) -> None:
         say(f"Debates are kept in {system.store}. Ctrl-C stops.")
         await stop.wait()
         say("Stopping.")
+        await _tell_of_open(system.orchestrator_address)
+
+
+async def _tell_of_open(address: str) -> None:
+    """Says which debates are cut off by the stop."""
+    try:
+        async with asyncio.timeout(_TELLING_SECONDS), ParleyClient(address, patience=0) as parley:
+            cut = [each.id async for each in parley.list(_OPEN)]
+    except (TimeoutError, ParleyError) as error:
+        say(f"warning: which debates are cut off could not be told: {str(error) or 'no answer in time'}")
+        return
+    if cut:
+        say(
+            f"Cut off: {', '.join(cut)}. The next {command()} up goes on with {'it' if len(cut) == 1 else 'them'}."
+        )
 
 
 def services() -> list[str]:

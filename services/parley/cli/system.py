@@ -1,11 +1,32 @@
 """The system a command talks to: a server's, that of another process on this machine, or one of its own."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["Link", "connected"]
+import grpc
+
+from parley.cli.display import say
+from parley.cli.errors import first_of
+from parley.cli.failures import GENERAL, CommandError
+from parley.cli.naming import command
+from parley.client import ParleyError
+from parley.runtime.errors import is_transport
+
+if TYPE_CHECKING:  # heavy: a command that has a server does not need it
+    from parley.local import Purpose
+
+__all__ = ["Link", "connected", "starting", "tell_of_borrowing"]
+
+_REACH_SECONDS: Final = 5.0
+_SILENT_SECONDS: Final = 1.0
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,32 +35,125 @@ class Link:
 
     Attributes:
         gateway: None where it is not known, as with --server.
+        ratings: The same.
         own: Whether the system runs in this process.
+        alone: Whether no other process can run its debates.
         borrowed: Whether it runs in another command of this machine, which may end before ours does.
         log: The file that its services log to, if it is known.
     """
 
     orchestrator: str
     gateway: str | None = None
+    ratings: str | None = None
     own: bool = False
+    alone: bool = False
     borrowed: bool = False
     log: Path | None = None
 
 
 @asynccontextmanager
 async def connected(
-    server: str | None, config_path: Path | None = None, *, answers: bool = True
+    server: str | None,
+    config_path: Path | None = None,
+    *,
+    purpose: "Purpose" = "debates",
+    what: str = "orchestrator",
 ) -> AsyncIterator[Link]:
-    """The system to talk to; where it is this process's own, it stops at the end of the block.
+    """The system to talk to; where it is this process's own, it serves its purpose and stops with the block.
 
-    Without `answers`, a system of our own can only be read.
+    `what` is the service that a server must be. Raises CommandError where it is another or does not answer.
     """
     if server is not None:
-        yield Link(server)
+        await _reach(server, what)
+        try:
+            yield Link(server)
+        except (ParleyError, ExceptionGroup) as error:
+            raise _misplaced(server, what, error) or error from None
         return
-    from parley.local import LocalOptions, local_system
+    async with AsyncExitStack() as stack:
+        with starting(told=purpose == "debates"):
+            from parley.local import LocalOptions, local_system
 
-    async with local_system(LocalOptions(config_path=config_path, answers=answers)) as system:
+            options = LocalOptions(config_path=config_path, purpose=purpose)
+            system = await stack.enter_async_context(local_system(options))
         yield Link(
-            system.orchestrator_address, system.gateway_address, own=system.own, borrowed=not system.own
+            system.orchestrator_address,
+            system.gateway_address,
+            system.ratings_address,
+            own=system.own,
+            alone=system.alone,
+            borrowed=not system.own,
+            log=system.log,
         )
+
+
+def tell_of_borrowing(link: Link) -> None:
+    """Says that another command's system answers, where that is so."""
+    if link.borrowed:
+        say(
+            f"using the Parley that runs already ({link.orchestrator}); its keys and routes count, not those set here"
+        )
+
+
+@contextmanager
+def starting(*, told: bool = True) -> Iterator[None]:
+    """Says `starting…` on stderr where the block takes longer than a second.
+
+    On a terminal it is gone afterwards; elsewhere it is said only if `told`.
+    """
+    in_place = sys.stderr.isatty()
+    said = threading.Event()
+
+    def say() -> None:
+        if in_place or told:
+            said.set()
+            sys.stderr.write("starting…" if in_place else "starting…\n")
+            sys.stderr.flush()
+
+    # A thread of its own: what starts keeps the event loop busy with imports.
+    timer = threading.Timer(_SILENT_SECONDS, say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if in_place and said.is_set():
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+async def _reach(server: str, what: str) -> None:
+    """Raises CommandError unless something listens at `HOST:PORT`; other targets are left to gRPC."""
+    host, _, port = server.rpartition(":")
+    if not port.isdigit() or (":" in host and not host.startswith("[")):
+        return
+    try:
+        async with asyncio.timeout(_REACH_SECONDS):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except OSError as error:
+        hint = f"; start one with: {command()} up" if host in _LOOPBACK else ""
+        raise CommandError(f"no {what} answers at {server} ({_why(error)}){hint}", GENERAL) from None
+    writer.close()
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer in {_REACH_SECONDS:.0f} s"
+    if isinstance(error, socket.gaierror):
+        return "no such host"
+    text = error.strerror or str(error)
+    return "connection refused" if "Connect call failed" in text else text.lower()
+
+
+def _misplaced(server: str, what: str, error: Exception) -> CommandError | None:
+    """The error of a server that is not the service it should be, or went away."""
+    first = first_of(error)
+    if not isinstance(first, ParleyError) or first.reason:
+        return None
+    if first.code == grpc.StatusCode.UNIMPLEMENTED:
+        return CommandError(f"what answers at {server} is no {what}; --server takes the {what}'s HOST:PORT")
+    if is_transport(first):
+        return CommandError(f"no {what} answers at {server}: {first.message}")
+    return None

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator
 
 from parley.cli.state import enum_word
+from parley.cli.words import failure_lines, rounds_words
 from parley.client import Debate
 from parley.v1.agent_pb2 import Agent
 from parley.v1.orchestrator_pb2 import (
     CONTRIBUTION_KIND_SYNTHESIS,
     Contribution,
     ContributionKind,
-    FailedContribution,
+    FirstDraftVote,
 )
 
 __all__ = ["account", "cost_text"]
@@ -17,23 +18,29 @@ __all__ = ["account", "cost_text"]
 _WIDTH = 100
 
 
-def account(debate: Debate) -> Iterator[str]:
-    """The lines, without line ends."""
+def account(debate: Debate, early: str = "") -> Iterator[str]:
+    """The lines, without line ends; `early` is why the rounds ended early, if they did."""
     yield "Prompts"
     agents = [each.agent for each in debate.spec.agents]
     for agent in (*agents, debate.spec.judge.agent):
         yield f"  {agent.id} ({agent.role}): {_source(agent)}"
+    if debate.recalled_debate_ids:
+        yield "Past debates shown"
+        yield from (f"  {each}" for each in debate.recalled_debate_ids)
     for number in sorted({each.round for each in debate.contributions if each.round}):
         yield f"Round {number}"
         yield from _lines(debate, number)
+        if number == 1 and debate.HasField("first_draft_vote"):
+            yield from _vote(debate.first_draft_vote)
     if any(not each.round for each in debate.contributions) or any(
         not each.round for each in debate.failures
     ):
         yield "Synthesis"
         yield from _lines(debate, 0)
     yield "Totals"
-    rounds = "1 round" if debate.current_round == 1 else f"{debate.current_round} rounds"
-    yield f"  {rounds}, {debate.calls} calls, {_duration(debate)}"
+    yield f"  {rounds_words(debate.current_round)}, {debate.calls} calls, {_duration(debate)}"
+    if early:
+        yield f"  {early}"
     usage = debate.usage
     cost = f", {cost_text(usage.cost_micros)}" if usage.HasField("cost_micros") else ""
     yield f"  {usage.input_tokens:,} tokens read, {usage.output_tokens:,} written{cost}"
@@ -58,14 +65,21 @@ def _lines(debate: Debate, number: int) -> Iterator[str]:
             seconds = each.latency.ToNanoseconds() / 1e9
             summarized = f", {each.summarized_characters:,} → {len(each.text):,} characters"
             yield f"    {seconds:.1f} s, {tokens:,} tokens{summarized if each.summarized_characters else ''}"
-    for failed in debate.failures:
-        if failed.round == number:
-            yield f"  {_what(failed)}: failed: {failed.reason}: {failed.message}"
+    for line in failure_lines(each for each in debate.failures if each.round == number):
+        yield f"  failed: {line}"
 
 
-def _what(each: Contribution | FailedContribution) -> str:
+def _vote(vote: FirstDraftVote) -> Iterator[str]:
+    drafts = sum(len(group.agent_ids) for group in vote.groups)
+    agreed = f"{len(vote.groups[0].agent_ids)} of {drafts} agree" if vote.majority else "no majority"
+    yield f"  vote over the first drafts: {agreed}"
+    for group in vote.groups:
+        yield f"    {', '.join(group.agent_ids)}: {_first_line(group.position) or 'no position stated'}"
+
+
+def _what(each: Contribution) -> str:
     kind = enum_word(ContributionKind.Name(each.kind), "ContributionKind")
-    target = f" of {each.target_agent_id}" if isinstance(each, Contribution) and each.target_agent_id else ""
+    target = f" of {each.target_agent_id}" if each.target_agent_id else ""
     return f"{each.agent_id}, {kind}{target}"
 
 

@@ -9,6 +9,7 @@ async with ParleyClient("localhost:7401") as parley:
 from parley.client.agents import GatewayClient
 from parley.client.debates import ParleyClient
 from parley.client.events import DebateEvent, Payload
+from parley.client.ratings import RatingsClient
 from parley.client.watching import TextPiece
 from parley.runtime.errors import ParleyError
 from parley.v1.orchestrator_pb2 import Debate, DebateSpec, DebateStatus, DebateSummary
@@ -23,5 +24,6 @@ __all__ = [
     "ParleyClient",
     "ParleyError",
     "Payload",
+    "RatingsClient",
     "TextPiece",
 ]

@@ -125,6 +125,21 @@ class ParleyClient:
         """Leaves an agent out from the next round on."""
         return await self._intervene(debate_id, request_id, mute=orchestrator_pb2.Mute(agent_id=agent_id))
 
+    async def go_on(self, debate_id: str, *, request_id: str | None = None) -> int:
+        """Goes on from the open checkpoint; where none is open, it and the two below are refused with NO_CHECKPOINT."""
+        return await self._intervene(debate_id, request_id, continue_debate=orchestrator_pb2.Continue())
+
+    async def answer(self, debate_id: str, text: str, *, request_id: str | None = None) -> int:
+        """Answers the open checkpoint."""
+        return await self._intervene(debate_id, request_id, answer=orchestrator_pb2.Answer(text=text))
+
+    async def approve(
+        self, debate_id: str, text: str = "", *, approved: bool = True, request_id: str | None = None
+    ) -> int:
+        """Approves what the open checkpoint shows, or not."""
+        wish = orchestrator_pb2.Approve(approved=approved, text=text)
+        return await self._intervene(debate_id, request_id, approve=wish)
+
     async def _intervene(self, debate_id: str, request_id: str | None, **wish: Any) -> int:
         request = orchestrator_pb2.InterveneRequest(
             request_id=request_id or _request_id(), debate_id=debate_id, **wish

@@ -14,6 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from parley.v1 import orchestrator_pb2
 
 __all__ = [
+    "CheckpointClosed",
+    "CheckpointExpired",
+    "CheckpointOpened",
     "Claimed",
     "Closed",
     "Concluded",
@@ -22,6 +25,7 @@ __all__ = [
     "DebateEvent",
     "DebateFailed",
     "Intervened",
+    "LimitReached",
     "Paused",
     "Payload",
     "PhaseFinished",
@@ -37,6 +41,8 @@ __all__ = [
     "StepSucceeded",
     "UnfulfilledRequirement",
     "Usage",
+    "WaitFinished",
+    "WaitStarted",
     "Warned",
     "Work",
     "decode",
@@ -176,13 +182,14 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Intervened:
-    """A wish was taken up: `cancel`, `pause`, `resume`, `end`, `guide` or `mute`."""
+    """A wish was taken up: `cancel`, `pause`, `resume`, `continue`, `end`, `guide`, `answer`, `approve` or `mute`."""
 
     wish: str
     request_id: str = ""
     text: str = ""
     agent: str = ""
     stop_calls: bool = False
+    approved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +207,53 @@ class Paused:
 @dataclass(frozen=True, slots=True)
 class Resumed:
     """The debate goes on after a pause or a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached:
+    """`round_timeout`: whoever is late is left out. Any other: nothing new is asked but the answer."""
+
+    limit: str
+    round: int = 0
+    used: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WaitStarted:
+    """The debate waits for providers that may come back, and goes on by itself."""
+
+    reason: str
+    until: datetime
+    message: str = ""
+    agent: str = ""
+    phase: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFinished:
+    """What was waited for is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointOpened:
+    """The debate waits for a person until then; the event's key names the checkpoint."""
+
+    text: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointClosed:
+    """A person ended the wait: `continue`, `guide`, `end`, `answer` or `approve`, with what was said."""
+
+    wish: str
+    text: str = ""
+    approved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointExpired:
+    """Nobody came in time; the debate pauses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +292,14 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """The debate ended: `completed` with an answer, or `cancelled` without."""
+    """The debate ended: `completed` with an answer, or `cancelled` without.
+
+    `ended_by` is the limit that ended it early, such as `total_timeout`; empty for none.
+    """
 
     status: str
     solution: Solution | None = None
+    ended_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +323,12 @@ Payload = (
     | ControlSeen
     | Paused
     | Resumed
+    | LimitReached
+    | WaitStarted
+    | WaitFinished
+    | CheckpointOpened
+    | CheckpointClosed
+    | CheckpointExpired
     | DebateFailed
     | Concluded
     | Closed

@@ -19,7 +19,7 @@ _SILENCE_SECONDS: Final = 45.0
 """Heartbeats come every 15 s; a stream that says nothing for three of them is dead."""
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
-_TRY_AGAIN: Final = frozenset({"STORE_UNAVAILABLE"})
+_TRY_AGAIN: Final = frozenset({"STORE_UNAVAILABLE", "SLOW_READER"})
 
 
 @dataclass(frozen=True, slots=True)

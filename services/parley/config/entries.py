@@ -6,7 +6,7 @@ in camelCase too.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -119,6 +119,58 @@ class DebateEntry:
     call_timeout_seconds: Annotated[
         Seconds | None, Field(description="One call of an agent, fallback included. Default: 90.")
     ] = None
+    timeout_per_round: Annotated[
+        int | None,
+        Field(
+            ge=1000,
+            le=86_400_000,
+            description="Milliseconds after which a round goes on without whoever is late. Default: 300000.",
+        ),
+    ] = None
+    total_timeout_seconds: Annotated[
+        float | None,
+        Field(
+            ge=1,
+            le=604_800,
+            description="After so long, the debate ends with what it has. Default: no limit.",
+        ),
+    ] = None
+    checkpoint_timeout_seconds: Annotated[
+        float | None,
+        Field(
+            ge=1, le=604_800, description="How long a person is waited for before it pauses. Default: 1800."
+        ),
+    ] = None
+    waiting_seconds: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=86_400,
+            description="How long a phase waits, in all, for providers that may come back. Default: 600; 5 with "
+            "`parley debate`.",
+        ),
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        Field(ge=1, le=1_000_000_000_000, description="Tokens of the whole debate. Default: no limit."),
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=1_000_000,
+            description="US dollars of the whole debate, by the prices of its routes. Default: no limit.",
+        ),
+    ] = None
+    max_concurrent_proposals: Annotated[
+        int | None, Field(ge=0, le=1024, description="Calls at a time. Default: 0, no limit.")
+    ] = None
+    max_concurrent_critiques: Annotated[
+        int | None, Field(ge=0, le=1024, description="Calls at a time. Default: 0, no limit.")
+    ] = None
+    max_concurrent_revisions: Annotated[
+        int | None, Field(ge=0, le=1024, description="Calls at a time. Default: 0, no limit.")
+    ] = None
     max_output_tokens: Annotated[
         int | None,
         Field(ge=1, le=1_000_000, description="Tokens of one contribution. Default: the route's own."),
@@ -139,7 +191,7 @@ class ProviderEntry:
 
     name: Annotated[Id, Field(description="What agents and routes call it.")]
     kind: Annotated[
-        Literal["openai", "openrouter", "openai-compatible"],
+        Literal["openai", "openrouter", "azure-openai", "openai-compatible"],
         Field(description="Default: `openai-compatible`."),
     ] = "openai-compatible"
     base_url: Annotated[
@@ -147,7 +199,8 @@ class ProviderEntry:
         Field(
             pattern=r"^https?://[^\s@]+$",
             max_length=2048,
-            description="Needed for `openai-compatible`; without user or password.",
+            description="Needed for `openai-compatible` and for `azure-openai`, there such as "
+            "`https://NAME.openai.azure.com/openai/v1`; without user or password.",
         ),
     ] = None
     api_key_env: Annotated[
@@ -155,12 +208,20 @@ class ProviderEntry:
         Field(
             pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$",
             description="Name of the variable that holds the key. Default: `OPENAI_API_KEY` for kind openai, "
-            "`OPENROUTER_API_KEY` for openrouter, none otherwise.",
+            "`OPENROUTER_API_KEY` for openrouter, `AZURE_OPENAI_API_KEY` for azure-openai, none otherwise.",
         ),
     ] = None
     headers: Annotated[
         dict[str, Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=1024)]],
         Field(max_length=32, description="Sent with every request. Keys do not belong here."),
+    ] = field(default_factory=dict)
+    routing: Annotated[
+        dict[str, Any],
+        Field(
+            max_length=32,
+            description="For openrouter: how it chooses among its own providers, as its API calls it: `order`, `sort`, "
+            "`allow_fallbacks`, `data_collection`, ….",
+        ),
     ] = field(default_factory=dict)
 
 
@@ -173,6 +234,11 @@ class RouteEntry:
     name: Annotated[Line | None, Field(description="What agents call it. Default: `provider/model`.")] = None
     context_tokens: Annotated[
         int | None, Field(ge=256, le=100_000_000, description="Tokens of prompt and answer together.")
+    ] = None
+    concurrency: Annotated[int | None, Field(ge=1, le=100_000, description="Calls at a time.")] = None
+    requests_per_minute: Annotated[int | None, Field(ge=1, le=10_000_000)] = None
+    tokens_per_minute: Annotated[
+        int | None, Field(ge=1, le=10_000_000_000, description="Read and written together.")
     ] = None
     input_price: Annotated[Price | None, Field(description="US dollars a million tokens read.")] = None
     output_price: Annotated[Price | None, Field(description="US dollars a million tokens written.")] = None
@@ -202,7 +268,7 @@ _OF_AGENTS: Final = ("clarification_prompt_path", "tools", "tool_call_limit")
 
 PASSED_OVER: Final[Mapping[type, tuple[str, ...]]] = {
     FileEntry: ("trace", "orchestrator_type"),
-    DebateEntry: ("trace", "orchestrator_type", "timeout_per_round"),
+    DebateEntry: ("trace", "orchestrator_type"),
     AgentEntry: _OF_AGENTS,
     JudgeEntry: _OF_AGENTS,
 }

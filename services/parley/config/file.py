@@ -5,7 +5,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from parley.config.entries import (
     AgentEntry,
@@ -36,6 +36,7 @@ __all__ = [
 
 DEFAULT_TEAM: Final = ("architect", "performance")
 _OPENAI_KEY: Final = "OPENAI_API_KEY"
+_AZURE_KEY: Final = "AZURE_OPENAI_API_KEY"
 _OPENROUTER_KEY: Final = "OPENROUTER_API_KEY"
 _FORBIDDEN_HEADERS: Final = frozenset(
     {"authorization", "proxy-authorization", "api-key", "x-api-key", "cookie"}
@@ -67,10 +68,11 @@ class Provider:
     """An endpoint that serves models.
 
     Attributes:
-        kind: `openai`, `openrouter` or `openai-compatible`.
+        kind: `openai`, `openrouter`, `azure-openai` or `openai-compatible`.
         base_url: None: the kind's own.
         api_key_env: Name of the variable that holds the key. None: no key is sent.
         headers: Sent with every request.
+        routing: How OpenRouter chooses among its own providers.
         declared: Whether the file declares it, rather than its being there by itself.
     """
 
@@ -80,6 +82,7 @@ class Provider:
     api_key_env: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     declared: bool = True
+    routing: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class Route:
 
     Attributes:
         context_tokens: Tokens of prompt and answer together. None: unknown.
+        concurrency: Calls at a time. None: no bound; so with requests and tokens a minute.
         input_price: US dollars a million tokens read. None: unknown.
         output_price: US dollars a million tokens written. None: unknown.
     """
@@ -98,6 +102,9 @@ class Route:
     context_tokens: int | None = None
     input_price: float | None = None
     output_price: float | None = None
+    concurrency: int | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +118,7 @@ class ConfigFile:
         providers: The declared ones, then `openai` and `openrouter` where they are not among them.
         routes: Those of the `routes` section, in order.
         notices: What was passed over or filled in, one line each.
+        gaps: Those of the notices that say what holds where `agents`, `judge` or `debate` is not there.
         warnings: What could not be used and was replaced, one line each.
     """
 
@@ -124,6 +132,7 @@ class ConfigFile:
     places: Places
     team_given: bool
     judge_given: bool
+    gaps: Mapping[str, str]
 
     def missing_key(
         self, environment: Mapping[str, str], agents: Sequence[Agent] | None = None
@@ -167,7 +176,7 @@ def loads(text: str, name: str, folder: Path) -> ConfigFile:
 def defaults() -> ConfigFile:
     """What holds where there is no file."""
     built = _Build(FileEntry(), Places("", {}), Path(), []).config()
-    return dataclasses.replace(built, notices=())
+    return dataclasses.replace(built, notices=(), gaps={})
 
 
 class _Build:
@@ -176,6 +185,7 @@ class _Build:
         self._places = places
         self._folder = folder
         self._notices = notices
+        self._gaps: dict[str, str] = {}
         self._warnings: list[str] = []
         self._problems: list[tuple[int, str]] = []
         self._providers: tuple[Provider, ...] = ()
@@ -191,7 +201,7 @@ class _Build:
                 "judge.id" if entry.judge else "agents", f"{judge.id} is the id of an agent and of the judge"
             )
         if entry.debate is None:
-            self._notice("no debate section: 3 rounds, as always")
+            self._gap("debate", "3 rounds, as always")
         if self._problems:
             raise ConfigError(*(text for _, text in sorted(self._problems)))
         return ConfigFile(
@@ -205,17 +215,19 @@ class _Build:
             places=self._places,
             team_given=entry.agents is not None,
             judge_given=entry.judge is not None,
+            gaps=self._gaps,
         )
 
     def _problem(self, path: str, text: str) -> None:
         self._problems.append((self._places.line(path), f"{self._places.of(path)}: {text}"))
 
-    def _notice(self, text: str) -> None:
-        self._notices.append(f"{self._places.name}: {text}")
+    def _gap(self, section: str, text: str) -> None:
+        self._gaps[section] = f"{self._places.name}: no {section} section: {text}"
+        self._notices.append(self._gaps[section])
 
     def _agents(self) -> tuple[Agent, ...]:
         if self._entry.agents is None:
-            self._notice(f"no agents section: {' and '.join(DEFAULT_TEAM)} debate")
+            self._gap("agents", f"{' and '.join(DEFAULT_TEAM)} debate")
             return tuple(Agent(role, role, role) for role in DEFAULT_TEAM)
         agents: list[Agent] = []
         for number, entry in enumerate(self._entry.agents):
@@ -233,7 +245,7 @@ class _Build:
     def _judge(self) -> Agent:
         entry = self._entry.judge
         if entry is None:
-            self._notice("no judge section: a generalist judges")
+            self._gap("judge", "a generalist judges")
             return self._agent(JudgeEntry(), "judge", "")
         if not entry.enabled:
             self._problem("judge.enabled", "the judge cannot be disabled")
@@ -304,8 +316,10 @@ class _Build:
             path = f"providers[{number}]"
             if any(entry.name == other.name for other in declared):
                 self._problem(f"{path}.name", f"{entry.name} is the name of another provider too")
-            if entry.kind == "openai-compatible" and entry.base_url is None:
-                self._problem(path, "an openai-compatible provider needs a base_url")
+            if entry.kind in {"openai-compatible", "azure-openai"} and entry.base_url is None:
+                self._problem(path, f"an {entry.kind} provider needs a base_url")
+            if entry.routing and entry.kind != "openrouter":
+                self._problem(f"{path}.routing", "only an openrouter provider takes it")
             for header in entry.headers:
                 if header.lower() in _FORBIDDEN_HEADERS:
                     self._problem(
@@ -335,11 +349,23 @@ def _provider(entry: ProviderEntry) -> Provider:
     key = entry.api_key_env
     if key is None and entry.base_url is None:
         key = {"openai": _OPENAI_KEY, "openrouter": _OPENROUTER_KEY}.get(entry.kind)
-    return Provider(entry.name, entry.kind, entry.base_url, key, dict(entry.headers))
+    if key is None and entry.kind == "azure-openai":
+        key = _AZURE_KEY
+    return Provider(
+        entry.name, entry.kind, entry.base_url, key, dict(entry.headers), routing=dict(entry.routing)
+    )
 
 
 def _route(entry: RouteEntry) -> Route:
     name = entry.name or f"{entry.provider}/{entry.model}"
     return Route(
-        name, entry.provider, entry.model, entry.context_tokens, entry.input_price, entry.output_price
+        name,
+        entry.provider,
+        entry.model,
+        entry.context_tokens,
+        entry.input_price,
+        entry.output_price,
+        entry.concurrency,
+        entry.requests_per_minute,
+        entry.tokens_per_minute,
     )

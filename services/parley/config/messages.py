@@ -39,17 +39,37 @@ def debate_message(debate: DebateEntry) -> orchestrator_pb2.DebateSpec:
         max_output_tokens=debate.max_output_tokens or 0,
         history_limit=debate.history_limit,
         domain=debate.domain or "",
+        max_concurrent_proposals=debate.max_concurrent_proposals or 0,
+        max_concurrent_critiques=debate.max_concurrent_critiques or 0,
+        max_concurrent_revisions=debate.max_concurrent_revisions or 0,
     )
     if debate.summarization is not None:
         spec.summaries.CopyFrom(_summaries(debate.summarization))
-    if debate.call_timeout_seconds is not None:
-        spec.limits.call.FromNanoseconds(round(debate.call_timeout_seconds * 1e9))
+    _set_limits(spec, debate)
     if debate.termination is not None:
         spec.termination.rule = _RULES[debate.termination.rule]
         spec.termination.threshold_percent = debate.termination.threshold or 0
     if debate.synthesis_method is not None:
         spec.synthesis_method = orchestrator_pb2.SYNTHESIS_METHOD_JUDGE
     return spec
+
+
+def _set_limits(spec: orchestrator_pb2.DebateSpec, debate: DebateEntry) -> None:
+    per_round = debate.timeout_per_round
+    times = {
+        "call": debate.call_timeout_seconds,
+        "round": None if per_round is None else per_round / 1000,
+        "total": debate.total_timeout_seconds,
+        "checkpoint": debate.checkpoint_timeout_seconds,
+        "waiting": debate.waiting_seconds,
+    }
+    for name, seconds in times.items():
+        if seconds is not None:
+            getattr(spec.limits, name).FromNanoseconds(round(seconds * 1e9))
+    if debate.max_tokens is not None:
+        spec.limits.max_tokens = debate.max_tokens
+    if debate.max_cost is not None:
+        spec.limits.max_cost_micros = max(round(debate.max_cost * 1e6), 1)
 
 
 def _copy_prompt(target: agent_pb2.PromptText, prompt: Prompt | None) -> None:

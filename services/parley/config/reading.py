@@ -30,6 +30,17 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
 }
+_BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
+    "greater_than_equal": ("least", "ge"),
+    "less_than_equal": ("most", "le"),
+}
+_PATTERNS: Final[Mapping[str, str]] = {
+    r"^[a-z0-9][a-z0-9-]{0,31}$": "must be up to 32 of a-z, 0-9 and `-`, and not begin with `-`",
+    r"^[^\x00-\x1f\x7f]+$": "must be one line of text",
+    r"^[^\x00-\x1f\x7f]*$": "must be one line of text",
+    r"^https?://[^\s@]+$": "must begin with http:// or https:// and hold no space and no @",
+    r"^[A-Za-z_][A-Za-z0-9_]{0,127}$": "must be the name of a variable",
+}
 _SECRETS: Final = frozenset({"api_key", "key", "token", "secret", "password"})
 
 
@@ -74,7 +85,7 @@ def check(tree: Tree, name: str) -> tuple[FileEntry, Places, tuple[str, ...]]:
     try:
         entry = _adapter().validate_json(json.dumps(plain), strict=True)
     except ValidationError as error:
-        problems += [_problem(each, walk) for each in error.errors(include_url=False, include_input=False)]
+        problems += [_problem(each, walk) for each in error.errors(include_url=False)]
     if problems or entry is None:
         raise ConfigError(*(f"{name}:{line}: {text}" for line, text in sorted(set(problems))))
     return entry, places, tuple(walk.notices)
@@ -87,6 +98,11 @@ def _adapter() -> TypeAdapter[FileEntry]:
 
 def _problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
     text = _MESSAGES.get(error["type"]) or error["msg"]
+    if error["type"] in _BOUNDS:
+        word, bound = _BOUNDS[error["type"]]
+        text = f"must be at {word} {error['ctx'][bound]:g}"
+    if error["type"] == "string_pattern_mismatch":
+        text = _PATTERNS.get(error["ctx"]["pattern"], text) if error["input"] else "must not be empty"
     for theirs, ours in (("Input should ", "must "), ("String should ", "must "), ("Tuple should ", "must ")):
         text = text.replace(theirs, ours)
     return walk.line(error["loc"]), f"{walk.written(error['loc'])}: {text}"

@@ -14,7 +14,10 @@ from parley.v1 import orchestrator_pb2 as pb
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator, scripted
 
 SAVED = f"Saved debate {DEBATE_ID}; parley show {DEBATE_ID}"
-NO_FILE = "no parley.yaml or debate-config.json here; the default team debates, unless --agents or --config says more"
+SAVED_FAILED = f"Saved debate {DEBATE_ID}; go on with: parley debate --resume {DEBATE_ID}"
+NO_FILE = "No parley.yaml or debate-config.json here: the default team debates."
+ROLES = "known roles: architect, data-modeling, generalist, performance, security, simplicity, testing"
+OTHER_ID = "deb-20260102-030405-zzzzzzzz"
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +51,10 @@ ANSWER = "Use a monolith.\n\nConfidence: 72 of 100\n"
     [
         (["debate", "--clarify", "x"], 2, "no such option: --clarify"),
         (["debate", "--round", "1", "x"], 2, "no such option: --round; did you mean --rounds?"),
-        (["frobnicate"], 2, "no such command 'frobnicate'"),
+        (["debate", "--foo", "x"], 2, "no such option: --foo"),
+        (["debate", "--config-file", "a", "x"], 2, "no such option: --config-file"),
+        (["frobnicate"], 2, "no such command: frobnicate"),
+        (["lst"], 2, "no such command: lst; did you mean list?"),
         (["debate", "a", "b"], 2, "got unexpected extra argument (b)"),
         (["debate"], 2, "give a question, or a file that holds it with --problem-description FILE"),
         (
@@ -69,10 +75,14 @@ ANSWER = "Use a monolith.\n\nConfidence: 72 of 100\n"
             2,
             "--problem-description latin.md: is not UTF-8 text",
         ),
+        (["debate", "x", "--rounds", "0"], 2, "--rounds: must be a whole number, 1 to 100"),
+        (["debate", "x", "--rounds", "abc"], 2, "--rounds: must be a whole number, 1 to 100"),
+        (["show", "deb-nope"], 2, "'deb-nope' is not a debate id; parley list shows them"),
+        (["list", "--server", "foo"], 2, "--server: must be HOST:PORT, such as 127.0.0.1:7401, not 'foo'"),
         (
-            ["debate", "x", "--rounds", "0"],
+            ["list", "--server", "localhost:70000"],
             2,
-            "invalid value for '--rounds': 0 is not in the range 1<=x<=100",
+            "--server: must be HOST:PORT, such as 127.0.0.1:7401, not 'localhost:70000'",
         ),
         (["debate", "x", "--rounds"], 2, "option '--rounds' requires an argument"),
         (["debate", "x", "--config", "none.yaml"], 4, "none.yaml: cannot be read: No such file or directory"),
@@ -83,6 +93,23 @@ ANSWER = "Use a monolith.\n\nConfidence: 72 of 100\n"
         ),
         (["debate", "x", "--agents", "a,,b"], 2, "--agents a,,b: has an empty name"),
         (["debate", "x", "--agents", "a b"], 2, "--agents a b: 'a b' is neither an id nor a role"),
+        (
+            ["debate", "x", "--agents", "kiss,simplicity"],
+            2,
+            "--agents kiss,simplicity: simplicity is there twice",
+        ),
+        (["debate", "x", "--agents", "judge,judge"], 2, "--agents judge,judge: the judge cannot debate"),
+        (
+            ["debate", "x", "--agents", "security,wizard"],
+            2,
+            f"--agents: unknown role 'wizard'; {ROLES}",
+        ),
+        (
+            ["debate", "x", "--format", "opera"],
+            2,
+            "--format: unknown format 'opera'; known formats: panel",
+        ),
+        (["debate", "x", "--output", "."], 2, "--output .: is a folder; name a file in it"),
         (
             ["debate", "x", "--resume", DEBATE_ID],
             2,
@@ -100,7 +127,7 @@ def test_a_wrong_command_line_is_one_line_and_a_code(
     (folder / "bad.yaml").write_text("agents: [\n")
     assert run(arguments) == code
     out, err = capsys.readouterr()
-    told = [each for each in err.splitlines() if each != NO_FILE]
+    told = err.splitlines()
     assert out == ""
     assert len(told) == 1
     assert told[0].startswith("parley: ")
@@ -118,13 +145,49 @@ def test_a_config_with_a_key_that_nobody_set_is_refused_before_anything_runs(
     )
 
 
-def test_more_than_one_mistake_is_still_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "parley.yaml").write_text("debate:\n  rounds: 0\n  wrong: 1\n  worse: 2\n")
+def test_every_mistake_of_a_file_is_a_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "parley.yaml").write_text("debate:\n  rounds: 0\n  domain: ''\nroutes: 3\n")
     assert run(["debate", "x"]) == 4
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line == (
-        "parley: parley.yaml:2: debate.rounds: must be greater than or equal to 1 (and 2 more problems)"
-    )
+    assert capsys.readouterr().err.splitlines() == [
+        "parley: parley.yaml:2: debate.rounds: must be at least 1",
+        "parley: parley.yaml:3: debate.domain: must not be empty",
+        "parley: parley.yaml:4: routes: must be a list",
+    ]
+
+
+def test_unfit_roles_of_a_file_are_refused_before_anything_runs(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "parley.yaml").write_text("agents:\n- role: wizard\n- {id: ju, role: judge}\n")
+    assert run(["debate", "x"]) == 4
+    assert capsys.readouterr().err.splitlines() == [
+        f"parley: parley.yaml:2: agents[0].role: unknown role 'wizard'; {ROLES}",
+        f"parley: parley.yaml:3: agents[1].role: role 'judge' judges and cannot debate; {ROLES}",
+    ]
+
+
+def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("Usage: parley ")
+    assert "ratings" in out
+    assert err == ""
+
+
+def test_the_notice_of_defaults_comes_only_where_they_hold(
+    orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ["--server", orchestrator.address]
+    assert run(["debate", "Which?", "--agents", "ada", *server]) == 0
+    assert NO_FILE not in capsys.readouterr().err
+    (folder / "parley.yaml").write_text("judge: {role: generalist}\n")
+    assert run(["debate", "Which?", *server]) == 0
+    assert capsys.readouterr().err.splitlines()[:2] == [
+        "parley.yaml: no agents section: architect and performance debate",
+        "parley.yaml: no debate section: 3 rounds, as always",
+    ]
+    assert run(["debate", "Which?", "--agents", "ada", "--rounds", "1", *server]) == 0
+    assert " section: " not in capsys.readouterr().err
 
 
 def test_the_answer_alone_is_on_stdout(
@@ -151,7 +214,7 @@ def test_outputs_go_to_files(
     assert run(["debate", "Which?", "--output", "new/x.json", "--report", "new/r", *server]) == 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert "Report: new/r.md" in err.splitlines()
+    assert {"Report: new/r.md", "Answer: new/x.json"} <= set(err.splitlines())
     assert json.loads((folder / "new/x.json").read_text())["solution"]["confidence"] == 72
     assert (folder / "new/r.md").read_text() == "# Report\n"
     assert run(["debate", "Which?", "--output", "x.txt", *server]) == 0
@@ -170,11 +233,29 @@ def test_a_report_that_cannot_be_written_is_a_warning_only(
     )
 
 
-def test_an_output_that_cannot_be_written_is_an_error(
+def test_an_output_that_cannot_be_written_is_refused_before_the_debate(
     orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["debate", "Which?", "--output", ".", "--server", orchestrator.address]) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == "parley: .: cannot be written: Is a directory"
+    (folder / "file").write_text("")
+    assert run(["debate", "Which?", "--output", "file/x.txt", "--server", orchestrator.address]) == 2
+    assert capsys.readouterr().err == (
+        f"parley: --output file/x.txt: cannot be written: {folder / 'file'} is not a folder\n"
+    )
+    assert orchestrator.created == []
+
+
+def test_an_answer_that_could_not_be_written_is_printed(
+    orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def spoiled(debate: ScriptedDebate) -> None:
+        (folder / "x.txt").mkdir()
+        debate.conclude()
+
+    orchestrator.script = spoiled
+    assert run(["debate", "Which?", "--output", "x.txt", "--server", orchestrator.address]) == 1
+    out, err = capsys.readouterr()
+    assert out == ANSWER
+    assert err.splitlines()[-1] == "parley: --output x.txt: cannot be written: Is a directory"
 
 
 def test_verbose_tells_round_by_round(
@@ -289,7 +370,10 @@ def test_a_failed_debate_names_agent_and_phase(
     assert run(["debate", "Which?", "--server", orchestrator.address]) == code
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.splitlines()[-2:] == [SAVED, f"parley: ada in round 1 proposal: {reason}: it said no"]
+    assert err.splitlines()[-2:] == [
+        SAVED_FAILED,
+        f"parley: ada in round 1 proposal: {reason}: it said no",
+    ]
 
 
 def test_a_failed_debate_is_resumed_and_followed_to_its_end(
@@ -298,15 +382,122 @@ def test_a_failed_debate_is_resumed_and_followed_to_its_end(
     orchestrator.script = lambda debate: debate.fail("PROVIDER_AUTH", "no", "ada", "round 1 proposal")
     assert run(["debate", "Which?", "--server", orchestrator.address]) == 3
     assert run(["debate", "--resume", DEBATE_ID, "--server", orchestrator.address]) == 0
-    assert capsys.readouterr().out == ANSWER
+    out, err = capsys.readouterr()
+    assert out == ANSWER
+    assert err.splitlines()[-2:] == ["resumed", SAVED]
     assert [wish.WhichOneof("wish") for wish in orchestrator.wishes] == ["resume"]
+
+
+def test_a_resumed_debate_tells_what_is_recorded_and_not_how_it_came(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(debate: ScriptedDebate) -> None:
+        for number in (1, 2):
+            debate.add("round_started", {"number": number, "total": 3})
+            debate.step("ada", "proposal", "Use one.", round=number)
+            debate.add("round_finished", {"number": number})
+        work = {"activity": "proposal", "agent": "ada", "round": 3}
+        debate.add("step_failed", {"work": work, "reason": "X", "message": "old"}, key="k", attempt=1)
+        debate.fail("X", "old", "ada", "round 3 proposal")
+
+    def going_on(debate: ScriptedDebate) -> None:
+        debate.add("round_started", {"number": 3, "total": 3})
+        debate.conclude()
+
+    orchestrator.script, orchestrator.after_resume = failing, going_on
+    server = ["--server", orchestrator.address]
+    assert run(["debate", "Which?", *server]) == 1
+    capsys.readouterr()
+    assert run(["debate", "--resume", DEBATE_ID, *server]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "2 rounds are recorded; going on in round 3",
+        "resumed",
+        "round 3/3",
+        SAVED,
+    ]
+    assert run(["debate", "--resume", DEBATE_ID, *server]) == 0
+    out, err = capsys.readouterr()
+    assert out == ANSWER
+    assert err.splitlines() == [f"Debate {DEBATE_ID} is already completed.", SAVED]
+
+
+def test_agents_that_failed_alike_are_named_together_with_the_variable_of_their_key(
+    orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(debate: ScriptedDebate) -> None:
+        for agent in ("ada", "bo"):
+            work = {"activity": "proposal", "agent": agent, "round": 1}
+            failed = {"work": work, "reason": "PROVIDER_AUTH", "message": "401"}
+            debate.add("step_failed", failed, key=f"round/1/propose/{agent}", attempt=1)
+            debate.state.failures.add(
+                agent_id=agent,
+                kind=pb.CONTRIBUTION_KIND_PROPOSAL,
+                round=1,
+                reason="PROVIDER_AUTH",
+                message="401",
+            )
+        debate.fail("PROVIDER_AUTH", "401", "ada", "round 1 proposal")
+
+    orchestrator.script = failing
+    (folder / "parley.yaml").write_text(
+        "agents:\n- {id: ada, role: architect, model: m, provider: house}\n- {id: bo, role: testing}\n"
+        "providers: [{name: house, base_url: 'http://localhost/v1', api_key_env: HOUSE_KEY}]\n"
+    )
+    assert run(["debate", "Which?", "--server", orchestrator.address]) == 3
+    err = capsys.readouterr().err.splitlines()
+    assert "  ada: round 1 proposal failed: PROVIDER_AUTH: 401" in err
+    assert "  bo: round 1 proposal failed in the same way" in err
+    assert err[-1] == "parley: ada, bo in round 1 proposal: PROVIDER_AUTH: 401; check HOUSE_KEY"
+    assert run(["show", DEBATE_ID, "--server", orchestrator.address]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert "Failed     ada, bo in round 1 proposal: PROVIDER_AUTH: 401" in shown
+    assert shown[-1] == f"Go on      parley debate --resume {DEBATE_ID}"
+
+
+def agreeing(debate: ScriptedDebate) -> None:
+    debate.add("round_started", {"number": 1, "total": 3})
+    work = {"activity": "convergence", "round": 1}
+    value = {"verdict": "CONVERGED", "agreement_percent": 94.2, "reason": ""}
+    debate.add("step_succeeded", {"work": work, "value": value}, key="round/1/convergence", attempt=1)
+    debate.state.spec.rounds = 3
+    debate.conclude()
+
+
+def test_rounds_that_ended_early_say_why(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orchestrator.script = agreeing
+    assert run(["debate", "Which?", "--verbose", "--server", orchestrator.address]) == 0
+    why = "ended after round 1: the agents agree (94 %, threshold 90 %)"
+    err = capsys.readouterr().err.splitlines()
+    assert why in err
+    assert f"  {why}" in err
+    assert run(["show", DEBATE_ID, "--server", orchestrator.address]) == 0
+    assert f"Rounds     1 of 3; {why}" in capsys.readouterr().out.splitlines()
+
+
+def test_a_server_that_is_not_there_is_told_with_its_address(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["list"], ["debate", "x"]):
+        assert run([*arguments, "--server", "127.0.0.1:1"]) == 1
+        assert capsys.readouterr().err == (
+            "parley: no orchestrator answers at 127.0.0.1:1 (connection refused); start one with: parley up\n"
+        )
+
+
+def test_a_service_that_is_another_is_told_with_its_address(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["agents", "--server", orchestrator.address]) == 1
+    assert capsys.readouterr().err == (
+        f"parley: what answers at {orchestrator.address} is no gateway; --server takes the gateway's HOST:PORT\n"
+    )
 
 
 def test_a_debate_that_is_there_no_more_cannot_be_resumed(
     orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["debate", "--resume", "deb-none", "--server", orchestrator.address]) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == "parley: debate 'deb-none' not found"
+    assert run(["debate", "--resume", OTHER_ID, "--server", orchestrator.address]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == f"parley: debate '{OTHER_ID}' not found"
 
 
 def test_ctrl_c_pauses_the_debate_and_says_how_to_go_on(
@@ -365,8 +556,8 @@ def test_list_show_watch_and_report(
 def test_a_debate_that_is_not_there_is_one_line(
     command: str, orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([command, "deb-none", "--server", orchestrator.address]) == 1
-    assert capsys.readouterr().err == "parley: debate 'deb-none' not found\n"
+    assert run([command, OTHER_ID, "--server", orchestrator.address]) == 1
+    assert capsys.readouterr().err == f"parley: debate '{OTHER_ID}' not found\n"
 
 
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

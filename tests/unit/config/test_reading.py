@@ -92,7 +92,6 @@ def test_a_panel_configuration_in_camel_case_is_used_unmodified(tmp_path: Path) 
     assert [notice.split(": ")[1] for notice in found.notices] == [
         "agents[0].tools",
         "agents[0].toolCallLimit",
-        "debate.timeoutPerRound",
         "debate.orchestratorType",
         "trace",
     ]
@@ -278,8 +277,7 @@ def test_a_key_that_a_provider_needs_and_nobody_set_is_named(
     "text",
     [
         "debate:\n  termination: {rule: convergence, threshold: 85}\n  history_limit: 0\n  domain: storage\n",
-        '{"debate": {"terminationCondition": {"type": "convergence", "threshold": 85}, "historyLimit": 0,'
-        ' "domain": "storage"}}',
+        '{"debate": {"terminationCondition": {"type": "convergence", "threshold": 85}, "historyLimit": 0, "domain": "storage"}}',
     ],
 )
 def test_when_the_rounds_end_what_is_recalled_and_the_domain_reach_the_debate(text: str) -> None:
@@ -289,6 +287,21 @@ def test_when_the_rounds_end_what_is_recalled_and_the_domain_reach_the_debate(te
     assert spec.HasField("history_limit")
     assert (spec.history_limit, spec.domain) == (0, "storage")
     jsonschema.Draft202012Validator(schema()).validate(yaml.safe_load(text))
+
+
+def test_limits_reach_the_debate_in_the_contracts_units() -> None:
+    text = (
+        "debate:\n  call_timeout_seconds: 30\n  timeout_per_round: 120500\n  total_timeout_seconds: 1800\n"
+        "  checkpoint_timeout_seconds: 60\n  waiting_seconds: 0\n  max_tokens: 5000\n  max_cost: 0.5\n"
+        "  max_concurrent_critiques: 3\n"
+    )
+    spec = debate_message(config.loads(text, "debate.yaml", Path()).debate)
+    limits = spec.limits
+    assert limits.HasField("waiting")
+    times = (limits.call, limits.round, limits.total, limits.checkpoint, limits.waiting)
+    assert [each.ToMilliseconds() / 1000 for each in times] == [30, 120.5, 1800, 60, 0]
+    assert (limits.max_tokens, limits.max_cost_micros) == (5000, 500_000)
+    assert (spec.max_concurrent_proposals, spec.max_concurrent_critiques) == (0, 3)
 
 
 def test_what_a_file_does_not_say_is_left_to_the_orchestrator() -> None:
@@ -319,6 +332,7 @@ def test_settings_travel_as_they_are_written() -> None:
     found = config.loads(json.dumps(PANEL), "x.json", Path())
     spec = debate_message(found.debate)
     assert (spec.rounds, spec.include_full_history, spec.HasField("carry_forward")) == (2, False, False)
+    assert spec.limits.round.ToSeconds() == 300
     assert (spec.summaries.threshold, spec.summaries.max_length) == (4000, 2000)
     assert spec.termination.rule == orchestrator_pb2.TERMINATION_RULE_FIXED
     agent = agent_message(found.agents[1])

@@ -1,0 +1,136 @@
+"""All five services as processes that find each other over loopback, each startable and killable alone."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+__all__ = ["SERVICES", "System", "model_server", "system"]
+
+ROOT = Path(__file__).parent.parent.parent
+SERVICES = ("convergence", "ratings", "memory", "gateway", "orchestrator")
+_START_SECONDS = 90.0
+_STOP_SECONDS = 20.0
+
+
+@contextmanager
+def model_server(*arguments: str) -> Iterator[str]:
+    """A model server as a process; gives its base URL."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.model_server", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait(_STOP_SECONDS)
+
+
+@dataclass
+class System:
+    """The five services: addresses by name, and the processes that run now."""
+
+    folder: Path
+    variables: Mapping[str, str]
+    addresses: Mapping[str, str]
+    _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, name: str, command: Sequence[str] = ()) -> None:
+        """Start a service, by its own module unless a command says otherwise."""
+        kept = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("PARLEY_", "OPENAI_", "OPENROUTER_", "OTEL_"))
+        }
+        own = {"PARLEY_PORT": self.addresses[name].rpartition(":")[2]}
+        others = {
+            f"PARLEY_{each.upper()}": self.addresses[each] for each in SERVICES if each != "orchestrator"
+        }
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self._running[name] = subprocess.Popen(
+                [sys.executable, "-m", *(command or (f"parley.{name}",))],
+                cwd=self.folder,
+                env={**kept, **others, **self.variables, **own},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def wait(self, *names: str) -> None:
+        """Wait until services say that they serve."""
+        ends = time.monotonic() + _START_SECONDS
+        for name in names:
+            while not _serves(self.addresses[name]):
+                code = self._running[name].poll()
+                assert code is None, f"{name} ended with {code}: {self.log(name)}"
+                assert time.monotonic() < ends, f"{name} does not serve: {self.log(name)}"
+                time.sleep(0.1)
+
+    def stop(self, name: str, number: signal.Signals = signal.SIGTERM) -> int:
+        """Stop a service and return its exit code."""
+        process = self._running.pop(name)
+        process.send_signal(number)
+        try:
+            return process.wait(_STOP_SECONDS)
+        finally:
+            process.kill()
+            process.wait()
+
+    def stop_all(self) -> None:
+        """Stop what runs, callers before those they call."""
+        for name in reversed(SERVICES):
+            if name in self._running:
+                self.stop(name)
+
+    def log(self, name: str) -> str:
+        """What a service said at its end."""
+        return (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
+
+
+@contextmanager
+def system(folder: Path, models: str, variables: Mapping[str, str] | None = None) -> Iterator[System]:
+    """The five, not started yet; what runs at the end of the block is stopped."""
+    given = {
+        "PARLEY_STORE": f"sqlite:///{folder / 'data'}",
+        "PARLEY_VECTORS": f"edge:{folder / 'data' / 'vectors'}",
+        "PARLEY_GRACE_SECONDS": "2",
+        "OPENAI_BASE_URL": models,
+        "PARLEY_MODEL": "test",
+        **(variables or {}),
+    }
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in SERVICES]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        addresses = {
+            name: f"127.0.0.1:{each.getsockname()[1]}" for name, each in zip(SERVICES, sockets, strict=True)
+        }
+    running = System(folder, given, addresses)
+    try:
+        yield running
+    finally:
+        running.stop_all()
+
+
+def _serves(address: str) -> bool:
+    # A new channel each time: an old one would wait longer and longer before it connects again.
+    with grpc.insecure_channel(address) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        try:
+            answer = health.Check(health_pb2.HealthCheckRequest(), timeout=2.0)  # type: ignore[attr-defined]
+        except grpc.RpcError:
+            return False
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
