@@ -70,8 +70,13 @@ check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes
 		|| { echo "services/parley/v1 is not what protos/ says: run make protos" >&2; exit 1; }
 
 .PHONY: test
-test: $(VENV)/.all ## Run every test (ARGS="-k breaker")
+test: $(VENV)/.all ## Run every test (ARGS="-k breaker" for some)
+ifdef ARGS
 	$(BIN)/pytest $(ARGS)
+else
+	$(BIN)/pytest -n 2 tests/unit tests/contract tests/integration
+	$(BIN)/pytest tests/e2e tests/chaos  # these fill both cores by themselves
+endif
 
 TESTS := unit contract integration e2e chaos
 .PHONY: $(TESTS)
