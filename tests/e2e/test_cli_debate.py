@@ -166,11 +166,31 @@ def test_a_second_command_uses_the_system_of_the_first_and_goes_on_when_that_end
     assert "Confidence: " in ended.out
 
 
-def test_up_runs_the_whole_system_until_stopped(tmp_path: Path) -> None:
+@pytest.fixture
+def fixed_ports() -> None:
     for port in range(7401, 7406):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 pytest.skip(f"port {port} is in use on this machine")
+
+
+@pytest.mark.usefixtures("fixed_ports")
+def test_up_says_which_debates_it_cuts_off(tmp_path: Path) -> None:
+    with models("--latency-ms", "30000") as url:
+        system = Command(["up"], tmp_path, {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test"})
+        system.wait_for("Ctrl-C stops")
+        running = Command(["debate", "Which?", *TWO, "--server", "127.0.0.1:7401"], tmp_path)
+        running.wait_for("proposal: 2 to come")
+        system.signal(signal.SIGTERM)
+        stopped = system.end()
+        running.process.kill()
+    identity = debate_id(stopped)
+    assert f"Cut off: {identity}. The next parley up goes on with it." in stopped.err
+    assert f"{identity}  interrupted" in Command(["list"], tmp_path).end().out
+
+
+@pytest.mark.usefixtures("fixed_ports")
+def test_up_runs_the_whole_system_until_stopped(tmp_path: Path) -> None:
     with models() as url:
         system = Command(["up"], tmp_path, {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test"})
         system.wait_for("Ctrl-C stops")

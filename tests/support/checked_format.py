@@ -15,7 +15,7 @@ from parley.orchestrator.recorded import Recorded
 from parley.runtime.errors import ParleyError
 from tests.support.orchestration import Backstage, Replica
 
-__all__ = ["BEFORE", "AFTER", "CHECKED", "person", "register"]
+__all__ = ["AFTER", "BEFORE", "CHECKED", "person", "register"]
 
 CHECKED = "checked@1"
 BEFORE, AFTER = "checkpoint/before", "checkpoint/after"

@@ -15,7 +15,7 @@ from parley.cli.naming import command
 from parley.cli.output import debate_json, report_path, solution_text, write
 from parley.cli.state import enum_word
 from parley.cli.system import Link, connected, tell_of_borrowing
-from parley.cli.verbose import cost_text
+from parley.cli.verbose import cost_text, vote_text
 from parley.cli.words import failure_lines, moment, phase_words
 from parley.client import Debate, DebateEvent, DebateStatus, GatewayClient, ParleyClient, RatingsClient
 from parley.v1.gateway_pb2 import BreakerState, ListAgentsResponse, ListRoutesResponse
@@ -163,6 +163,8 @@ def _shown(debate: Debate, early: str, *, alone: bool) -> Iterable[str]:
     yield f"Agents     {', '.join(each.agent.id for each in debate.spec.agents)}"
     yield f"Judge      {debate.spec.judge.agent.id}"
     yield f"Rounds     {debate.current_round} of {debate.spec.rounds}{f'; {early}' if early else ''}"
+    if debate.HasField("first_draft_vote"):
+        yield f"Vote       over the first drafts: {vote_text(debate.first_draft_vote)}"
     yield f"Created    {moment(debate.created_at)}"
     yield f"Updated    {moment(debate.updated_at)}"
     usage = debate.usage

@@ -13,7 +13,7 @@ from parley.v1.orchestrator_pb2 import (
     FirstDraftVote,
 )
 
-__all__ = ["account", "cost_text"]
+__all__ = ["account", "cost_text", "vote_text"]
 
 _WIDTH = 100
 
@@ -69,10 +69,14 @@ def _lines(debate: Debate, number: int) -> Iterator[str]:
         yield f"  failed: {line}"
 
 
-def _vote(vote: FirstDraftVote) -> Iterator[str]:
+def vote_text(vote: FirstDraftVote) -> str:
+    """`2 of 3 agree` or `no majority`: how the first drafts group."""
     drafts = sum(len(group.agent_ids) for group in vote.groups)
-    agreed = f"{len(vote.groups[0].agent_ids)} of {drafts} agree" if vote.majority else "no majority"
-    yield f"  vote over the first drafts: {agreed}"
+    return f"{len(vote.groups[0].agent_ids)} of {drafts} agree" if vote.majority else "no majority"
+
+
+def _vote(vote: FirstDraftVote) -> Iterator[str]:
+    yield f"  vote over the first drafts: {vote_text(vote)}"
     for group in vote.groups:
         yield f"    {', '.join(group.agent_ids)}: {_first_line(group.position) or 'no position stated'}"
 

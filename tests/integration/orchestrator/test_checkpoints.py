@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,9 @@ async def test_a_debate_nobody_comes_to_pauses_and_asks_again_once_it_is_resumed
     await replica.wish(debate, "continue")
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert "limit_reached" not in [event.kind for event in events], "time spent waiting for a person is not its own"
+    assert "limit_reached" not in [event.kind for event in events], (
+        "time spent waiting for a person is not its own"
+    )
 
 
 async def test_a_debate_paused_at_a_checkpoint_asks_again_once_it_is_resumed(
@@ -172,7 +175,7 @@ async def test_the_last_moment_has_one_winner(stage: Backstage, clock: ManualClo
                 await asyncio.sleep(0)
             clock.advance(60)
             await coming
-            kinds = await until(lambda debate=debate: _settled(stage, debate), "it goes on or pauses")
+            kinds = await until(partial(_settled, stage, debate), "it goes on or pauses")
             assert ("checkpoint_closed" in kinds) != ("paused" in kinds)
             await replica.wish(debate, "cancel")
             check_log(await stage.comes_to(debate, "CANCELLED"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from parley.runtime.server import RunningServer
 from parley.storage.opening import open_store
@@ -118,6 +119,13 @@ async def test_every_bad_field_is_listed_at_once_and_known_names_are_told(orches
         ({"agents": [inline("ada"), inline("ada")]}, "spec.agents"),
         ({"agents": [inline("ada", role="judge")]}, "spec.agents[0]"),
         ({"rounds": -1}, "spec.rounds"),
+        ({"limits": pb.DebateLimits(round=Duration(nanos=1))}, "spec.limits.round"),
+        ({"limits": pb.DebateLimits(total=Duration(seconds=700_000))}, "spec.limits.total"),
+        ({"limits": pb.DebateLimits(checkpoint=Duration())}, "spec.limits.checkpoint"),
+        ({"limits": pb.DebateLimits(waiting=Duration(seconds=-1))}, "spec.limits.waiting"),
+        ({"limits": pb.DebateLimits(max_tokens=-1)}, "spec.limits.max_tokens"),
+        ({"limits": pb.DebateLimits(max_cost_micros=-1)}, "spec.limits.max_cost_micros"),
+        ({"max_concurrent_revisions": 1025}, "spec.max_concurrent_revisions"),
     ],
 )
 async def test_what_cannot_be_run_is_refused(

@@ -118,7 +118,11 @@ async def test_so_does_a_debate_with_checkpoints_a_wait_and_a_round_whose_time_r
     async with backstage(tmp_path, gateway) as stage, time_flies(stage) as clock:
         calm = await undisturbed(stage, spec, clock)
         kinds = [event.kind for event in calm]
-        assert [kinds.count(each) for each in ("checkpoint_closed", "wait_finished", "limit_reached")] == [2, 1, 1]
+        assert [kinds.count(each) for each in ("checkpoint_closed", "wait_finished", "limit_reached")] == [
+            2,
+            1,
+            1,
+        ]
         for at in range(2, len(calm) + 1):
             events = await stopped_at(stage, spec, at, durable=True, clock=clock)
             check_log(events)
@@ -141,4 +145,6 @@ async def test_so_does_a_debate_that_its_time_limit_ends(
             events = await stopped_at(stage, spec, at, durable=True, clock=clock)
             check_log(events)
             assert outcomes(events) == outcomes(calm), f"stopped at {at}"
-            assert [each.payload for each in events if isinstance(each.payload, Concluded)] == [end], f"at {at}"
+            assert [each.payload for each in events if isinstance(each.payload, Concluded)] == [end], (
+                f"at {at}"
+            )

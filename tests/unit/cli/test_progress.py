@@ -1,18 +1,23 @@
 """Progress as a fold of events, and the lines that tell of it."""
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.cli.display import status_line
+from parley.cli.early import RoundEnds
 from parley.cli.events import EventLines
-from parley.cli.progress import Phase, Progress, advance, news
+from parley.cli.progress import Phase, Progress, advance, news, resumed_text
 from parley.client import DebateEvent, TextPiece
 from parley.client.events import (
     Claimed,
     Closed,
     Concluded,
+    DebateCreated,
     DebateFailed,
     Paused,
     Payload,
@@ -116,6 +121,51 @@ def test_plain_lines_tell_rounds_phases_failures_and_warnings() -> None:
     assert news(Progress(), event(Warned("late"))) == "warning: late"
     assert news(Progress(), event(StepStarted(Work("synthesis", "judge")))) == "judge writes the answer"
     assert news(Progress(), event(None)) is None
+
+
+@pytest.mark.parametrize(
+    ("progress", "text"),
+    [
+        (Progress(), "no round is recorded; beginning with the first"),
+        (
+            Progress(round=1, rounds=3, phases=(Phase("critique", 1, 6, 2),)),
+            "no round is complete; going on in round 1 (critique 2/6)",
+        ),
+        (Progress(round=1, rounds=3, complete=1), "1 round is recorded; going on in round 2"),
+        (Progress(round=13, rounds=20, complete=12), "12 rounds are recorded; going on in round 13"),
+        (Progress(round=3, rounds=3, complete=3), "3 rounds are recorded; going on with the answer"),
+        (
+            Progress(round=1, rounds=3, complete=1, ends=RoundEnds(1, "enough", "enough")),
+            "1 round is recorded; going on with the answer",
+        ),
+    ],
+)
+def test_a_resumed_debate_says_where_it_goes_on(progress: Progress, text: str) -> None:
+    assert resumed_text(progress) == text
+
+
+def decided(activity: str, payload: dict[str, object], before: Progress | None = None) -> str | None:
+    reply = Reply(json.dumps(payload)) if activity == "assessment" else None
+    text = json.dumps({"value": payload})
+    happened = replace(event(StepSucceeded(Work(activity, round=2), reply)), payload_json=text)
+    begun = advance(before or Progress(), event(RoundStarted(2, 3)))
+    return news(begun, happened)
+
+
+def test_what_a_check_between_rounds_came_to_is_told() -> None:
+    strict = advance(Progress(), event(DebateCreated({"termination": {"threshold_percent": 95}})))
+    assert decided("convergence", {"verdict": "CONTINUE", "agreement_percent": 51.3}) == (
+        "  after round 2: the agents do not agree yet (51 %, threshold 90 %)"
+    )
+    assert decided("convergence", {"verdict": "STABLE_DISAGREEMENT", "agreement_percent": 20}) == (
+        "ended after round 2: the agents disagree and no longer move (agreement 20 %, threshold 90 %)"
+    )
+    assert decided("assessment", {"scores": {"A": 93, "B": 10}}) == (
+        "ended after round 2: the judge scores the best work 93 of 100 (threshold 90)"
+    )
+    assert decided("assessment", {"scores": {"A": 93}}, strict) == (
+        "  after round 2: the judge scores the best work 93 of 100 (threshold 95)"
+    )
 
 
 def lines(*seen: DebateEvent | TextPiece) -> list[str]:

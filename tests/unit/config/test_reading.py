@@ -119,7 +119,7 @@ def test_snake_case_in_yaml_says_the_same() -> None:
             ),
         ),
         ("agents:\n- id: ada\n", "debate.yaml:2: agents[0].role: is missing"),
-        ("debate:\n  rounds: 0\n", "debate.yaml:2: debate.rounds: must be greater than or equal to 1"),
+        ("debate:\n  rounds: 0\n", "debate.yaml:2: debate.rounds: must be at least 1"),
         ("debate:\n  rounds: two\n", "debate.yaml:2: debate.rounds: must be a whole number"),
         ("debate:\n  carryForward: 1\n", "debate.yaml:2: debate.carryForward: must be true or false"),
         ("agents: architect\n", "debate.yaml:1: agents: must be a list"),

@@ -138,6 +138,9 @@ def test_a_specification_says_everything_a_client_could_have_left_out() -> None:
     assert said.HasField("carry_forward")
     assert not said.carry_forward
     assert said.limits.call.ToTimedelta() == timedelta(seconds=1.5)
+    times = (said.limits.round, said.limits.checkpoint, said.limits.waiting)
+    assert [each.ToSeconds() for each in times] == [300, 1800, 600]
+    assert not said.limits.HasField("total")
     assert (said.rounds, said.history_limit, said.domain) == (3, 5, "general")
     assert (said.summaries.threshold, said.termination.threshold_percent) == (5000, 90)
     assert said.synthesis_method == orchestrator_pb2.SYNTHESIS_METHOD_JUDGE
