@@ -250,10 +250,10 @@ class Debate:
         wait = _FIRST_RETRY_SECONDS
         while True:
             async with self.gate.passage():
+                refused = await self.limiter.refusal(flight)
+                if refused is not None:
+                    return refused
                 if not flight.started:
-                    refused = await self.limiter.refusal(asked)
-                    if refused is not None:
-                        return refused
                     self._journal.enqueue(Draft(asked.key, StepStarted(asked.work, asked.digest), attempt))
                     flight.started = True
                 self.limiter.flights[asked.key] = flight

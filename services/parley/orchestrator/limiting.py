@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from parley.orchestrator.envelope import Draft
 from parley.orchestrator.events import LimitReached, StepFailed
-from parley.orchestrator.flights import Asked, Flight
+from parley.orchestrator.flights import Flight
 from parley.orchestrator.journal import Journal
 from parley.orchestrator.limits import (
     COST_BUDGET,
@@ -68,9 +68,13 @@ class Limiter:
         if self._recorded.ending:
             self.ended.set()
 
-    async def refusal(self, asked: Asked) -> StepFailed | None:
-        """Return why a step may not begin, or None where it may. A budget that it would exceed is recorded as reached."""
-        if asked.estimate is None or asked.is_answer:
+    async def refusal(self, flight: Flight) -> StepFailed | None:
+        """Return why a call may not be made, or None where it may. A budget that it would exceed is recorded as reached.
+
+        What an owner before had begun may be paid for, so that only the time limit refuses it.
+        """
+        asked = flight.asked
+        if asked.estimate is None or asked.is_answer or (flight.started and self.ending != TOTAL_TIMEOUT):
             return None
         if not self.ending:
             flying = [each.asked.estimate for each in self.flights.values()]

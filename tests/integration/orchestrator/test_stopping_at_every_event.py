@@ -11,6 +11,7 @@ import pytest
 from parley.orchestrator import journal
 from parley.orchestrator.envelope import Envelope
 from parley.orchestrator.events import Concluded, Solution
+from parley.orchestrator.rows import Rows
 from parley.orchestrator.spec import DebateSpec, Limits
 from parley.runtime.clock import Clock
 from tests.support.checked_format import CHECKED, person, register
@@ -84,19 +85,29 @@ async def test_a_debate_that_is_stopped_at_any_event_ends_as_if_it_had_not_been(
                 assert events[-1].epoch == 2, f"stopped at {at}"
 
 
+_QUIET_LOOKS = 6
+"""Looks in a row, 20 ms apart, at which nothing had happened: only time is waited for then."""
+
+
 @asynccontextmanager
 async def time_flies(stage: Backstage) -> AsyncIterator[ManualClock]:
     """A clock that moves on whenever nothing else does, so that whatever is waited for by time comes soon."""
     clock = ManualClock()
 
+    async def seen() -> object:
+        rows = await Rows(stage.store.documents).open()
+        calls = [(asked.call, asked.end) for asked in stage.gateway.calls]
+        return calls, [(row.key, row.epoch, len(await stage.events(row.debate))) for row in rows.owned]
+
     async def move() -> None:
-        seen = None
+        before, quiet = None, 0
         while True:
             await asyncio.sleep(0.02)
-            calls = [(asked.call, asked.end) for asked in stage.gateway.calls]
-            if seen == calls:
-                clock.advance(50)
-            seen = calls
+            now = await seen()
+            quiet = quiet + 1 if now == before else 0
+            before = now
+            if quiet and quiet % _QUIET_LOOKS == 0:
+                clock.advance(300)
 
     moving = asyncio.create_task(move())
     try:
