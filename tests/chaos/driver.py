@@ -1,0 +1,218 @@
+"""Clients of a system under chaos: they ask for debates, watch them, wish things of them, and write down what they hear."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self, TypeVar
+
+import aiohttp
+import grpc
+
+from parley.client import DebateSpec, ParleyClient, ParleyError
+from parley.client.watching import Stream, follow
+from parley.orchestrator.journal import log_name
+from parley.runtime.channel import channel
+from parley.runtime.errors import from_rpc_error
+from parley.storage.opening import open_store
+from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+from parley.v1.agent_pb2 import Agent, PromptText, SummarySettings
+from parley.v1.orchestrator_pb2 import Participant
+from tests.chaos.harness import System
+from tests.chaos.history import Accepted, History, Seen, Watch, Wished
+from tests.support.model_server import read_ledger
+
+__all__ = ["Clients", "spec"]
+
+T = TypeVar("T")
+
+_TENANT = "default"
+_PATIENCE = 90.0
+_TRY_AGAIN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
+
+
+def spec(mark: str, *, agents: int = 2, rounds: int = 1, recall: bool = False) -> DebateSpec:
+    """Return a panel whose agents all have the mark in their own prompts, so that no two steps ask the same.
+
+    A mark ends with a dot. The question lacks it there, so that a debate that recalls another has its own mark only.
+    """
+
+    def one(name: str) -> Participant:
+        prompt = PromptText(text=f"You are {name} of {mark}.", source="built-in")
+        return Participant(agent=Agent(id=name, role="architect", system_prompt=prompt))
+
+    return DebateSpec(
+        question=f"Which way of building it lasts longest, asks {mark.removesuffix('.')}?",
+        agents=[one(name) for name in ("ada", "bo", "cy", "dee")[:agents]],
+        judge=one("judge"),
+        rounds=rounds,
+        history_limit=3 if recall else 0,
+        summaries=SummarySettings(enabled=False),
+    )
+
+
+@dataclass
+class Clients:
+    """Everything that is asked of a system, and what came back; use it as `async with`."""
+
+    system: System
+    accepted: list[Accepted] = field(default_factory=list)
+    watches: list[Watch] = field(default_factory=list)
+    wishes: list[Wished] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    async def __aenter__(self) -> Self:
+        self._channel = channel(self.system.target())
+        self._stub = orchestrator_pb2_grpc.OrchestratorServiceStub(self._channel)
+        self.client = await ParleyClient(self.system.target(), patience=_PATIENCE).__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.client.__aexit__(kind, error, trace)
+        await self._channel.close()
+
+    async def create(self, debate: DebateSpec, mark: str, *, at: str | None = None) -> str:
+        """Ask for a debate until it is accepted, at one replica first if it is named; return its id."""
+        request_id = uuid.uuid4().hex
+        made = None
+        if at is not None:
+            async with ParleyClient(self.system.target(at), patience=0.5) as first:
+                try:
+                    made = await first.create_debate(debate, request_id)
+                except ParleyError as error:
+                    if error.code not in _TRY_AGAIN:
+                        raise
+        if made is None:
+            made = await _until_answered(lambda: self.client.create_debate(debate, request_id))
+        self.accepted.append(Accepted(made, request_id, mark))
+        self.system.known.add(made)
+        return made
+
+    async def watch(self, debate: str, after: int = 0) -> None:
+        """Watch a debate to its end, over however many streams that takes."""
+        streams: list[list[Seen]] = []
+
+        def opened(last: int) -> Stream:
+            seen: list[Seen] = []
+            streams.append(seen)
+            request = orchestrator_pb2.WatchDebateRequest(debate_id=debate, after_sequence=last)
+            return _Noting(self._stub.WatchDebate(request), seen)
+
+        ended, problem = False, ""
+        try:
+            async for _ in follow(opened, after, _PATIENCE):
+                pass
+            ended = True
+        except ParleyError as error:
+            problem = f"{error.code.name} {error.reason}: {error}"
+        finally:
+            self.watches.append(Watch(debate, after, streams, ended, problem))
+
+    async def wish(self, debate: str, wish: str, *, at: str | None = None) -> Wished:
+        """Wish something of a debate, at one replica first if it is named, until that is answered or refused."""
+        request_id = uuid.uuid4().hex
+        sequence: int | None = None
+        try:
+            if at is not None:
+                async with ParleyClient(self.system.target(at), patience=0.5) as first:
+                    with suppress(ParleyError):
+                        sequence = await _wished(first, debate, wish, request_id)
+            if sequence is None:
+                sequence = await _until_answered(lambda: _wished(self.client, debate, wish, request_id))
+        except ParleyError as error:
+            if error.code == grpc.StatusCode.FAILED_PRECONDITION:
+                sequence = 0
+            else:
+                raise
+        finally:
+            made = Wished(debate, request_id, wish, sequence)
+            self.wishes.append(made)
+        return made
+
+    async def history(self) -> History:
+        """Return all that is known, once no call is in flight any more."""
+        await self._calls_ended()
+        told = [each.debate for each in self.accepted]
+        others = [each.id async for each in self.client.list() if each.id not in self.system.known]
+        async with open_store(self.system.store_url, "orchestrator") as store:
+            logs = {
+                debate: await store.log.read(log_name(_TENANT, debate), limit=100_000)
+                for debate in (*told, *others)
+            }
+        return History(
+            accepted=tuple(self.accepted),
+            logs=logs,
+            calls=read_ledger(self.system.ledger),
+            watches=tuple(self.watches),
+            wishes=tuple(self.wishes),
+            faults=tuple(each for each in self.system.faults if each.ended >= self.began),
+            wall=time.time() - time.monotonic(),
+            others=tuple(others),
+        )
+
+    async def _calls_ended(self) -> None:
+        ends = time.monotonic() + 30
+        async with aiohttp.ClientSession() as session:
+            while True:
+                async with session.get(f"{self.system.model_server_url()}/ledger") as response:
+                    if (await response.json())["in_flight"] == 0:
+                        return
+                assert time.monotonic() < ends, "calls are still in flight at the model server"
+                await asyncio.sleep(0.05)
+
+
+class _Noting:
+    """A stream that notes the events it sends, before anything passes over one of them."""
+
+    def __init__(
+        self,
+        stream: grpc.aio.UnaryStreamCall[
+            orchestrator_pb2.WatchDebateRequest, orchestrator_pb2.WatchDebateResponse
+        ],
+        seen: list[Seen],
+    ) -> None:
+        self._stream = stream
+        self._seen = seen
+
+    async def __aiter__(self) -> AsyncIterator[orchestrator_pb2.WatchDebateResponse]:
+        async for response in self._stream:
+            if response.WhichOneof("message") == "event":
+                event = response.event
+                self._seen.append(Seen(event.sequence, event.kind, event.hash))
+            yield response
+
+    def cancel(self) -> bool:
+        return self._stream.cancel()
+
+
+async def _wished(client: ParleyClient, debate: str, wish: str, request_id: str) -> int:
+    match wish:
+        case "cancel":
+            return await client.cancel(debate, "enough", request_id=request_id)
+        case "end":
+            return await client.end_rounds(debate, request_id=request_id)
+        case "guide":
+            return await client.guide(debate, "Think of cost.", request_id=request_id)
+        case "mute":
+            return await client.mute(debate, "bo", request_id=request_id)
+        case "pause":
+            return await client.pause(debate, request_id=request_id)
+        case _:
+            return await client.resume(debate, request_id=request_id)
+
+
+async def _until_answered(call: Callable[[], Awaitable[T]]) -> T:
+    ends = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return await call()
+        except (ParleyError, grpc.aio.AioRpcError) as broken:
+            error = broken if isinstance(broken, ParleyError) else from_rpc_error(broken)
+            if error.code not in _TRY_AGAIN or time.monotonic() > ends:
+                raise
+        await asyncio.sleep(0.2)

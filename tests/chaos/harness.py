@@ -1,0 +1,387 @@
+"""The whole system as real processes on loopback: started, killed, stopped, continued, cut off, and cleared away.
+
+Whatever happens to the process that holds a `System`, nothing of it stays behind: every process asks the kernel to
+die with its parent, and each is killed when the block is left. Signals go by pidfd: a process id that is used again by
+somebody else is never hit.
+"""
+
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pymongo import MongoClient
+
+from tests.chaos.history import Fault
+from tests.chaos.points import CRASHED
+from tests.chaos.process import Start
+from tests.chaos.proxy import Proxies
+from tests.contract.mongodb_server import running_server
+
+__all__ = ["GATEWAYS", "ORCHESTRATORS", "OTHERS", "SERVICES", "Options", "System", "running_system"]
+
+ORCHESTRATORS = ("orchestrator-1", "orchestrator-2", "orchestrator-3")
+GATEWAYS = ("gateway-1", "gateway-2")
+OTHERS = ("convergence", "ratings", "memory")
+SERVICES = (*ORCHESTRATORS, *GATEWAYS, *OTHERS)
+
+_MODEL_SERVER = "model-server"
+_ROOT = Path(__file__).parents[2]
+_STARTED_WITHIN = 60.0
+_FORGOTTEN = {"orchestrator": ("debates", "inbox", "_log"), "gateway": ("calls", "stops")}
+_PORTS = range(12_000, 31_000)
+"""Below what the kernel gives to outgoing connections, so that a port stays ours while its process is dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a system is set up. Times are in seconds; `latency` is the model's."""
+
+    lease: float = 0.6
+    poll: float = 0.15
+    latency: float = 0.02
+    most_debates: int = 64
+    orchestrators: tuple[str, ...] = ORCHESTRATORS
+
+
+@dataclass
+class _Process:
+    """One service: how it is started, and the process that is it now."""
+
+    module: str
+    arguments: tuple[str, ...]
+    variables: Mapping[str, str]
+    port: int
+    output: Path
+    pid: int = 0
+    handle: int = -1
+    armed: bool = False
+    stopped: float | None = None
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables a process gets beside its own: no setting and no key of whoever runs the suite."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PARLEY_", "OPENAI_", "OPENROUTER_", "OTEL_"))
+    }
+
+
+def _nursery_process() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.chaos.process", str(os.getpid())],
+        cwd=_ROOT,
+        env=_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def _ended(process: _Process, within: float) -> bool:
+    """Wait that many seconds for a process to end; tell whether it has."""
+    if process.handle < 0:
+        return True
+    poll = select.poll()
+    poll.register(process.handle, select.POLLIN)
+    if not poll.poll(within * 1000):
+        return False
+    os.close(process.handle)
+    process.handle = -1
+    return True
+
+
+def _end(process: _Process) -> None:
+    if process.handle >= 0:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process.handle, signal.SIGKILL)
+        assert _ended(process, 10), f"process {process.pid} does not die"
+
+
+@dataclass
+class System:
+    """The running system.
+
+    Attributes:
+        store_url: The store, past every proxy; a service's database is PREFIX_SERVICE there.
+        ledger: The model server's file.
+        faults: All that was done to it.
+        known: Debates that some client was told of.
+    """
+
+    folder: Path
+    options: Options
+    store_url: str
+    ledger: Path
+    proxies: Proxies
+    faults: list[Fault] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)
+    _processes: dict[str, _Process] = field(default_factory=dict)
+    _nursery: subprocess.Popen[bytes] = field(default_factory=_nursery_process)
+    _asking: threading.Lock = field(default_factory=threading.Lock)
+    _fronts: dict[str, int] = field(default_factory=dict)
+
+    def target(self, *names: str) -> str:
+        """Return the gRPC target of some services, or of all orchestrators, through their proxies."""
+        return "ipv4:" + ",".join(
+            f"127.0.0.1:{self._fronts[name]}" for name in names or self.options.orchestrators
+        )
+
+    def pid(self, name: str) -> int:
+        """Return the process id a service has or last had."""
+        return self._processes[name].pid
+
+    def alive(self, name: str) -> bool:
+        """Tell whether a service's process runs, or is stopped."""
+        return not _ended(self._processes[name], 0)
+
+    def kill(self, name: str) -> None:
+        """Kill a service with SIGKILL, and wait until it is gone."""
+        began = time.monotonic()
+        _end(self._processes[name])
+        self.faults.append(Fault(name, "kill", began, time.monotonic()))
+
+    def died(self, name: str, within: float = 30.0) -> None:
+        """Wait until a service has killed itself at its crash point."""
+        began = time.monotonic()
+        assert _ended(self._processes[name], within), f"{name} did not come to its crash point"
+        assert CRASHED in self.tail(name, 1), f"{name} ended by itself\n{self.tail(name)}"
+        self.faults.append(Fault(name, "kill", began, time.monotonic()))
+
+    def start(self, name: str, *, crash: str = "", fenced: bool = True) -> None:
+        """Start a service that does not run, and wait until it listens.
+
+        `crash` names a crash point; without `fenced` its log has no lock.
+        """
+        process = self._processes[name]
+        assert not self.alive(name), f"{name} runs"
+        process.armed = bool(crash)
+        more = {"PARLEY_CHAOS_CRASH": crash, "PARLEY_CHAOS_FENCE": "on" if fenced else "off"}
+        self._spawn(process, more)
+        self._await(name)
+
+    def restart(self, name: str, *, crash: str = "", fenced: bool = True) -> None:
+        """Kill a service if it runs, and start it."""
+        if self.alive(name):
+            self.kill(name)
+        self.start(name, crash=crash, fenced=fenced)
+
+    def make_ready(self, name: str = "", *, crash: str = "") -> None:
+        """Start whatever is dead; the service that is named starts anew, with a crash point if one is named."""
+        for each in SERVICES:
+            if each == name:
+                self.restart(each, crash=crash)
+            elif not self.alive(each):
+                self.start(each)
+
+    def stop(self, name: str) -> None:
+        """Stop a service with SIGSTOP."""
+        process = self._processes[name]
+        process.stopped = time.monotonic()
+        signal.pidfd_send_signal(process.handle, signal.SIGSTOP)
+
+    def go_on(self, name: str) -> None:
+        """Continue a stopped service."""
+        process = self._processes[name]
+        signal.pidfd_send_signal(process.handle, signal.SIGCONT)
+        if process.stopped is not None:
+            self.faults.append(Fault(name, "stop", process.stopped, time.monotonic()))
+            process.stopped = None
+
+    def terminate(self, name: str) -> None:
+        """Ask a service to drain and stop, and wait until it has; one that takes too long is killed."""
+        process = self._processes[name]
+        began = time.monotonic()
+        signal.pidfd_send_signal(process.handle, signal.SIGTERM)
+        _ended(process, 10)
+        _end(process)
+        self.faults.append(Fault(name, "drain", began, time.monotonic()))
+
+    def cut(self, name: str, seconds: float = 0.0) -> None:
+        """Cut the connections to a service, or with `NAME>store` those it has to the store; for so many seconds."""
+        began = time.monotonic()
+        self.proxies.cut(name, refuse=seconds > 0)
+        if seconds > 0:
+            time.sleep(seconds)
+            self.proxies.mend(name)
+        self.faults.append(Fault(name, "cut", began, time.monotonic()))
+
+    def forget(self) -> None:
+        """Remove all debates and calls from the store: the stand-in for MongoDB slows down with every document."""
+        with MongoClient[dict[str, object]](self.store_url) as client:
+            prefix = urlsplit(self.store_url).path.strip("/")
+            for service, collections in _FORGOTTEN.items():
+                for collection in collections:
+                    client[f"{prefix}_{service}"][collection].delete_many({})
+
+    def tail(self, name: str, lines: int = 15) -> str:
+        """Return the last lines a service wrote."""
+        return "\n".join(self._processes[name].output.read_text(errors="replace").splitlines()[-lines:])
+
+    def outputs(self) -> dict[str, str]:
+        """Return all that each service wrote."""
+        return {name: each.output.read_text(errors="replace") for name, each in self._processes.items()}
+
+    def model_server_url(self) -> str:
+        """Return the model server's address, without a path."""
+        return f"http://127.0.0.1:{self._processes[_MODEL_SERVER].port}"
+
+    def build(self) -> None:
+        """Start everything."""
+        options, ports = self.options, _free_ports()
+        store = urlsplit(self.store_url)
+        real = {name: next(ports) for name in (*options.orchestrators, *GATEWAYS, *OTHERS)}
+        for name, port in real.items():
+            self._fronts[name] = next(ports)
+            self.proxies.add(name, self._fronts[name], ("127.0.0.1", port))
+        common = {
+            "PARLEY_CONVERGENCE": self.target("convergence"),
+            "PARLEY_RATINGS": self.target("ratings"),
+            "PARLEY_MEMORY": self.target("memory"),
+            "PARLEY_GATEWAY": self.target(*GATEWAYS),
+            "PARLEY_GRACE_SECONDS": "5",
+            "PARLEY_LOG_LEVEL": "warning",
+        }
+        model = next(ports)
+        self._add(
+            _MODEL_SERVER,
+            "tests.support.model_server",
+            model,
+            {},
+            ("--port", str(model), "--ledger", str(self.ledger), "--latency-ms", str(options.latency * 1000)),
+        )
+        endpoint = f"http://127.0.0.1:{model}/v1"
+        for name, port in real.items():
+            service = name.partition("-")[0]
+            variables = {**common, "PARLEY_PORT": str(port)}
+            if service != "convergence":
+                at = next(ports)
+                self.proxies.add(f"{name}>store", at, (store.hostname or "", store.port or 27017))
+                variables["PARLEY_STORE"] = _through(self.store_url, at)
+            variables |= self._own(service, endpoint)
+            self._add(name, f"parley.{service}", port, variables)
+        for process in self._processes.values():
+            self._spawn(process, {})
+        for name in self._processes:
+            self._await(name)
+
+    def clear_away(self) -> None:
+        """End every process, stopped ones too."""
+        for process in self._processes.values():
+            _end(process)
+        assert self._nursery.stdin is not None
+        assert self._nursery.stdout is not None
+        self._nursery.kill()
+        self._nursery.wait(10)
+        self._nursery.stdin.close()
+        self._nursery.stdout.close()
+
+    def _own(self, service: str, endpoint: str) -> dict[str, str]:
+        options = self.options
+        match service:
+            case "orchestrator":
+                return {
+                    "PARLEY_LEASE_SECONDS": str(options.lease),
+                    "PARLEY_POLL_SECONDS": str(options.poll),
+                    "PARLEY_MOST_DEBATES": str(options.most_debates),
+                }
+            case "gateway":
+                return {
+                    "PARLEY_LEASE_SECONDS": str(options.lease),
+                    "OPENAI_API_KEY": "chaos",
+                    "OPENAI_BASE_URL": endpoint,
+                    "PARLEY_MODEL": "chaos-model",
+                    "PARLEY_LOCAL_MODEL": "off",
+                }
+            case "convergence":
+                # The model server's vectors: they mean little, and need no model loaded at every start.
+                return {
+                    "PARLEY_EMBEDDING_FINE": "endpoint",
+                    "PARLEY_EMBEDDING_FAST": "endpoint",
+                    "PARLEY_EMBEDDING_BASE_URL": endpoint,
+                }
+            case "memory":
+                return {"PARLEY_VECTORS": f"edge:{self.folder / 'vectors'}"}
+            case _:
+                return {}
+
+    def _add(
+        self, name: str, module: str, port: int, variables: Mapping[str, str], arguments: tuple[str, ...] = ()
+    ) -> None:
+        self._processes[name] = _Process(module, arguments, variables, port, self.folder / f"{name}.log")
+
+    def _spawn(self, process: _Process, more: Mapping[str, str]) -> None:
+        variables = {**_environment(), **process.variables, **more}
+        start = Start(process.module, process.arguments, variables, str(process.output))
+        assert self._nursery.stdin is not None
+        assert self._nursery.stdout is not None
+        with self._asking:
+            self._nursery.stdin.write(start.to_line())
+            self._nursery.stdin.flush()
+            answer = self._nursery.stdout.readline()
+            assert answer, "the nursery ended; what it wrote on stderr says why"
+            process.pid = int(answer)
+        process.handle = os.pidfd_open(process.pid)
+
+    def _await(self, name: str) -> None:
+        process = self._processes[name]
+        ends = time.monotonic() + _STARTED_WITHIN
+        while time.monotonic() < ends:
+            if not self.alive(name):
+                assert process.armed, f"{name} ended at its start\n{self.tail(name)}"
+                return  # its crash point came before it listened
+            with suppress(OSError), socket.create_connection(("127.0.0.1", process.port), 1):
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"{name} did not listen within {_STARTED_WITHIN:g} s\n{self.tail(name)}")
+
+
+@contextmanager
+def running_system(folder: Path, options: Options | None = None) -> Iterator[System]:
+    """Run a system on a store of its own for as long as the block lasts.
+
+    Raises:
+        NoServerError: there is no MongoDB server here.
+    """
+    with running_server() as server, Proxies() as proxies:
+        prefix = f"parley_chaos_{uuid.uuid4().hex[:12]}"
+        url = server.database_url(prefix)
+        system = System(folder, options or Options(), url, folder / "ledger.jsonl", proxies)
+        try:
+            system.build()
+            yield system
+        finally:
+            system.clear_away()
+            with MongoClient[dict[str, object]](url) as client:
+                for service in ("orchestrator", "gateway", "ratings", "memory"):
+                    client.drop_database(f"{prefix}_{service}")
+
+
+def _through(url: str, port: int) -> str:
+    """Return the store's URL by way of a proxy."""
+    parts = urlsplit(url)
+    credentials, at, _ = parts.netloc.rpartition("@")
+    # With the driver's default of 2, its pool may stall for tens of seconds after a cut (README, "Bugs found").
+    query = f"{parts.query}&directConnection=true&maxConnecting=32".strip("&")
+    return parts._replace(netloc=f"{credentials}{at}127.0.0.1:{port}", query=query).geturl()
+
+
+def _free_ports() -> Iterator[int]:
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        with socket.socket() as probe, suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            yield port
+    raise AssertionError("no port is free")

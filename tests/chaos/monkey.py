@@ -1,0 +1,152 @@
+"""A seeded run: many debates with watchers and wishes, while services are killed, stopped, drained and cut off.
+
+The seed says which debates are held, what is wished of them, and which faults come in which order; when they meet is
+up to the machine. A run that found something is made again with the same seed, several times if need be.
+"""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.chaos.checker import Report, check
+from tests.chaos.driver import Clients, spec
+from tests.chaos.harness import GATEWAYS, ORCHESTRATORS, OTHERS, System
+
+__all__ = ["Chaos", "Outcome", "run_chaos"]
+
+_WISHES = ("guide", "end", "mute", "cancel", "pause")
+_GROUPS = (ORCHESTRATORS, GATEWAYS, OTHERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Chaos:
+    """What a run is made of. `faults` are numbers by kind, for each service; `gap` is the longest pause between two."""
+
+    seed: int
+    debates: int
+    at_once: int = 6
+    faults: Mapping[str, int] = field(default_factory=lambda: {"kill": 2, "stop": 1, "cut": 2})
+    gap: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run. `latencies` are seconds from asking for a debate to its end, as its watcher saw them."""
+
+    report: Report
+    seconds: float
+    faults: Counter[str]
+    latencies: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """One debate's part."""
+
+    agents: int
+    rounds: int
+    recall: bool
+    wish: str
+    delay: float
+
+
+async def run_chaos(system: System, clients: Clients, chaos: Chaos) -> Outcome:
+    """Hold the debates under the faults, and check the history. Debates go on until the last fault has been."""
+    dice = random.Random(chaos.seed)
+    began = time.monotonic()
+    latencies: list[float] = []
+    monkeys = [
+        asyncio.create_task(_monkey(system, _faults(group, chaos, dice), chaos.gap, dice.randbytes(8)))
+        for group in _GROUPS
+    ]
+    scripts = (_script(dice) for _ in iter(int, 1))
+
+    async def hold() -> None:
+        for number, script in numbered:
+            if number >= chaos.debates and all(monkey.done() for monkey in monkeys):
+                return
+            mark = f"run-{chaos.seed}-{number:04d}."
+            asked = time.monotonic()
+            await _debate(clients, mark, script)
+            latencies.append(time.monotonic() - asked)
+
+    numbered = enumerate(scripts)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(chaos.at_once):
+                tasks.create_task(hold())
+        await asyncio.gather(*monkeys)
+    finally:
+        for monkey in monkeys:
+            monkey.cancel()
+        await asyncio.gather(*monkeys, return_exceptions=True)
+    seconds = time.monotonic() - began
+    history = await clients.history()
+    return Outcome(
+        check(history),
+        seconds,
+        Counter(f"{fault.kind} {fault.service}" for fault in history.faults),
+        latencies,
+    )
+
+
+def _script(dice: random.Random) -> _Script:
+    return _Script(
+        agents=dice.choice((2, 2, 3)),
+        rounds=dice.choice((1, 1, 2)),
+        recall=dice.random() < 0.3,
+        wish=dice.choice(_WISHES) if dice.random() < 0.5 else "",
+        delay=dice.uniform(0.0, 0.5),
+    )
+
+
+async def _debate(clients: Clients, mark: str, script: _Script) -> None:
+    asked = spec(mark, agents=script.agents, rounds=script.rounds, recall=script.recall)
+    debate = await clients.create(asked, mark)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(clients.watch(debate))
+        tasks.create_task(clients.watch(debate, after=1))
+        if script.wish:
+            await asyncio.sleep(script.delay)
+            await clients.wish(debate, script.wish)
+            if script.wish == "pause":
+                await clients.wish(debate, "resume")
+
+
+def _faults(group: Sequence[str], chaos: Chaos, dice: random.Random) -> list[tuple[str, str]]:
+    """Return what is done to a group: the numbers hold for each service, and its replicas share them."""
+    services = {name.partition("-")[0] for name in group}
+    faults = []
+    for service in sorted(services):
+        replicas = [name for name in group if name.partition("-")[0] == service]
+        for kind, times in sorted(chaos.faults.items()):
+            faults += [(kind, dice.choice(replicas)) for _ in range(times)]
+    dice.shuffle(faults)
+    return faults
+
+
+async def _monkey(system: System, faults: Sequence[tuple[str, str]], gap: float, seed: bytes) -> None:
+    """Do one thing after the other to a group of services; what was killed is started again."""
+    dice, lease = random.Random(seed), system.options.lease
+    for kind, name in faults:
+        await asyncio.sleep(dice.uniform(0.0, gap))
+        down = dice.uniform(0.0, lease)
+        match kind:
+            case "kill":
+                system.kill(name)
+                await asyncio.sleep(down)
+                await asyncio.to_thread(system.start, name)
+            case "drain":
+                await asyncio.to_thread(system.terminate, name)
+                await asyncio.to_thread(system.start, name)
+            case "stop":
+                system.stop(name)
+                await asyncio.sleep(lease * dice.uniform(1.5, 2.5))
+                system.go_on(name)
+            case _:
+                links = [name] if name == "convergence" else [name, f"{name}>store"]
+                seconds = dice.choice((0.0, down))
+                await asyncio.to_thread(system.cut, dice.choice(links), seconds)

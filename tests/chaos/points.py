@@ -1,0 +1,159 @@
+"""Named crash points: where a process kills itself, before or after its nth write or call of a kind.
+
+A point is written `before:append.concluded:1` or `after:update.debates.status:2`. Its middle part names a write or a
+call (see `CrashingLog`, `CrashingDocuments` and `process.py`), the last one counts from 1.
+"""
+
+import json
+import os
+import signal
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+from parley.storage.ports import (
+    AppendConflictError,
+    Collection,
+    Document,
+    Documents,
+    Fields,
+    Log,
+    Order,
+    Record,
+    Where,
+)
+
+__all__ = ["CRASHED", "CrashPoint", "CrashingDocuments", "CrashingLog", "UnfencedLog", "around"]
+
+CRASHED = "chaos: killed at"
+"""What a process writes just before, so that its death can be told from any other."""
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+@dataclass(slots=True)
+class CrashPoint:
+    """One point of a process, and how often it was passed. `when` is `before` or `after`."""
+
+    when: str
+    name: str
+    number: int
+    _passed: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> "CrashPoint":
+        """Read a point as it is written."""
+        when, name, number = text.split(":")
+        if when not in {"before", "after"}:
+            raise ValueError(f"a crash point is before or after something, not {when!r}")
+        return cls(when, name, int(number))
+
+    def reached(self, when: str, names: Iterable[str]) -> None:
+        """Kill this process if this is the point; what is done goes by several names at once."""
+        if when != self.when or self.name not in names:
+            return
+        self._passed[when] = self._passed.get(when, 0) + 1
+        if self._passed[when] == self.number:
+            _die(f"{self.when}:{self.name}:{self.number}")
+
+
+def around(point: CrashPoint, name: str, call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """Return the call with the point before and after it."""
+
+    async def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        point.reached("before", [name])
+        answer = await call(*args, **kwargs)
+        point.reached("after", [name])
+        return answer
+
+    return called
+
+
+class CrashingLog:
+    """A log whose appends are points: `append`, and `append.KIND` for each kind of event in the record."""
+
+    def __init__(self, log: Log, point: CrashPoint) -> None:
+        self._log = log
+        self._point = point
+
+    async def append(self, log: str, record: Record) -> None:
+        names = {"append", *(f"append.{kind}" for kind in map(_kind, record.entries))}
+        self._point.reached("before", names)
+        await self._log.append(log, record)
+        self._point.reached("after", names)
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        return await self._log.read(log, after, limit)
+
+    def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
+        return self._log.follow(log, after)
+
+    async def delete(self, log: str) -> None:
+        await self._log.delete(log)
+
+
+class CrashingDocuments:
+    """Documents whose writes are points: `insert.COLLECTION`, `update.COLLECTION.FIELD`, `delete.COLLECTION`."""
+
+    def __init__(self, documents: Documents, point: CrashPoint) -> None:
+        self._documents = documents
+        self._point = point
+
+    async def prepare(self, *collections: Collection) -> None:
+        await self._documents.prepare(*collections)
+
+    async def get(self, collection: Collection, key: str) -> Document | None:
+        return await self._documents.get(collection, key)
+
+    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
+        names = [f"insert.{collection.name}"]
+        self._point.reached("before", names)
+        await self._documents.insert(collection, key, fields)
+        self._point.reached("after", names)
+
+    async def find(
+        self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
+    ) -> Sequence[Document]:
+        return await self._documents.find(collection, where, order=order, limit=limit)
+
+    async def update(
+        self, collection: Collection, key: str, changes: Fields, where: Where | None = None
+    ) -> bool:
+        names = [f"update.{collection.name}", *(f"update.{collection.name}.{each}" for each in changes)]
+        self._point.reached("before", names)
+        changed = await self._documents.update(collection, key, changes, where)
+        self._point.reached("after", names)
+        return changed
+
+    async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
+        names = [f"delete.{collection.name}"]
+        self._point.reached("before", names)
+        deleted = await self._documents.delete(collection, key, where)
+        self._point.reached("after", names)
+        return deleted
+
+
+class UnfencedLog(CrashingLog):
+    """A log without its lock: an append that meets another's record goes behind it. The checker must notice."""
+
+    async def append(self, log: str, record: Record) -> None:
+        while True:
+            try:
+                await super().append(log, record)
+            except AppendConflictError:
+                there = await self._log.read(log, record.first - 1)
+                record = Record(there[-1].last + 1, record.append_id, record.entries)
+            else:
+                return
+
+
+def _kind(entry: str) -> str:
+    read: Any = json.loads(entry)
+    return str(read.get("kind", "")) if isinstance(read, dict) else ""
+
+
+def _die(point: str) -> NoReturn:
+    os.write(2, f"{CRASHED} {point}\n".encode())
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("a process outlived its SIGKILL")

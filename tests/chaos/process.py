@@ -1,0 +1,141 @@
+"""Runs services as processes of the chaos suite: `python -m tests.chaos.process`, the nursery.
+
+It imports all services once. Then each line on stdin says how a process is to run (see `Start`): the nursery forks it,
+which takes a tenth of a start of its own, and answers with its process id. Everything here dies with whoever started it.
+
+`PARLEY_CHAOS_CRASH` names a crash point (see `points.py`); `PARLEY_CHAOS_FENCE=off` takes the lock out of the log. Both
+are known here alone: no service reads them.
+"""
+
+import ctypes
+import importlib
+import json
+import os
+import runpy
+import signal
+import sys
+import traceback
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, NoReturn
+
+from tests.chaos.points import CrashingDocuments, CrashingLog, CrashPoint, UnfencedLog, around
+
+__all__ = ["Start"]
+
+_MODULES = (
+    "parley.orchestrator",
+    "parley.gateway",
+    "parley.convergence",
+    "parley.ratings",
+    "parley.memory",
+    "tests.support.model_server",
+)
+_PR_SET_PDEATHSIG = 1
+_NOWHERE = CrashPoint("after", "nothing", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a process is to run: its module, its arguments, all its variables, and the file that takes what it writes."""
+
+    module: str
+    arguments: tuple[str, ...]
+    variables: dict[str, str]
+    output: str
+
+    def to_line(self) -> bytes:
+        """Return the line that says so."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+
+def _die_with(parent: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it was gone before we asked
+        sys.exit(1)
+
+
+def _hook_store(point: CrashPoint, *, fenced: bool) -> None:
+    from parley.storage import opening
+
+    opened_before = opening.open_store
+
+    @asynccontextmanager
+    async def open_store(url: str, database: str, **options: Any) -> AsyncGenerator[opening.Store, None]:
+        async with opened_before(url, database, **options) as store:
+            log = CrashingLog(store.log, point) if fenced else UnfencedLog(store.log, point)
+            yield opening.Store(CrashingDocuments(store.documents, point), log, store.exclusive)
+
+    opening.open_store = open_store
+
+
+def _hook_calls(point: CrashPoint, module: str) -> None:
+    """Make points of the calls a service makes, each under the name of what is called."""
+    if module == "parley.orchestrator":
+        from parley.orchestrator.agents import Agents
+        from parley.orchestrator.services import Convergence, Memory, Ratings
+
+        _wrap(point, Agents, "generate", "call.generate")
+        _wrap(point, Convergence, "group", "call.group")
+        _wrap(point, Memory, "recall", "call.recall")
+        _wrap(point, Memory, "record", "call.memory")
+        _wrap(point, Ratings, "record", "call.ratings")
+    elif module == "parley.gateway":
+        from parley.gateway.endpoint import Endpoint
+
+        _wrap(point, Endpoint, "complete", "call.model")
+
+
+def _wrap(point: CrashPoint, owner: type, method: str, name: str) -> None:
+    setattr(owner, method, around(point, name, getattr(owner, method)))
+
+
+def _run(start: Start, nursery: int) -> NoReturn:
+    """Become the process: put the hooks in, then run the module as `python -m` would."""
+    _die_with(nursery)
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    output = os.open(start.output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for stream, instead in ((0, nothing), (1, output), (2, output)):
+        os.dup2(instead, stream)
+    os.environ.clear()
+    os.environ.update(start.variables)
+    if start.module.startswith("parley."):
+        text = os.environ.get("PARLEY_CHAOS_CRASH")
+        point = CrashPoint.parse(text) if text else _NOWHERE
+        _hook_store(point, fenced=os.environ.get("PARLEY_CHAOS_FENCE") != "off")
+        _hook_calls(point, start.module)
+    sys.argv = [start.module, *start.arguments]
+    del sys.modules[f"{start.module}.__main__"]  # it is run anew, as the main module
+    code: object = 1
+    try:
+        runpy.run_module(start.module, run_name="__main__", alter_sys=True)
+    except SystemExit as done:
+        code = done.code or 0
+    except BaseException:  # noqa: BLE001 - told, and then left the way it would have been
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        # Libraries that started threads in the nursery would wait for them here, and abort.
+        os._exit(code if isinstance(code, int) else 1)
+
+
+def main() -> None:
+    """Import everything, then fork a process for each line, until stdin ends."""
+    _die_with(int(sys.argv[1]))
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing dead stays behind
+    for module in _MODULES:
+        importlib.import_module(f"{module}.__main__")
+    nursery = os.getpid()
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            _run(Start(**json.loads(line)), nursery)
+        sys.stdout.write(f"{child}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""TCP proxies that can be cut: one before each service, and one between each service and the store."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
+
+__all__ = ["Proxies"]
+
+T = TypeVar("T")
+
+_PIECE = 2**16
+_WITHIN = 10.0
+
+
+@dataclass(eq=False)
+class _Proxy:
+    """Passes bytes on between whoever connects and one address."""
+
+    target: tuple[str, int]
+    refusing: bool = False
+    server: asyncio.Server | None = None
+    _open: set[asyncio.StreamWriter] = field(default_factory=set)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.refusing:
+            writer.transport.abort()
+            return
+        try:
+            to_reader, to_writer = await asyncio.open_connection(*self.target)
+        except OSError:
+            writer.transport.abort()  # nobody is there
+            return
+        self._open |= {writer, to_writer}
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(_copy(reader, to_writer))
+                tasks.create_task(_copy(to_reader, writer))
+        finally:
+            self._open -= {writer, to_writer}
+            to_writer.transport.abort()
+            writer.transport.abort()
+
+    def cut(self) -> int:
+        """Cut every connection, whatever is on its way; return how many there were."""
+        cut = len(self._open) // 2
+        for each in self._open:
+            each.transport.abort()
+        return cut
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(_PIECE):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        pass
+    writer.transport.abort()
+
+
+class Proxies:
+    """All proxies of a system, on an event loop in a thread of its own; use it as `with`."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxies", daemon=True)
+        self._proxies: dict[str, _Proxy] = {}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._do(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_WITHIN)
+        self._loop.close()
+
+    def add(self, name: str, port: int, target: tuple[str, int]) -> None:
+        """Listen on a loopback port and lead on to the target."""
+        self._do(self._listen(name, port, target))
+
+    def cut(self, name: str, *, refuse: bool = False) -> int:
+        """Cut the connections of a proxy and, with `refuse`, take no new ones until `mend`."""
+        return self._do(self._cut(name, refuse=refuse))
+
+    def mend(self, name: str) -> None:
+        """Take new connections again."""
+        self._proxies[name].refusing = False
+
+    async def _listen(self, name: str, port: int, target: tuple[str, int]) -> None:
+        proxy = _Proxy(target)
+        proxy.server = await asyncio.start_server(proxy.serve, "127.0.0.1", port)
+        self._proxies[name] = proxy
+
+    async def _cut(self, name: str, *, refuse: bool) -> int:
+        proxy = self._proxies[name]
+        proxy.refusing = refuse
+        return proxy.cut()
+
+    async def _close(self) -> None:
+        for proxy in self._proxies.values():
+            if proxy.server is not None:
+                proxy.server.close()
+            proxy.cut()
+        serving = asyncio.all_tasks() - {asyncio.current_task()}
+        if serving:
+            await asyncio.wait(serving, timeout=_WITHIN / 2)
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_WITHIN)

@@ -1,0 +1,290 @@
+"""The checker catches every kind of broken promise: good histories made by hand, then spoiled in one place."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from parley.orchestrator.envelope import GENESIS, Draft, seal
+from parley.orchestrator.events import (
+    Claimed,
+    Closed,
+    Concluded,
+    DebateCreated,
+    DebateFailed,
+    Intervened,
+    Reply,
+    StepFailed,
+    StepStarted,
+    StepSucceeded,
+    Warned,
+    Work,
+)
+from parley.orchestrator.spec import AgentSpec, DebateSpec
+from parley.storage.ports import Record
+from tests.chaos.checker import check
+from tests.chaos.history import Accepted, Fault, History, ModelCall, Seen, Watch, Wished
+from tests.support.model_server import Outcome
+from tests.support.model_server.answers import digest_of
+
+DEBATE = "deb-20260101-000000-abcdefgh"
+MARK = "case-1."
+PATH, MODEL = "/v1/responses", "m"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+WALL = NOON.timestamp() - 100.0
+"""Noon is second 100 of the monotonic clock."""
+ADA, BO = "round/1/propose/ada", "round/1/propose/bo"
+
+Event = tuple[int, Draft]
+"""Epoch and draft."""
+
+
+def prompt(key: str) -> str:
+    return f"You are of {MARK} Do {key}"
+
+
+def done(key: str) -> StepSucceeded:
+    text = f"Answer {digest_of(PATH, MODEL, prompt(key))[:8]}: yes."
+    return StepSucceeded(Work("proposal", key[-3:].strip("/"), 1), "d", reply=Reply(text))
+
+
+def begun(key: str) -> StepStarted:
+    return StepStarted(Work("proposal", key[-3:].strip("/"), 1), "d")
+
+
+CREATED = (
+    0,
+    Draft("created", DebateCreated("req", DebateSpec("?", "panel@1", (), AgentSpec("j", "J", "r")))),
+)
+CLAIMED = (1, Draft("claim/1", Claimed("a")))
+WISHED = (1, Draft("wish/w1", Intervened("w1", "guide", text="x")))
+CONCLUDED = (1, Draft("concluded", Concluded("completed")))
+CLOSED = (1, Draft("closed", Closed()))
+GOOD: tuple[Event, ...] = (
+    CREATED,
+    CLAIMED,
+    (1, Draft(ADA, begun(ADA), 1)),
+    (1, Draft(BO, begun(BO), 1)),
+    WISHED,
+    (1, Draft(ADA, done(ADA), 1)),
+    (1, Draft(BO, done(BO), 1)),
+    CONCLUDED,
+    CLOSED,
+)
+
+
+def stored(events: Sequence[Event], *, seconds: float = 1.0) -> list[Record]:
+    """Records of one event each, a second after the other from noon on."""
+    records, before = [], GENESIS
+    for number, (epoch, draft) in enumerate(events, start=1):
+        envelope, entry = seal(
+            draft,
+            tenant="default",
+            debate=DEBATE,
+            sequence=number,
+            epoch=epoch,
+            time=NOON + timedelta(seconds=seconds * number),
+            before=before,
+        )
+        before = envelope.hash
+        records.append(Record(number, f"append-{number}", (entry,)))
+    return records
+
+
+def call(key: str, started: float, ended: float, number: int = 1) -> ModelCall:
+    return ModelCall(
+        number, PATH, MODEL, prompt(key), 1, {}, started, ended, Outcome.ANSWERED, "", 200, 1, 1, True, {}
+    )
+
+
+def seen(records: Sequence[Record]) -> list[Seen]:
+    read = [json.loads(entry) for record in records for entry in record.entries]
+    return [Seen(each["sequence"], each["kind"], each["hash"]) for each in read]
+
+
+def history(events: Sequence[Event] = GOOD, **changed: Any) -> History:
+    records = stored(events)
+    whole = seen(records)
+    made = History(
+        accepted=(Accepted(DEBATE, "req", MARK),),
+        logs={DEBATE: records},
+        calls=(call(ADA, 103.5, 104.5), call(BO, 104.5, 105.5, 2)),
+        watches=(Watch(DEBATE, 0, (whole[:4], whole[4:]), ended=True),),
+        wishes=(Wished(DEBATE, "w1", "guide", 5),),
+        wall=WALL,
+    )
+    return replace(made, **changed)
+
+
+def rules(history: History, **how: Any) -> set[str]:
+    return {violation.rule for violation in check(history, **how).violations}
+
+
+def test_a_whole_history_is_not_found_fault_with() -> None:
+    report = check(history())
+    assert report.violations == ()
+    assert (report.debates, report.events, report.steps, report.calls) == (1, 9, 2, 2)
+
+
+def also(*more: Event, at: int = len(GOOD)) -> tuple[Event, ...]:
+    return (*GOOD[:at], *more, *GOOD[at:])
+
+
+@pytest.mark.parametrize(
+    ("rule", "events"),
+    [
+        pytest.param("complete", (), id="accepted and never stored"),
+        pytest.param("closed", GOOD[:-1], id="left lying before its end"),
+        pytest.param("closed", also(CLOSED), id="closed twice"),
+        pytest.param("concluded", also(CONCLUDED, at=8), id="concluded twice"),
+        pytest.param("concluded", (*GOOD[:7], CLOSED), id="closed without a conclusion"),
+        pytest.param("complete", GOOD[1:], id="never created"),
+        pytest.param("complete", also((1, Draft("x", Warned("late")))), id="written to after its end"),
+        pytest.param("complete", also((1, Draft("f", DebateFailed("X", "y"))), at=7), id="failed"),
+        pytest.param("claims", also((2, Draft("x", Warned("?"))), at=6), id="an epoch nobody claimed"),
+        pytest.param("claims", also((3, Draft("claim/3", Claimed("b"))), at=6), id="an epoch skipped"),
+        pytest.param(
+            "claims", also((2, Draft("claim/2", Claimed("b"))), at=6), id="written by the owner before"
+        ),
+        pytest.param("steps", also((1, Draft(ADA, done(ADA), 1)), at=6), id="a second outcome"),
+        pytest.param("steps", also((1, Draft(ADA, done(ADA), 2)), at=6), id="a second attempt unasked"),
+        pytest.param("steps", also((1, Draft(ADA, begun(ADA), 1)), at=6), id="started again"),
+        pytest.param("steps", (*GOOD[:2], *GOOD[3:]), id="an outcome of nothing"),
+        pytest.param(
+            "steps",
+            (*GOOD[:6], (1, Draft(BO, StepFailed(Work("proposal", "bo", 1), "d", "X", "y"), 1)), *GOOD[7:]),
+            id="our trouble recorded as an agent's",
+        ),
+        pytest.param(
+            "steps", also(*[(1, Draft("note", Warned("!")))] * 2, at=6), id="the same note recorded twice"
+        ),
+        pytest.param("wishes", also((1, replace(WISHED[1], key="again")), at=6), id="a wish twice"),
+        pytest.param("wishes", (*GOOD[:4], *GOOD[5:]), id="a wish answered and not recorded"),
+        pytest.param("plan", also((1, Draft("x", done("x"), 1)), at=6), id="an answer nobody asked for"),
+    ],
+)
+def test_a_log_that_breaks_a_promise_is_noticed(rule: str, events: tuple[Event, ...]) -> None:
+    assert rule in rules(history(events))
+
+
+def test_a_missing_record_is_noticed() -> None:
+    records = stored(GOOD)
+    assert {"dense", "chain"} <= rules(history(logs={DEBATE: [*records[:3], *records[4:]]}))
+
+
+def test_a_changed_payload_is_noticed() -> None:
+    records = stored(GOOD)
+    spoiled = replace(records[5], entries=(records[5].entries[0].replace(": yes.", ": no!."),))
+    assert rules(history(logs={DEBATE: [*records[:5], spoiled, *records[6:]]})) == {"chain"}
+
+
+def test_a_record_moved_behind_the_end_is_noticed() -> None:
+    """What a log without its lock does to the append of an owner that was left behind."""
+    records = stored(GOOD)
+    moved = replace(records[5], first=10)
+    assert {"dense", "chain"} <= rules(history(logs={DEBATE: [*records, moved]}))
+
+
+def test_an_entry_that_cannot_be_read_is_noticed() -> None:
+    records = stored(GOOD)
+    spoiled = replace(records[5], entries=("{",))
+    assert "chain" in rules(history(logs={DEBATE: [*records[:5], spoiled, *records[6:]]}))
+
+
+def test_time_that_runs_back_is_noticed() -> None:
+    assert "time" in rules(history(logs={DEBATE: stored(GOOD, seconds=-1.0)}))
+
+
+@pytest.mark.parametrize(
+    "streams",
+    [
+        pytest.param(lambda whole: (whole[:4], whole[5:]), id="a gap between two streams"),
+        pytest.param(lambda whole: (whole[:4], whole[3:]), id="an event again after coming back"),
+        pytest.param(lambda whole: ([*whole[:4], whole[3], *whole[4:]],), id="an event twice in a stream"),
+        pytest.param(lambda whole: ([whole[1], whole[0], *whole[2:]],), id="events out of order"),
+        pytest.param(lambda whole: (whole[:-1],), id="an end before the end"),
+        pytest.param(lambda whole: ([*whole, Seen(10, "warned", "x")],), id="an event that is not stored"),
+        pytest.param(
+            lambda whole: ([*whole[:-1], Seen(9, "closed", "0" * 64)],), id="an event stored otherwise"
+        ),
+    ],
+)
+def test_a_watcher_that_did_not_see_a_prefix_is_noticed(streams: Any) -> None:
+    watch = Watch(DEBATE, 0, streams(seen(stored(GOOD))), ended=True)
+    assert rules(history(watches=(watch,))) == {"watch"}
+
+
+def test_a_watcher_that_was_cut_off_and_began_later_saw_what_it_should() -> None:
+    whole = seen(stored(GOOD))
+    assert not rules(history(watches=(Watch(DEBATE, 3, (whole[3:6], []), ended=False),)))
+
+
+def test_a_watcher_that_gave_up_is_noticed() -> None:
+    watch = Watch(DEBATE, 0, ([],), ended=False, problem="UNAVAILABLE: silence")
+    assert rules(history(watches=(watch,))) == {"watch"}
+
+
+def test_two_debates_of_one_request_are_noticed() -> None:
+    other = Accepted("deb-20260101-000000-zzzzzzzz", "req", "case-2.")
+    assert "accepted" in rules(history(accepted=(Accepted(DEBATE, "req", MARK), other)))
+
+
+def test_a_debate_that_nobody_was_told_of_must_be_whole_too() -> None:
+    other = "deb-20260101-000000-zzzzzzzz"
+    assert rules(history(others=(other,))) == {"complete"}
+
+
+@pytest.mark.parametrize(
+    "wished",
+    [
+        pytest.param(Wished(DEBATE, "w1", "guide", 6), id="told another place"),
+        pytest.param(Wished(DEBATE, "w1", "guide", 0), id="refused and recorded"),
+        pytest.param(Wished(DEBATE, "w1", "cancel", 5), id="cancelled and completed all the same"),
+    ],
+)
+def test_a_wish_whose_answer_was_not_true_is_noticed(wished: Wished) -> None:
+    assert rules(history(wishes=(wished,))) == {"wishes"}
+
+
+def test_a_call_made_twice_is_noticed() -> None:
+    calls = (call(ADA, 103.5, 104.5), call(ADA, 104.6, 105.6, 3), call(BO, 104.5, 105.5, 2))
+    report = check(history(calls=calls))
+    assert [violation.rule for violation in report.violations] == ["paid twice"]
+    assert (report.repeated, report.excused) == (1, 0)
+
+
+def test_a_call_in_flight_when_its_gateway_was_killed_may_be_made_again() -> None:
+    calls = (call(ADA, 103.5, 104.5), call(ADA, 104.6, 105.6, 3), call(BO, 104.5, 105.5, 2))
+    report = check(history(calls=calls, faults=(Fault("gateway-1", "kill", 104.0, 104.1),)))
+    assert report.violations == ()
+    assert (report.repeated, report.excused) == (1, 1)
+
+
+def test_a_call_that_was_over_long_before_a_gateway_was_killed_may_not_be_made_again() -> None:
+    calls = (call(ADA, 93.5, 94.5), call(ADA, 104.6, 105.6, 3), call(BO, 104.5, 105.5, 2))
+    faults = (Fault("gateway-1", "kill", 104.0, 104.1),)
+    assert rules(history(calls=calls, faults=faults)) == {"paid twice"}
+
+
+def test_a_killed_orchestrator_is_no_reason_to_pay_twice_where_calls_are_stored() -> None:
+    calls = (call(ADA, 103.5, 104.5), call(ADA, 104.6, 105.6, 3), call(BO, 104.5, 105.5, 2))
+    spoiled = history(calls=calls, faults=(Fault("orchestrator-1", "kill", 104.0, 104.1),))
+    assert rules(spoiled) == {"paid twice"}
+    assert not rules(spoiled, stored_calls=False)
+
+
+def test_a_call_made_after_its_answer_was_recorded_is_noticed() -> None:
+    calls = (call(ADA, 107.5, 108.5), call(BO, 104.5, 105.5, 2))
+    assert rules(history(calls=calls)) == {"done again"}
+
+
+def test_a_call_outside_of_the_plan_is_noticed() -> None:
+    calls = (*history().calls, call("something/else", 104.0, 105.0, 3))
+    assert rules(history(calls=calls)) == {"plan"}
+
+
+def test_an_answer_that_no_model_gave_is_noticed() -> None:
+    assert rules(history(calls=history().calls[:1])) == {"plan"}

@@ -1,0 +1,84 @@
+"""Owners that are killed, or stopped until another has claimed and then continued."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from parley.client import DebateEvent
+from parley.client.events import Claimed
+from tests.chaos.checker import Report, check
+from tests.chaos.driver import Clients, spec
+from tests.chaos.harness import ORCHESTRATORS, System
+
+_SHOWN = {"claims", "dense", "chain"}
+"""The rules that a second writer breaks."""
+_DEBATES = 5
+
+
+@pytest.fixture
+def without_fence(system: System) -> Iterator[System]:
+    system.make_ready()
+    for name in ORCHESTRATORS:
+        system.restart(name, fenced=False)
+    yield system
+    for name in ORCHESTRATORS:
+        system.kill(name)
+
+
+async def test_a_debate_runs_whose_owner_is_killed_right_after_it_was_accepted(
+    system: System, clients: Clients
+) -> None:
+    system.make_ready()
+    debate = await clients.create(spec("case-accepted."), "case-accepted.", at="orchestrator-1")
+    system.kill("orchestrator-1")
+    await clients.watch(debate)
+    assert not check(await clients.history()).violations
+
+
+async def test_an_owner_that_comes_back_after_another_has_claimed_writes_nothing(
+    system: System, clients: Clients
+) -> None:
+    system.make_ready()
+    debate = await _outlived(system, clients, "case-fenced.")
+    await clients.watch(debate)
+    report = check(await clients.history())
+    assert not report.violations, "\n".join(map(str, report.violations))
+
+
+async def test_the_checker_notices_when_the_lock_is_taken_out_of_the_log(
+    without_fence: System, clients: Clients
+) -> None:
+    for number in range(_DEBATES):
+        await _outlived(without_fence, clients, f"case-unfenced-{number}.")
+        report = await _checked_until_broken(clients)
+        if {violation.rule for violation in report.violations} & _SHOWN:
+            return
+    pytest.fail("two owners wrote to one log, and the checker saw nothing")
+
+
+async def _outlived(system: System, clients: Clients, mark: str) -> str:
+    """Stop a debate's owner in the middle of its calls until another has claimed, then let it go on."""
+    debate = await clients.create(spec(mark, rounds=3), mark, at="orchestrator-1")
+    system.stop("orchestrator-1")
+    try:
+        claims = 0
+        async with asyncio.timeout(20):
+            async for event in clients.client.watch(debate):
+                claims += isinstance(event, DebateEvent) and isinstance(event.payload, Claimed)
+                if claims == 2:
+                    break
+    finally:
+        system.go_on("orchestrator-1")
+    return debate
+
+
+async def _checked_until_broken(clients: Clients, within: float = 3.0) -> Report:
+    ends = time.monotonic() + within
+    while True:
+        report = check(await clients.history())
+        broken = {violation.rule for violation in report.violations}
+        if broken & _SHOWN or time.monotonic() > ends:
+            return report
+        await asyncio.sleep(0.1)
