@@ -268,7 +268,8 @@ class System:
             variables = {**common, "PARLEY_PORT": str(port)}
             if service != "convergence":
                 at = next(ports)
-                self.proxies.add(f"{name}>store", at, (store.hostname or "", store.port or 27017))
+                address = (store.hostname or "", store.port or 27017)
+                self.proxies.add(f"{name}>store", at, address, lingers=True)
                 variables["PARLEY_STORE"] = _through(self.store_url, at)
             variables |= self._own(service, endpoint)
             self._add(name, f"parley.{service}", port, variables)

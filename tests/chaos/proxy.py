@@ -12,16 +12,22 @@ T = TypeVar("T")
 
 _PIECE = 2**16
 _WITHIN = 10.0
+_LINGERING = 3.0
 
 
 @dataclass(eq=False)
 class _Proxy:
-    """Passes bytes on between whoever connects and one address."""
+    """Passes bytes on between whoever connects and one address.
+
+    One that lingers lets the target finish what it was asked before the connection went: the stand-in for MongoDB keeps
+    its lock for ever if it loses a client in the middle of a write.
+    """
 
     target: tuple[str, int]
+    lingers: bool
     refusing: bool = False
     server: asyncio.Server | None = None
-    _open: set[asyncio.StreamWriter] = field(default_factory=set)
+    _open: dict[asyncio.StreamWriter, asyncio.StreamWriter] = field(default_factory=dict)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.refusing:
@@ -32,32 +38,35 @@ class _Proxy:
         except OSError:
             writer.transport.abort()  # nobody is there
             return
-        self._open |= {writer, to_writer}
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(_copy(reader, to_writer))
-                tasks.create_task(_copy(to_reader, writer))
-        finally:
-            self._open -= {writer, to_writer}
-            to_writer.transport.abort()
-            writer.transport.abort()
+        self._open[writer] = to_writer
+        answers = asyncio.create_task(_copy(to_reader, writer))
+        await _copy(reader, to_writer)
+        writer.transport.abort()
+        if self.lingers:
+            await asyncio.wait([answers], timeout=_LINGERING)
+        to_writer.transport.abort()
+        await answers
+        del self._open[writer]
 
-    def cut(self) -> int:
-        """Cut every connection, whatever is on its way; return how many there were."""
-        cut = len(self._open) // 2
-        for each in self._open:
-            each.transport.abort()
-        return cut
+    def cut(self) -> None:
+        """Cut every connection, whatever is on its way."""
+        for writer, to_writer in self._open.items():
+            writer.transport.abort()
+            if not self.lingers:
+                to_writer.transport.abort()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass bytes on until the reader ends; what nobody is there for any more is dropped."""
     try:
         while data := await reader.read(_PIECE):
-            writer.write(data)
-            await writer.drain()
+            if not writer.is_closing():
+                writer.write(data)
+                await writer.drain()
     except OSError:
         pass
-    writer.transport.abort()
+    if writer.can_write_eof() and not writer.is_closing():
+        writer.write_eof()
 
 
 class Proxies:
@@ -78,27 +87,26 @@ class Proxies:
         self._thread.join(_WITHIN)
         self._loop.close()
 
-    def add(self, name: str, port: int, target: tuple[str, int]) -> None:
+    def add(self, name: str, port: int, target: tuple[str, int], *, lingers: bool = False) -> None:
         """Listen on a loopback port and lead on to the target."""
-        self._do(self._listen(name, port, target))
+        self._do(self._listen(name, port, _Proxy(target, lingers)))
 
-    def cut(self, name: str, *, refuse: bool = False) -> int:
+    def cut(self, name: str, *, refuse: bool = False) -> None:
         """Cut the connections of a proxy and, with `refuse`, take no new ones until `mend`."""
-        return self._do(self._cut(name, refuse=refuse))
+        self._do(self._cut(name, refuse=refuse))
 
     def mend(self, name: str) -> None:
         """Take new connections again."""
         self._proxies[name].refusing = False
 
-    async def _listen(self, name: str, port: int, target: tuple[str, int]) -> None:
-        proxy = _Proxy(target)
+    async def _listen(self, name: str, port: int, proxy: _Proxy) -> None:
         proxy.server = await asyncio.start_server(proxy.serve, "127.0.0.1", port)
         self._proxies[name] = proxy
 
-    async def _cut(self, name: str, *, refuse: bool) -> int:
+    async def _cut(self, name: str, *, refuse: bool) -> None:
         proxy = self._proxies[name]
         proxy.refusing = refuse
-        return proxy.cut()
+        proxy.cut()
 
     async def _close(self) -> None:
         for proxy in self._proxies.values():
