@@ -287,6 +287,8 @@ class _Paid:
             or (not stored_calls and fault.service in ("gateway", "orchestrator"))
         ]
 
+        self._owner_faults = [fault for fault in history.faults if fault.service == "orchestrator"]
+
     def check(self, events: Sequence[Envelope], calls: Sequence[ModelCall]) -> Found:
         """Check one debate's calls against its log."""
         by_prompt: defaultdict[str, list[ModelCall]] = defaultdict(list)
@@ -302,7 +304,8 @@ class _Paid:
             for event in events
             if isinstance(event.payload, StepStarted) and event.payload.work.agent
         }
-        if len(by_prompt) > len(asked):
+        planned = len(asked) + self._lost_with_owner(events, by_prompt)
+        if len(by_prompt) > planned:
             yield "plan", f"{len(by_prompt)} different prompts were sent for {len(asked)} steps"
         if len(by_prompt) < len(outcomes):
             yield "plan", f"{len(outcomes)} answers are recorded, and {len(by_prompt)} prompts were sent"
@@ -321,6 +324,26 @@ class _Paid:
                         "done again",
                         f"a call started {call.started - done:.3f} s after its answer was recorded",
                     )
+
+    def _lost_with_owner(
+        self, events: Sequence[Envelope], by_prompt: Mapping[str, Sequence[ModelCall]]
+    ) -> int:
+        """Return how many prompts may lack a step: a call begins before its start is durable.
+
+        The next owner makes the same call again, unless the debate was cancelled and has no use for it.
+        """
+        if not any(
+            isinstance(event.payload, Concluded) and event.payload.solution is None for event in events
+        ):
+            return 0
+        return sum(
+            any(
+                call.started <= fault.ended and call.ended + _RECORDING_SECONDS >= fault.began
+                for call in same
+                for fault in self._owner_faults
+            )
+            for same in by_prompt.values()
+        )
 
     def _recorded(self, outcomes: Mapping[str, Envelope]) -> dict[str, float]:
         """Return when the answer to each prompt was recorded, found by the digest that answers in text begin with."""

@@ -39,7 +39,7 @@ class _Proxy:
             writer.transport.abort()  # nobody is there
             return
         self._open[writer] = to_writer
-        answers = asyncio.create_task(_copy(to_reader, writer))
+        answers = asyncio.create_task(_answer(to_reader, writer))
         await _copy(reader, to_writer)
         writer.transport.abort()
         if self.lingers:
@@ -65,8 +65,11 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
                 await writer.drain()
     except OSError:
         pass
-    if writer.can_write_eof() and not writer.is_closing():
-        writer.write_eof()
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await _copy(reader, writer)
+    writer.transport.abort()  # the target went first
 
 
 class Proxies:
