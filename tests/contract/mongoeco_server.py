@@ -2,13 +2,31 @@
 
 import asyncio
 import sys
+from typing import Any
 
 from mongoeco.engines import SQLiteEngine  # type: ignore[import-not-found,unused-ignore]
 from mongoeco.wire import AsyncMongoEcoProxyServer  # type: ignore[import-not-found,unused-ignore]
 
 
+class _OneByOne(AsyncMongoEcoProxyServer):  # type: ignore[misc,unused-ignore]
+    """Executes one command at a time.
+
+    Two writers at once can stand in each other's way here: one waits for SQLite's lock on the event loop that the other
+    needs to let go of it, and nothing moves until SQLite's patience ends.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._turn = asyncio.Lock()
+
+    async def _dispatch_wire_request(self, *request: Any, **named: Any) -> bytes | None:
+        async with self._turn:
+            answer: bytes | None = await super()._dispatch_wire_request(*request, **named)
+            return answer
+
+
 async def main(path: str) -> None:
-    async with AsyncMongoEcoProxyServer(engine=SQLiteEngine(path), host="127.0.0.1", port=0) as server:
+    async with _OneByOne(engine=SQLiteEngine(path), host="127.0.0.1", port=0) as server:
         sys.stdout.write(f"{server.address.port}\n")
         sys.stdout.flush()
         await asyncio.to_thread(sys.stdin.read)
