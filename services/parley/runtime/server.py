@@ -193,9 +193,10 @@ def _options(settings: ServerSettings) -> list[tuple[str, int]]:
         ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
         ("grpc.max_connection_age_ms", _milliseconds(settings.max_connection_age_seconds)),
         ("grpc.max_connection_age_grace_ms", _milliseconds(settings.max_connection_age_grace_seconds)),
-        # Clients of ours ping every 20 s, between calls too; without leave for it they are cut off.
+        # Clients of ours ping every 20 s, between calls too, and gRPC pings for its own measurements. A process that
+        # was held up finds several at once; counting them would cut off a client that did nothing wrong.
         ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+        ("grpc.http2.max_ping_strikes", 0),
     ]
 
 

@@ -222,3 +222,27 @@ async def test_calls_go_round_every_address_of_a_target() -> None:
         async with channel(target, ChannelSettings()) as there, asyncio.timeout(30):
             while not all(counts.values()):
                 await method(there, "Ask")(b"")
+
+
+async def test_pings_that_pile_up_do_not_cost_a_client_its_connection() -> None:
+    settings, ping, pile = 4, 6, 20
+
+    def frame(kind: int, payload: bytes = b"") -> bytes:
+        return len(payload).to_bytes(3) + bytes([kind, 0]) + bytes(4) + payload
+
+    async with serving([make_service(Echo=echo)]) as server, asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection(*server.address.rsplit(":", 1))
+
+        async def answered(pings: int) -> None:
+            while pings:
+                header = await reader.readexactly(9)
+                await reader.readexactly(int.from_bytes(header[:3]))
+                pings -= header[3] == ping
+
+        writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(settings))
+        writer.write(b"".join(frame(ping, number.to_bytes(8)) for number in range(pile)))
+        await answered(pile)
+        writer.write(frame(ping, bytes(8)))
+        await answered(1)
+        writer.close()
+        await writer.wait_closed()
