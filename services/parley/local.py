@@ -275,15 +275,10 @@ async def _all(options: LocalOptions, store: str, folder: Path | None) -> AsyncI
 async def _orchestrator(settings: "OrchestratorSettings", port: int) -> AsyncIterator[str]:
     from parley.orchestrator.__main__ import build
     from parley.runtime.draining import Draining
-    from parley.storage.ports import StorageError
 
     draining = Draining()
-    async with AsyncExitStack() as stack:
-        try:
-            service = await stack.enter_async_context(build(settings, draining=draining))
-        except StorageError as error:
-            raise ConfigurationError(f"PARLEY_STORE: {error}") from None
-        yield await stack.enter_async_context(_served(service, port, draining))
+    async with build(settings, draining=draining) as service, _served(service, port, draining) as address:
+        yield address
 
 
 @asynccontextmanager

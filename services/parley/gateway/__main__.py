@@ -166,7 +166,9 @@ def _config(path: Path | None) -> ConfigFile:
 async def _store(settings: GatewaySettings, stack: AsyncExitStack) -> Store:
     try:
         return await stack.enter_async_context(open_store(settings.store, "gateway"))
-    except (ValueError, StorageError) as error:
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    except StorageError as error:
         raise ConfigurationError(f"PARLEY_STORE: {error}") from None
 
 

@@ -35,6 +35,11 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         try:
             store = await stack.enter_async_context(open_store(settings.store, "memory"))
             await store.documents.prepare(DEBATES)
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from None
+        except StorageError as error:
+            raise ConfigurationError(f"PARLEY_STORE: {error}") from None
+        try:
             vectors = await stack.enter_async_context(open_vectors(settings.vectors))
         except (ValueError, StorageError) as error:
             raise ConfigurationError(str(error)) from None

@@ -6,7 +6,7 @@ import secrets
 import socket
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from parley.orchestrator import roles
 from parley.orchestrator.accepting import Accepting
@@ -30,7 +30,8 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import open_store
+from parley.storage.opening import Store, open_store
+from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
 __all__ = ["build", "main"]
@@ -50,18 +51,13 @@ async def build(
     """
     roles.known()  # a role file that cannot be read stops the start, not a debate
     draining, deltas, clock = draining or Draining(), Deltas(), SystemClock()
-    try:
-        opened = open_store(settings.store, NAME)
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from error
     async with (
-        opened as store,
+        _opened(settings.store) as store,
         channel(settings.gateway) as gateway,
         channel(settings.convergence) as convergence,
         channel(settings.ratings) as ratings,
         channel(settings.memory) as memory,
     ):
-        await store.documents.prepare(DEBATES, INBOX)
         rows = Rows(store.documents, settings.advertise)
         workshop = Workshop(
             log=store.log,
@@ -100,6 +96,19 @@ async def build(
             for task in (handing_over, running):
                 task.cancel()
             await asyncio.gather(handing_over, running, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _opened(url: str) -> AsyncGenerator[Store, None]:
+    async with AsyncExitStack() as stack:
+        try:
+            store = await stack.enter_async_context(open_store(url, NAME))
+            await store.documents.prepare(DEBATES, INBOX)
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from None
+        except StorageError as error:
+            raise ConfigurationError(f"PARLEY_STORE: {error}") from None
+        yield store
 
 
 def _reached(rows: Rows, address: str) -> None:

@@ -30,8 +30,10 @@ async def build(settings: RatingsSettings) -> AsyncIterator[Service]:
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(open_store(settings.store, "ratings"))
-        except (ValueError, StorageError) as error:
+        except ValueError as error:
             raise ConfigurationError(str(error)) from None
+        except StorageError as error:
+            raise ConfigurationError(f"PARLEY_STORE: {error}") from None
         servicer = RatingsServicer(Matches(store.log), SystemClock())
         yield Service(
             "parley.v1.RatingsService", lambda server: add_RatingsServiceServicer_to_server(servicer, server)
