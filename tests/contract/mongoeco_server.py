@@ -25,8 +25,22 @@ class _OneByOne(AsyncMongoEcoProxyServer):  # type: ignore[misc,unused-ignore]
             return answer
 
 
+class _Engine(SQLiteEngine):  # type: ignore[misc,unused-ignore]
+    """Does not read the whole collection at each insert.
+
+    It would look for a number equal to the new `_id` but stored otherwise; an `_id` that is text has one form.
+    """
+
+    def _validate_document_against_unique_indexes(
+        self, database: str, collection: str, document: dict[str, Any], **named: Any
+    ) -> None:
+        if isinstance(document.get("_id"), str):
+            named["scan_payload_id"] = False
+        super()._validate_document_against_unique_indexes(database, collection, document, **named)
+
+
 async def main(path: str) -> None:
-    async with _OneByOne(engine=SQLiteEngine(path), host="127.0.0.1", port=0) as server:
+    async with _OneByOne(engine=_Engine(path), host="127.0.0.1", port=0) as server:
         sys.stdout.write(f"{server.address.port}\n")
         sys.stdout.flush()
         await asyncio.to_thread(sys.stdin.read)
