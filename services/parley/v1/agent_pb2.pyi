@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -17,6 +18,34 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _Tool:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ToolEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tool.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TOOL_UNSPECIFIED: _Tool.ValueType  # 0
+    """Not said; refused."""
+    TOOL_CONTEXT_SEARCH: _Tool.ValueType  # 1
+    """Finds the passages nearest to some words."""
+    TOOL_FILE_READ: _Tool.ValueType  # 2
+    """Reads a document, or a range of its lines."""
+    TOOL_LIST_FILES: _Tool.ValueType  # 3
+    """Lists the documents with their sizes."""
+
+class Tool(_Tool, metaclass=_ToolEnumTypeWrapper):
+    """A way to look at the context documents that travel with a debate, and at nothing else."""
+
+TOOL_UNSPECIFIED: Tool.ValueType  # 0
+"""Not said; refused."""
+TOOL_CONTEXT_SEARCH: Tool.ValueType  # 1
+"""Finds the passages nearest to some words."""
+TOOL_FILE_READ: Tool.ValueType  # 2
+"""Reads a document, or a range of its lines."""
+TOOL_LIST_FILES: Tool.ValueType  # 3
+"""Lists the documents with their sizes."""
+Global___Tool: _TypeAlias = Tool  # noqa: Y015
 
 @_typing.final
 class Agent(_message.Message):
@@ -32,6 +61,8 @@ class Agent(_message.Message):
     SYSTEM_PROMPT_FIELD_NUMBER: _builtins.int
     SUMMARY_PROMPT_FIELD_NUMBER: _builtins.int
     SUMMARIES_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    TOOL_CALL_LIMIT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Matches `[a-z0-9][a-z0-9-]{0,31}`, unique in a debate. Required."""
     name: _builtins.str
@@ -40,6 +71,8 @@ class Agent(_message.Message):
     """One of the roles the orchestrator knows, such as `architect`. Required."""
     temperature: _builtins.float
     """Sampling temperature, 0 to 2. Unset: the endpoint's own default."""
+    tool_call_limit: _builtins.int
+    """Calls of tools in one contribution, at most 100. 0: the default, 10."""
     @_builtins.property
     def routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of gateway routes in the order they are tried. Empty: the gateway's default routes."""
@@ -56,6 +89,12 @@ class Agent(_message.Message):
     def summaries(self) -> Global___SummarySettings:
         """Replaces the debate's own settings for summaries. Unset: the debate's."""
 
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedScalarFieldContainer[Global___Tool.ValueType]:
+        """Tools the agent may use on the debate's context documents while it answers. It is told of the documents and looks
+        them up, instead of having them in its prompt. Empty: none, and the documents stand in the prompt.
+        """
+
     def __init__(
         self,
         *,
@@ -67,10 +106,12 @@ class Agent(_message.Message):
         system_prompt: Global___PromptText | None = ...,
         summary_prompt: Global___PromptText | None = ...,
         summaries: Global___SummarySettings | None = ...,
+        tools: _abc.Iterable[Global___Tool.ValueType] | None = ...,
+        tool_call_limit: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "id", b"id", "name", b"name", "role", b"role", "routes", b"routes", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "id", b"id", "name", b"name", "role", b"role", "routes", b"routes", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature", "tool_call_limit", b"tool_call_limit", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__summaries: _TypeAlias = _typing.Literal["summaries"]  # noqa: Y015
     _WhichOneofArgType__summaries: _TypeAlias = _typing.Literal["_summaries", b"_summaries"]  # noqa: Y015
@@ -90,6 +131,40 @@ class Agent(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__temperature) -> _WhichOneofReturnType__temperature | None: ...
 
 Global___Agent: _TypeAlias = Agent  # noqa: Y015
+
+@_typing.final
+class ToolCall(_message.Message):
+    """One use of a tool by a model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    CHARACTERS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The tool as the model named it, such as `file_read`; a name that is none is kept, and `failed`. At most 64 characters."""
+    arguments: _builtins.str
+    """What the model asked of it, as JSON text, cut to 500 characters."""
+    failed: _builtins.bool
+    """Whether the model was answered with an error, such as a document that is not there."""
+    characters: _builtins.int
+    """Characters the model was answered with."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        arguments: _builtins.str = ...,
+        failed: _builtins.bool = ...,
+        characters: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "characters", b"characters", "failed", b"failed", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolCall: _TypeAlias = ToolCall  # noqa: Y015
 
 @_typing.final
 class PromptText(_message.Message):

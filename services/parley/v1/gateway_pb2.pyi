@@ -121,6 +121,7 @@ class PromptPart(_message.Message):
     ROLE_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     GIVE_FIELD_NUMBER: _builtins.int
+    DOCUMENT_FIELD_NUMBER: _builtins.int
     role: Global___PromptRole.ValueType
     """Who says it."""
     text: _builtins.str
@@ -129,16 +130,22 @@ class PromptPart(_message.Message):
     """How readily the text is shortened where the whole does not fit a route's context. Parts with a larger number are
     shortened first; 0: never shortened.
     """
+    document: _builtins.str
+    """Path of the context document that `text` is, without any marks around it. Where the agent has tools and the route can
+    call them, the tools read it and it is left out of the prompt; elsewhere it is quoted there under its path. Relative,
+    without `..`, unique in the prompt; only in parts of the USER role. Empty: an ordinary part.
+    """
     def __init__(
         self,
         *,
         role: Global___PromptRole.ValueType = ...,
         text: _builtins.str = ...,
         give: _builtins.int = ...,
+        document: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["give", b"give", "role", b"role", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "give", b"give", "role", b"role", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -344,6 +351,7 @@ class GenerateCompleted(_message.Message):
     PROMPT_CHARACTERS_LEFT_OUT_FIELD_NUMBER: _builtins.int
     REASKS_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The whole text, through the airlock. For a structured answer: the JSON text that satisfied the schema."""
     route: _builtins.str
@@ -372,6 +380,10 @@ class GenerateCompleted(_message.Message):
     def queued(self) -> _duration_pb2.Duration:
         """Time spent waiting in the gateway's own queues, before and between attempts."""
 
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[_agent_pb2.ToolCall]:
+        """Tools that the model used for this answer, in order."""
+
     def __init__(
         self,
         *,
@@ -385,10 +397,11 @@ class GenerateCompleted(_message.Message):
         prompt_characters_left_out: _builtins.int = ...,
         reasks: _builtins.int = ...,
         stored: _builtins.bool = ...,
+        tool_calls: _abc.Iterable[_agent_pb2.ToolCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "queued", b"queued", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "model", b"model", "prompt_characters_left_out", b"prompt_characters_left_out", "queued", b"queued", "reasks", b"reasks", "route", b"route", "stored", b"stored", "text", b"text", "truncated", b"truncated", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "model", b"model", "prompt_characters_left_out", b"prompt_characters_left_out", "queued", b"queued", "reasks", b"reasks", "route", b"route", "stored", b"stored", "text", b"text", "tool_calls", b"tool_calls", "truncated", b"truncated", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

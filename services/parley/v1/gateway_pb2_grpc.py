@@ -83,8 +83,9 @@ class GatewayServiceServicer:
         `CONTEXT_OVERFLOW` or `INVALID_STRUCTURED_ANSWER`; PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
         `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE` or `NO_ROUTE_AVAILABLE`;
         DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
-        `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and the usage of failed attempts as `input_tokens`, `output_tokens`,
-        `attempts`.
+        `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and
+        the usage of failed attempts as `input_tokens`, `output_tokens`, `attempts` and `cost_micros` (in millionths of a
+        US dollar, as in Usage; absent where a price is unknown).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

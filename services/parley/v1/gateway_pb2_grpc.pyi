@@ -28,8 +28,9 @@ class GatewayServiceStub:
     `CONTEXT_OVERFLOW` or `INVALID_STRUCTURED_ANSWER`; PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
     `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE` or `NO_ROUTE_AVAILABLE`;
     DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
-    `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and the usage of failed attempts as `input_tokens`, `output_tokens`,
-    `attempts`.
+    `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and
+    the usage of failed attempts as `input_tokens`, `output_tokens`, `attempts` and `cost_micros` (in millionths of a
+    US dollar, as in Usage; absent where a price is unknown).
     """
     CancelCall: _aio.UnaryUnaryMultiCallable[_gateway_pb2.CancelCallRequest, _gateway_pb2.CancelCallResponse]
     """Stops a call by its id at once, wherever it runs. Answers also when there is no such call.
@@ -71,8 +72,9 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         `CONTEXT_OVERFLOW` or `INVALID_STRUCTURED_ANSWER`; PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
         `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE` or `NO_ROUTE_AVAILABLE`;
         DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
-        `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and the usage of failed attempts as `input_tokens`, `output_tokens`,
-        `attempts`.
+        `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and
+        the usage of failed attempts as `input_tokens`, `output_tokens`, `attempts` and `cost_micros` (in millionths of a
+        US dollar, as in Usage; absent where a price is unknown).
         """
 
     @_abc_1.abstractmethod

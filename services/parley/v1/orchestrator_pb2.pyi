@@ -711,6 +711,7 @@ class Contribution(_message.Message):
     ATTEMPT_FIELD_NUMBER: _builtins.int
     RECORDED_AT_FIELD_NUMBER: _builtins.int
     SUMMARIZED_CHARACTERS_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Key of its step."""
     agent_id: _builtins.str
@@ -745,6 +746,10 @@ class Contribution(_message.Message):
     def recorded_at(self) -> _timestamp_pb2.Timestamp:
         """When it was recorded."""
 
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[_agent_pb2.ToolCall]:
+        """What the agent looked up in the debate's documents for it, in order."""
+
     def __init__(
         self,
         *,
@@ -762,10 +767,11 @@ class Contribution(_message.Message):
         attempt: _builtins.int = ...,
         recorded_at: _timestamp_pb2.Timestamp | None = ...,
         summarized_characters: _builtins.int = ...,
+        tool_calls: _abc.Iterable[_agent_pb2.ToolCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "recorded_at", b"recorded_at", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "attempt", b"attempt", "key", b"key", "kind", b"kind", "latency", b"latency", "model", b"model", "position", b"position", "recorded_at", b"recorded_at", "round", b"round", "route", b"route", "summarized_characters", b"summarized_characters", "target_agent_id", b"target_agent_id", "text", b"text", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "attempt", b"attempt", "key", b"key", "kind", b"kind", "latency", b"latency", "model", b"model", "position", b"position", "recorded_at", b"recorded_at", "round", b"round", "route", b"route", "summarized_characters", b"summarized_characters", "target_agent_id", b"target_agent_id", "text", b"text", "tool_calls", b"tool_calls", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1336,10 +1342,16 @@ class InterveneRequest(_message.Message):
     CONTINUE_DEBATE_FIELD_NUMBER: _builtins.int
     ANSWER_FIELD_NUMBER: _builtins.int
     APPROVE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Names this wish, 1 to 128 characters of `[A-Za-z0-9._-]`. Required."""
     debate_id: _builtins.str
     """The debate's id. Required."""
+    checkpoint: _builtins.str
+    """Key of the checkpoint that an `end`, `guide`, `continue_debate`, `answer` or `approve` is meant for, as its event
+    names it: if another one is open by then, or none, nothing is recorded (FAILED_PRECONDITION `CHECKPOINT_CLOSED`).
+    Empty: whichever is open.
+    """
     @_builtins.property
     def cancel(self) -> Global___Cancel:
         """Stop calls in flight and end the debate without an answer."""
@@ -1390,10 +1402,11 @@ class InterveneRequest(_message.Message):
         continue_debate: Global___Continue | None = ...,
         answer: Global___Answer | None = ...,
         approve: Global___Approve | None = ...,
+        checkpoint: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "approve", b"approve", "cancel", b"cancel", "continue_debate", b"continue_debate", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "resume", b"resume", "wish", b"wish"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "approve", b"approve", "cancel", b"cancel", "continue_debate", b"continue_debate", "debate_id", b"debate_id", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "request_id", b"request_id", "resume", b"resume", "wish", b"wish"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "approve", b"approve", "cancel", b"cancel", "checkpoint", b"checkpoint", "continue_debate", b"continue_debate", "debate_id", b"debate_id", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "request_id", b"request_id", "resume", b"resume", "wish", b"wish"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_wish: _TypeAlias = _typing.Literal["cancel", "pause", "resume", "end", "guide", "mute", "continue_debate", "answer", "approve"]  # noqa: Y015
     _WhichOneofArgType_wish: _TypeAlias = _typing.Literal["wish", b"wish"]  # noqa: Y015

@@ -126,7 +126,9 @@ class OrchestratorServiceServicer:
         """Steers a debate. Answers once the wish is recorded in the log; the same `request_id` again changes nothing.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED`
-        (it ended first) or `NO_CHECKPOINT` (the wish is for one, and none is open).
+        (it ended first), `NO_CHECKPOINT` (the wish is for one, and none is open) or `CHECKPOINT_CLOSED` (the checkpoint that
+        the wish names is not open: it was ended first, or is still to come). Whoever was refused with it is so whenever they
+        send the same `request_id` again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -54,7 +54,9 @@ class OrchestratorServiceStub:
     """Steers a debate. Answers once the wish is recorded in the log; the same `request_id` again changes nothing.
 
     Errors: INVALID_ARGUMENT; NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED`
-    (it ended first) or `NO_CHECKPOINT` (the wish is for one, and none is open).
+    (it ended first), `NO_CHECKPOINT` (the wish is for one, and none is open) or `CHECKPOINT_CLOSED` (the checkpoint that
+    the wish names is not open: it was ended first, or is still to come). Whoever was refused with it is so whenever they
+    send the same `request_id` again.
     """
     GetReport: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetReportRequest, _orchestrator_pb2.GetReportResponse]
     """Returns the report of a debate, finished or not, as Markdown.
@@ -132,7 +134,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Steers a debate. Answers once the wish is recorded in the log; the same `request_id` again changes nothing.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED`
-        (it ended first) or `NO_CHECKPOINT` (the wish is for one, and none is open).
+        (it ended first), `NO_CHECKPOINT` (the wish is for one, and none is open) or `CHECKPOINT_CLOSED` (the checkpoint that
+        the wish names is not open: it was ended first, or is still to come). Whoever was refused with it is so whenever they
+        send the same `request_id` again.
         """
 
     @_abc_1.abstractmethod
