@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -340,31 +340,43 @@ async def _served(service: "Service", port: int, draining: "Draining | None" = N
 
 @asynccontextmanager
 async def _together(*starts: AbstractAsyncContextManager[str]) -> AsyncIterator[list[str]]:
-    """Enters several at a time, each in a task of its own, and leaves them together."""
-    stop = asyncio.Event()
+    """Enters several at a time, each in a task of its own, and leaves them together, or as soon as one fails."""
+    from parley.runtime.beside import stoppable
+
+    leave = asyncio.Event()
     ready = [asyncio.get_running_loop().create_future() for _ in starts]
-    tasks = [asyncio.create_task(_held(start, each, stop)) for start, each in zip(starts, ready, strict=True)]
-    try:
-        yield await asyncio.gather(*ready)
-    finally:
-        stop.set()
-        for task, each in zip(tasks, ready, strict=True):
-            if not each.done():
-                task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-    for error in ended:
-        if isinstance(error, Exception):
-            raise error
+    async with stoppable() as stop:
+        tasks = [
+            asyncio.create_task(_held(start, each, leave, stop))
+            for start, each in zip(starts, ready, strict=True)
+        ]
+        try:
+            yield await asyncio.gather(*ready)
+        finally:
+            leave.set()
+            for task, each in zip(tasks, ready, strict=True):
+                if not each.done():
+                    task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, Exception):
+                raise error
 
 
 async def _held(
-    start: AbstractAsyncContextManager[str], ready: asyncio.Future[str], stop: asyncio.Event
+    start: AbstractAsyncContextManager[str],
+    ready: asyncio.Future[str],
+    leave: asyncio.Event,
+    stop: Callable[[Exception], None],
 ) -> None:
     try:
         async with start as address:
             ready.set_result(address)
-            await stop.wait()
+            await leave.wait()
     except Exception as error:
-        if ready.done():
+        if not ready.done():
+            ready.set_exception(error)
+        elif leave.is_set():
             raise
-        ready.set_exception(error)
+        else:
+            stop(error)

@@ -7,7 +7,7 @@ import grpc
 
 from parley.cli.failures import CONFIGURATION, GENERAL, INVALID_ARGUMENTS, PROVIDER_FAILED, CommandError
 from parley.client import ParleyError
-from parley.runtime.errors import ConfigurationError
+from parley.runtime.errors import ConfigurationError, PartFailedError
 
 __all__ = ["first_of", "is_provider_failure", "translated"]
 
@@ -41,6 +41,8 @@ def _translated(error: BaseException) -> CommandError | None:
         return error
     if isinstance(error, ConfigurationError):
         return _configuration(error)
+    if isinstance(error, PartFailedError):
+        return CommandError(str(error), GENERAL)
     return _refusal(error) if isinstance(error, ParleyError) else None
 
 

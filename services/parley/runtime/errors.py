@@ -16,6 +16,7 @@ __all__ = [
     "ConfigurationError",
     "FieldViolation",
     "ParleyError",
+    "PartFailedError",
     "already_exists",
     "cancelled",
     "deadline_exceeded",
@@ -59,6 +60,10 @@ class ConfigurationError(Exception):
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
+
+
+class PartFailedError(Exception):
+    """A part of a service failed, without which it would only seem to serve; the message names it. Exit code 1."""
 
 
 @dataclass(frozen=True, slots=True)
