@@ -69,13 +69,15 @@ def check_size(size: int, what: str) -> None:
 
 def _check_value(value: object, where: str) -> None:
     match value:
+        case None | str() | int() | float():  # most of them, and told at once, which the others are not
+            _check_scalar(value, where)
         case Mapping():
             for name, inner in value.items():
                 if not isinstance(name, str):
                     raise ValueError(f"{where} holds a name that is not text: {name!r}")  # noqa: TRY004
                 _check_text(name, where)
                 _check_value(inner, f"{where}.{name}")
-        case Sequence() if not isinstance(value, str | bytes | bytearray | memoryview):
+        case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
             for position, inner in enumerate(value):
                 _check_value(inner, f"{where}[{position}]")
         case _:

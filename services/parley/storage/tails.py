@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from time import monotonic
 
 from parley.storage.ports import Record
@@ -46,7 +47,8 @@ class _Tail:
         """Return the recent records after `after`, if they go on from there without a hole."""
         if not self.recent or self.recent[0].first > after + 1:
             return []
-        return [record for record in self.recent if record.last > after]
+        newer = takewhile(lambda record: record.last > after, reversed(self.recent))
+        return list(newer)[::-1]
 
 
 class Tails:
