@@ -7,6 +7,7 @@ from parley.gateway.endpoint import Spent, TraceLabels
 from parley.gateway.fitting import PromptPart
 from parley.gateway.routes import LiveRoute
 from parley.gateway.structured import AnswerShape
+from parley.gateway.tools import DEFAULT_CALL_LIMIT, ToolUse
 
 __all__ = ["Answer", "Call", "Progress", "Tally", "Timeouts", "Usage"]
 
@@ -30,7 +31,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One question of an agent. `seconds` is the time for all of it."""
+    """One question of an agent. `seconds` is the time for all of it; `tools` are names of tools, in any order."""
 
     routes: tuple[LiveRoute, ...]
     prompt: tuple[PromptPart, ...]
@@ -39,11 +40,13 @@ class Call:
     max_output_tokens: int = 0
     temperature: float | None = None
     labels: TraceLabels = _NO_LABELS
+    tools: tuple[str, ...] = ()
+    tool_call_limit: int = DEFAULT_CALL_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a route. Times are in seconds."""
+    """The answer of a route, and the tools that were used for it, in order."""
 
     text: str
     route: str
@@ -51,6 +54,7 @@ class Answer:
     truncated: bool
     characters_left_out: int
     reasks: int
+    tool_calls: tuple[ToolUse, ...] = ()
 
 
 class Progress(Protocol):

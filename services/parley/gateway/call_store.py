@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from parley.gateway.call import Answer, Usage
 from parley.gateway.errors_table import SERVER_ERROR, TABLE, AttemptFailed
+from parley.gateway.tools import ToolUse
 from parley.runtime.clock import Clock
 from parley.storage.ports import Below, Collection, Documents, DuplicateError, Fields, Index
 
@@ -69,7 +70,9 @@ class StoredCall:
     def answer(self) -> tuple[Answer, Usage, float]:
         """What was answered, what it took, and the seconds from the first attempt to the end."""
         given = self.outcome
-        return Answer(**given["answer"]), Usage(**given["usage"]), float(given["seconds"])
+        fields = dict(given["answer"])
+        used = tuple(ToolUse(**each) for each in fields.pop("tool_calls", ()))
+        return Answer(**fields, tool_calls=used), Usage(**given["usage"]), float(given["seconds"])
 
     def failure(self) -> tuple[AttemptFailed, Usage]:
         """Why there is no answer."""
@@ -185,7 +188,9 @@ class CallStore:
 
 def answer_fields(answer: Answer, usage: Usage, seconds: float) -> Fields:
     """An answer as it is stored."""
-    return {"answer": _fields(answer), "usage": _fields(usage), "seconds": seconds}
+    given = _fields(answer)
+    given["tool_calls"] = [_fields(each) for each in answer.tool_calls]
+    return {"answer": given, "usage": _fields(usage), "seconds": seconds}
 
 
 def failure_fields(failure: AttemptFailed, usage: Usage) -> Fields:
@@ -200,5 +205,5 @@ def failure_fields(failure: AttemptFailed, usage: Usage) -> Fields:
     return {"failure": said, "usage": _fields(usage)}
 
 
-def _fields(value: Answer | Usage) -> Fields:
+def _fields(value: Answer | Usage | ToolUse) -> dict[str, Any]:
     return {name: getattr(value, name) for name in type(value).__slots__}

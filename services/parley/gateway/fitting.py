@@ -15,6 +15,8 @@ _MESSAGE_TOKENS: Final = 8
 """What a chat template puts around a message."""
 _LEAST_TOKENS: Final = 24
 """No part is shortened below this, unless the parts that give less need it too."""
+_READABLE_TOKENS: Final = 128
+"""A document that would be shortened below this is better left out, unless it is the only one."""
 _HEAD_SHARE: Final = 0.65
 """Of a shortened text this much is kept from its beginning, the rest from its end."""
 
@@ -23,11 +25,15 @@ _WORD_CHARACTER: Final = re.compile(r"[A-Za-z\s]+")
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """One piece of a prompt: who says it (`system`, `user`, `assistant`), and how readily it is shortened."""
+    """One piece of a prompt: who says it (`system`, `user`, `assistant`), and how readily it is shortened.
+
+    `document` is the path of the context document that the text is; empty: it is none.
+    """
 
     role: str
     text: str
     give: int = 0
+    document: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,11 @@ class Fitted:
 
     messages: tuple[Message, ...]
     characters_left_out: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """An upper estimate of its tokens."""
+        return sum(estimate_tokens(message.text) + _MESSAGE_TOKENS for message in self.messages)
 
 
 class Unfittable(Exception):  # noqa: N818 (said of the prompt, not of the program)
@@ -78,13 +89,38 @@ def join(parts: Sequence[PromptPart]) -> tuple[Message, ...]:
 def fit(parts: Sequence[PromptPart], allowed: int) -> Fitted:
     """The prompt within `allowed` tokens; 0 or less means that the limit is unknown.
 
-    Parts with a larger `give` are shortened first, the longest of them most. Raises Unfittable.
+    Parts with a larger `give` are shortened first, the longest of them most. Where too little of each document would be
+    left to be of use, the later ones are left out altogether. Raises Unfittable.
     """
     if allowed <= 0 or _surely_fits(parts, allowed):
         return Fitted(join(parts))
+    documents = [part for part in parts if part.document]
+    shown = len(documents)
+    while True:
+        chosen = _with_documents(parts, shown)
+        shortened = _shortened(chosen, allowed)
+        if shortened.tokens <= allowed and (shown <= 1 or shortened.readable):
+            left_out = shortened.left_out + sum(len(part.text) for part in documents[shown:])
+            return Fitted(join(shortened.parts), left_out)
+        if not shown:
+            raise Unfittable(shortened.tokens, allowed)
+        shown //= 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Shortened:
+    """`readable`: no document was shortened beyond use. `left_out` counts characters."""
+
+    parts: Sequence[PromptPart]
+    tokens: int
+    left_out: int
+    readable: bool
+
+
+def _shortened(parts: Sequence[PromptPart], allowed: int) -> _Shortened:
     sizes = [estimate_tokens(part.text) + _MESSAGE_TOKENS for part in parts]
     shortened = list(parts)
-    left_out = 0
+    left_out, readable = 0, True
     for give in sorted({part.give for part in parts if part.give > 0}, reverse=True):
         excess = sum(sizes) - allowed
         if excess <= 0:
@@ -97,9 +133,20 @@ def fit(parts: Sequence[PromptPart], allowed: int) -> Fitted:
                 shortened[index] = replace(parts[index], text=text)
                 sizes[index] = estimate_tokens(text) + _MESSAGE_TOKENS
                 left_out += gone
-    if sum(sizes) > allowed:
-        raise Unfittable(sum(sizes), allowed)
-    return Fitted(join(shortened), left_out)
+                readable = readable and not (parts[index].document and most < _READABLE_TOKENS)
+    return _Shortened(shortened, sum(sizes), left_out, readable)
+
+
+def _with_documents(parts: Sequence[PromptPart], shown: int) -> list[PromptPart]:
+    """The parts with the first so many documents, and a word for the others."""
+    documents = [index for index, part in enumerate(parts) if part.document]
+    others = documents[shown:]
+    if not others:
+        return list(parts)
+    told = PromptPart(parts[others[0]].role, f"[… {len(others)} more documents left out …]")
+    return [
+        told if index == others[0] else part for index, part in enumerate(parts) if index not in others[1:]
+    ]
 
 
 def _surely_fits(parts: Sequence[PromptPart], allowed: int) -> bool:

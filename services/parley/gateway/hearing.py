@@ -1,8 +1,8 @@
-"""An answer as it comes in: events or one piece, with a bound on its size and on the time to its first word."""
+"""An answer as it comes in: events or one piece, with a bound on its size and on the time to its first sign of life."""
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 import httpx2
@@ -15,27 +15,35 @@ from parley.gateway.wire import Reader
 __all__ = ["Heard", "OnText", "read_events", "read_whole"]
 
 _MAX_BODY_BYTES: Final = 16 * 1024 * 1024
+_MAX_ERROR_BYTES: Final = 16 * 1024
+"""As they come; compressed they may stand for a thousand times as many."""
 
 T = TypeVar("T")
 OnText = Callable[[str], None]
 
 
 class Heard:
-    """Hears the text of one answer, the first of it within its time."""
+    """Hears the text of one answer; the first of it, or of what it asks of a tool, has to come in time."""
 
     def __init__(self, on_text: OnText | None, seconds: float | None) -> None:
         self._on_text = on_text
         self._seconds = seconds
         self._timeout = asyncio.timeout(seconds)
+        self._alive = seconds is None
         self.characters = 0
 
     def __call__(self, text: str) -> None:
         """More text, clean."""
-        if self._seconds is not None and not self.characters:
-            self._timeout.reschedule(None)
+        self.is_alive()
         self.characters += len(text)
         if self._on_text is not None:
             self._on_text(text)
+
+    def is_alive(self) -> None:
+        """The answer has begun: its first sign of life is not waited for any more."""
+        if not self._alive:
+            self._alive = True
+            self._timeout.reschedule(None)
 
     async def within(self, reading: Coroutine[Any, Any, T]) -> T:
         """What the reading comes to. Raises AttemptFailed if there is no text in time."""
@@ -57,6 +65,8 @@ async def read_events(
         raw = "".join([reading.event(event) for event in events.feed(chunk)])
         if raw:
             _pass_on(airlock.feed(raw), pieces, heard)
+        elif reading.reply.tool_begun:
+            heard.is_alive()
         if airlock.full:
             return  # more would only be thrown away; closing the stream tells the endpoint
     _pass_on(airlock.feed("".join([reading.event(event) for event in events.end()])), pieces, heard)
@@ -68,8 +78,8 @@ def _pass_on(text: str, pieces: list[str], heard: Heard) -> None:
         heard(text)
 
 
-async def read_whole(response: httpx2.Response, reading: Reader) -> str:
-    """The text of an answer that came in one piece. Raises AttemptFailed."""
+async def read_whole(response: httpx2.Response) -> dict[str, Any]:
+    """The JSON object of an answer that came in one piece. Raises AttemptFailed."""
     received = bytearray()
     async for chunk in response.aiter_bytes():
         received += chunk
@@ -81,4 +91,26 @@ async def read_whole(response: httpx2.Response, reading: Reader) -> str:
         raise AttemptFailed(UNREADABLE_ANSWER, "the answer is not JSON") from None
     if not isinstance(answer, dict):
         raise AttemptFailed(UNREADABLE_ANSWER, "the answer is not a JSON object")
-    return reading.whole(answer)
+    return answer
+
+
+async def bound_error(response: httpx2.Response) -> None:
+    """Has the answer end early unless it is a success: the client reads whatever is said of an error, to its end."""
+    if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Beginning(response.stream)
+
+
+class _Beginning(httpx2.AsyncByteStream):
+    def __init__(self, whole: httpx2.AsyncByteStream) -> None:
+        self._whole = whole
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = _MAX_ERROR_BYTES
+        async for chunk in self._whole:
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                return
+
+    async def aclose(self) -> None:
+        await self._whole.aclose()

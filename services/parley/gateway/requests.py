@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Final
 
 from parley.gateway.call_store import CallKey
 from parley.gateway.fitting import PromptPart
 from parley.gateway.structured import AnswerShape, shape_of
+from parley.gateway.tools import DEFAULT_CALL_LIMIT
 from parley.runtime.errors import FieldViolation, invalid_argument
 from parley.v1 import agent_pb2, gateway_pb2
 
@@ -18,6 +20,14 @@ _MAX_NAME: Final = 512
 _MAX_PROMPT_CHARACTERS: Final = 8 * 1024 * 1024
 _MAX_OUTPUT_TOKENS: Final = 1_000_000
 _MAX_TIMEOUT_SECONDS: Final = 3600
+_MAX_TOOL_CALLS: Final = 100
+_MAX_PATH: Final = 1024
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_TOOLS: Final[dict[int, str]] = {
+    agent_pb2.TOOL_CONTEXT_SEARCH: "context_search",
+    agent_pb2.TOOL_FILE_READ: "file_read",
+    agent_pb2.TOOL_LIST_FILES: "list_files",
+}
 _ROLES: Final = {
     gateway_pb2.PROMPT_ROLE_SYSTEM: "system",
     gateway_pb2.PROMPT_ROLE_USER: "user",
@@ -37,6 +47,8 @@ class CheckedRequest:
     temperature: float | None
     seconds: float | None
     agent_name: str
+    tools: tuple[str, ...] = ()
+    tool_call_limit: int = DEFAULT_CALL_LIMIT
 
 
 def check_generate(request: gateway_pb2.GenerateRequest) -> CheckedRequest:
@@ -64,6 +76,8 @@ def check_generate(request: gateway_pb2.GenerateRequest) -> CheckedRequest:
         agent.temperature if agent.HasField("temperature") else None,
         seconds,
         agent.name or agent.id,
+        tuple(_TOOLS[each] for each in agent.tools),
+        agent.tool_call_limit or DEFAULT_CALL_LIMIT,
     )
 
 
@@ -98,24 +112,49 @@ def _check_agent(agent: agent_pb2.Agent, bad: list[FieldViolation]) -> None:
     for index, route in enumerate(agent.routes):
         if not route or len(route) > _MAX_NAME:
             bad.append(FieldViolation(f"agent.routes[{index}]", f"must have 1 to {_MAX_NAME} characters"))
+    for index, tool in enumerate(agent.tools):
+        if tool not in _TOOLS:
+            known = "CONTEXT_SEARCH, FILE_READ or LIST_FILES"
+            bad.append(FieldViolation(f"agent.tools[{index}]", f"must be {known}"))
+        elif tool in agent.tools[:index]:
+            bad.append(FieldViolation(f"agent.tools[{index}]", f"{_TOOLS[tool]} is there twice"))
+    if not 0 <= agent.tool_call_limit <= _MAX_TOOL_CALLS:
+        bad.append(FieldViolation("agent.tool_call_limit", f"must be 0 to {_MAX_TOOL_CALLS}"))
 
 
 def _prompt(request: gateway_pb2.GenerateRequest, bad: list[FieldViolation]) -> tuple[PromptPart, ...]:
     if not request.prompt:
         bad.append(FieldViolation("prompt", "needs at least one part"))
     parts: list[PromptPart] = []
+    paths: set[str] = set()
     for index, part in enumerate(request.prompt):
         role = _ROLES.get(part.role)
         if role is None:
             bad.append(FieldViolation(f"prompt[{index}].role", "must be SYSTEM, USER or ASSISTANT"))
         if part.give < 0:
             bad.append(FieldViolation(f"prompt[{index}].give", "must be 0 or more"))
-        parts.append(PromptPart(role or "", part.text, part.give))
+        if part.document:
+            if role not in {"user", None}:
+                bad.append(FieldViolation(f"prompt[{index}].document", "only a USER part may be a document"))
+            wrong = _wrong_path(part.document, paths)
+            if wrong is not None:
+                bad.append(FieldViolation(f"prompt[{index}].document", wrong))
+            paths.add(part.document)
+        parts.append(PromptPart(role or "", part.text, part.give, part.document))
     if sum(len(part.text) for part in parts) > _MAX_PROMPT_CHARACTERS:
         bad.append(FieldViolation("prompt", f"has more than {_MAX_PROMPT_CHARACTERS} characters"))
     elif parts and not any(part.text.strip() for part in parts):
         bad.append(FieldViolation("prompt", "holds no text"))
     return tuple(parts)
+
+
+def _wrong_path(given: str, seen: set[str]) -> str | None:
+    path = PurePosixPath(given)
+    if path.is_absolute() or ".." in path.parts:
+        return "must be a relative path without '..'"
+    if len(given) > _MAX_PATH or _CONTROL.search(given):
+        return f"must have at most {_MAX_PATH} characters, none of them a control character"
+    return "is there twice" if given in seen else None
 
 
 def _shape(request: gateway_pb2.GenerateRequest, bad: list[FieldViolation]) -> AnswerShape | None:

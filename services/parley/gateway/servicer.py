@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -19,12 +19,15 @@ from parley.gateway.errors_table import UNKNOWN_MODEL, AttemptFailed
 from parley.gateway.requests import CheckedRequest, check_call_id, check_generate
 from parley.gateway.routes import LiveRoute, RouteTable
 from parley.gateway.running import Attempt, CallFailed, Delta, Event, RunningCall
+from parley.gateway.tools import ToolUse
 from parley.runtime import deadline, logs
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ParleyError, not_found
 from parley.v1 import agent_pb2, gateway_pb2, gateway_pb2_grpc
 
 __all__ = ["GatewayServicer"]
+
+_logger = logs.get_logger(__name__)
 
 _Context = ServicerContext[Any, Any]
 _Changes = AsyncGenerator[LiveRoute, None]
@@ -128,25 +131,31 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
             checked.key.debate_id if checked.key is not None else logs.labels().get("debate", ""),
         )
         call = Call(
-            await self._routes(checked.routes),
+            self._routes(checked.routes),
             checked.prompt,
             max(ends - asyncio.get_running_loop().time(), 0.0),
             checked.shape,
             checked.max_output_tokens,
             checked.temperature,
             labels,
+            checked.tools,
+            checked.tool_call_limit,
         )
         return await self.calling.run(call, running.tally, running)
 
-    async def _routes(self, names: Iterable[str]) -> tuple[LiveRoute, ...]:
-        found: list[LiveRoute] = []
-        for name in names:
-            live = self.table.get(name)
-            if live is None:
-                known = ", ".join(self.table.names()) or "none"
-                raise AttemptFailed(UNKNOWN_MODEL, f"there is no route {name!r}; routes: {known}", route=name)
-            found.append(live)
-        return tuple(found) or await self.table.defaults()
+    def _routes(self, names: Sequence[str]) -> tuple[LiveRoute, ...]:
+        """The routes of these names, or the default ones. One that is not there is passed over if another one is."""
+        if not names:
+            return self.table.defaults()
+        found = {name: self.table.get(name) for name in names}
+        gone = [name for name, live in found.items() if live is None]
+        known = ", ".join(self.table.names()) or "none"
+        said = f"there is no route {' or '.join(map(repr, gone))}; routes: {known}"
+        if len(gone) == len(found):
+            raise AttemptFailed(UNKNOWN_MODEL, said, route=gone[0])
+        if gone:
+            _logger.error("route needs attention", route=gone[0], what=UNKNOWN_MODEL.name, said=said)
+        return tuple(live for live in found.values() if live is not None)
 
     def _seconds(self, checked: CheckedRequest) -> float:
         seconds = checked.seconds if checked.seconds is not None else self.call_seconds
@@ -189,10 +198,17 @@ def _response(event: Event) -> gateway_pb2.GenerateResponse:
         prompt_characters_left_out=answer.characters_left_out,
         reasks=answer.reasks,
         stored=event.stored,
+        tool_calls=[_tool_call(each) for each in answer.tool_calls],
     )
     completed.latency.FromNanoseconds(round(event.seconds * 1e9))
     completed.queued.FromNanoseconds(round(event.usage.queued_seconds * 1e9))
     return gateway_pb2.GenerateResponse(completed=completed)
+
+
+def _tool_call(used: ToolUse) -> agent_pb2.ToolCall:
+    return agent_pb2.ToolCall(
+        name=used.name, arguments=used.arguments, failed=used.failed, characters=used.characters
+    )
 
 
 def _usage(usage: Usage) -> agent_pb2.Usage:
@@ -212,6 +228,8 @@ def _error(failure: AttemptFailed, usage: Usage) -> ParleyError:
         "output_tokens": str(usage.output_tokens),
         "attempts": str(usage.requests),
     }
+    if usage.cost_micros is not None:
+        metadata["cost_micros"] = str(usage.cost_micros)
     return ParleyError(
         failure.row.code, failure.row.reason, failure.message, metadata, retry_after=failure.retry_after
     )

@@ -1,25 +1,29 @@
-"""One try at a route: within its time, with one re-ask of a structured answer, and told to the route's breaker."""
+"""One try at a route: within its time, and told to the route's breaker."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
 from parley.gateway import metrics
+from parley.gateway.asking import Asking
 from parley.gateway.breaker import Permit
 from parley.gateway.call import Answer, Call, Progress, Tally, Timeouts
-from parley.gateway.endpoint import Spent, Text
-from parley.gateway.errors_table import CONTEXT_OVERFLOW, INVALID_ANSWER, TIMEOUT, AttemptFailed
-from parley.gateway.fitting import Fitted, PromptPart, Unfittable, estimate_tokens, fit
+from parley.gateway.endpoint import Spent
+from parley.gateway.errors_table import INVALID_ANSWER, TIMEOUT, UNFORESEEN, UNKNOWN_MODEL, AttemptFailed
+from parley.gateway.fitting import estimate_tokens
 from parley.gateway.routes import LiveRoute
-from parley.gateway.structured import AnswerShape, InvalidAnswer, bounded, in_words, not_satisfied
-from parley.gateway.wire import ModelRequest
+from parley.gateway.tooling import documents_of
+from parley.runtime.logs import get_logger
 
 __all__ = ["Trying"]
 
 _FAIR_SECONDS: Final = 1.0
 """A caller who gives an answer less time than this has its own impatience to blame."""
-_ANSWER_SHOWN_AGAIN: Final = 9
-"""How readily an answer that did not satisfy its schema is shortened when it is shown to the model again."""
+
+_logger = get_logger(__name__)
+
+T = TypeVar("T")
 
 
 class Trying:
@@ -30,6 +34,7 @@ class Trying:
         self._tally = tally
         self._timeouts = timeouts
         self._asked_tokens = 0
+        self._documents = documents_of(call.prompt)
 
     def tokens(self, live: LiveRoute) -> int:
         """About how many tokens a try at this route takes; counted only where the route has a bound on them."""
@@ -45,7 +50,8 @@ class Trying:
         before = Spent(spent.requests, spent.input_tokens, spent.output_tokens)
         outcome = "cancelled"
         try:
-            answer = await self._judged(live, permit, limit, progress)
+            asking = Asking(live, self._call, self._documents, self._tally, progress)
+            answer = await self._judged(live, permit, limit, asking.answer())
             outcome = "answered"
         except AttemptFailed as failure:
             failure.route = live.route.name
@@ -57,12 +63,23 @@ class Trying:
             took = spent.since(before)
             metrics.attempt_ended(live.route.name, outcome, took, live.route.cost_micros(took))
 
-    async def _judged(self, live: LiveRoute, permit: Permit, limit: float, progress: Progress) -> Answer:
+    async def first_model(self, live: LiveRoute, permit: Permit, limit: float) -> str:
+        """The model that the provider of a default route lists first, within `limit` seconds.
+
+        Raises AttemptFailed, always with a row that goes on to the next route; the permit is given back in any case.
+        """
+        try:
+            return await self._judged(live, permit, limit, _first_model(live))
+        except AttemptFailed as failure:
+            failure.route = live.route.name
+            raise
+
+    async def _judged(self, live: LiveRoute, permit: Permit, limit: float, work: Coroutine[Any, Any, T]) -> T:
         # The local model is slow by nature and has nobody to fall back to: it gets what time there is.
         timeout = asyncio.timeout(None if live.route.local else limit)
         try:
             async with timeout:
-                answer = await self._asked(live, progress)
+                found = await work
         except AttemptFailed as failure:
             if failure.row.counts:
                 live.breaker.failed(permit, failure.message)
@@ -81,81 +98,24 @@ class Trying:
             else:
                 live.breaker.release(permit)
             raise late from None
+        except Exception as error:
+            # Whatever an endpoint came up with that nobody thought of is its failure, and must not keep others from
+            # answering; the log has what is needed to find it.
+            _logger.exception("an attempt ended in an unforeseen error", route=live.route.name)
+            unforeseen = AttemptFailed(UNFORESEEN, f"an unforeseen error: {type(error).__name__}")
+            live.breaker.failed(permit, unforeseen.message)
+            raise unforeseen from error
         except BaseException:  # cancelled: says nothing of the route
             live.breaker.release(permit)
             raise
         live.breaker.succeeded(permit)
-        return answer
+        return found
 
-    async def _asked(self, live: LiveRoute, progress: Progress) -> Answer:
-        call = self._call
-        parts = call.prompt
-        if call.shape is None:
-            fitted = self._fitted(live, parts)
-            text = await live.endpoint.complete(
-                self._request(live, fitted), self._tally.of(live), call.labels, progress.text
-            )
-            return self._answer(live, text, text.text, fitted)
-        while True:
-            fitted = self._fitted(live, parts)
-            text = await live.endpoint.complete(
-                self._request(live, fitted), self._tally.of(live), call.labels
-            )
-            try:
-                return self._answer(live, text, call.shape.accept(text.text), fitted)
-            except InvalidAnswer as error:
-                if not error.is_json and not text.truncated:
-                    live.endpoint.memory.schema_was_ignored(live.route.model)
-                if self._tally.reasks:
-                    raise AttemptFailed(
-                        INVALID_ANSWER, f"the answer does not satisfy its schema: {error}"
-                    ) from None
-                self._tally.reasks += 1
-                parts = (
-                    *parts,
-                    PromptPart("assistant", text.text, _ANSWER_SHOWN_AGAIN),
-                    PromptPart("user", self._told_again(live, error, call.shape, text)),
-                )
 
-    def _told_again(self, live: LiveRoute, error: InvalidAnswer, shape: AnswerShape, text: Text) -> str:
-        told = not_satisfied(error, truncated=text.truncated)
-        return told if live.route.local else f"{told} {in_words(shape)}"
-
-    def _request(self, live: LiveRoute, fitted: Fitted) -> ModelRequest:
-        call = self._call
-        shape = call.shape
-        if shape is not None and live.route.local:
-            shape = bounded(shape)
-        return ModelRequest(
-            live.route.model,
-            fitted.messages,
-            call.max_output_tokens or live.route.max_output_tokens,
-            call.temperature,
-            shape,
-            stream=shape is None,
-        )
-
-    def _fitted(self, live: LiveRoute, parts: Sequence[PromptPart]) -> Fitted:
-        context = live.route.context_tokens
-        if context == 0:
-            return fit(parts, 0)
-        wanted = self._call.max_output_tokens or live.route.max_output_tokens or context // 4
-        shape = self._call.shape
-        # A schema takes room where it has to be said in words; the model on this machine is held to it by grammar.
-        words = estimate_tokens(in_words(shape)) if shape is not None and not live.route.local else 0
-        # An answer may not take so much of a small context that no question is left.
-        allowed = context - min(wanted, context // 2) - words
-        try:
-            return fit(parts, max(allowed, 1))
-        except Unfittable as error:
-            raise AttemptFailed(CONTEXT_OVERFLOW, str(error)) from None
-
-    def _answer(self, live: LiveRoute, text: Text, accepted: str, fitted: Fitted) -> Answer:
-        return Answer(
-            accepted,
-            live.route.name,
-            text.model,
-            text.truncated,
-            fitted.characters_left_out,
-            self._tally.reasks,
-        )
+async def _first_model(live: LiveRoute) -> str:
+    try:
+        return await live.endpoint.first_model()
+    except AttemptFailed as failure:
+        if failure.row.next_route:
+            raise
+        raise replace(failure, row=UNKNOWN_MODEL) from None  # the call itself was not what it refused

@@ -28,6 +28,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-responses", action="store_true", help="Chat Completions only")
     parser.add_argument("--no-chat", action="store_true", help="Responses only")
     parser.add_argument("--no-schemas", action="store_true", help="400 on a request for JSON by a schema")
+    parser.add_argument("--no-tools", action="store_true", help="400 on a request with tools")
     parser.add_argument("--missing-shape", choices=[shape.value for shape in ErrorShape], default="detail")
     parser.add_argument("--require-key", help="401 on any other key")
     return parser.parse_args()
@@ -50,6 +51,7 @@ def _server(arguments: argparse.Namespace) -> ModelServer:
         responses=not arguments.no_responses,
         chat=not arguments.no_chat,
         schema_support=not arguments.no_schemas,
+        tool_support=not arguments.no_tools,
         missing_shape=ErrorShape(arguments.missing_shape),
         require_key=arguments.require_key,
     )

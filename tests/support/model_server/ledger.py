@@ -36,7 +36,8 @@ class Record:
 
     `started` and `ended` are of `time.monotonic`, which all processes of a machine share. `fault` is its name or
     empty; `status` is 0 where none was sent; tokens are estimates, 0 where there was no answer. `headers` keeps
-    tracing, retry and Parley's own headers, in lower case; a key is never kept. `body` is the request, and empty
+    tracing, retry and Parley's own headers, in lower case; a key is never kept. `tools` are the names of those that
+    could be called, `tool_results` what those called before had answered. `body` is the request, and empty
     when read from a file.
     """
 
@@ -54,11 +55,14 @@ class Record:
     tokens_in: int
     tokens_out: int
     streamed: bool
+    tools: tuple[str, ...]
+    tool_results: tuple[str, ...]
     body: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """Return the record without the request's body."""
-        return {name: getattr(self, name) for name in _FILE_FIELDS}
+        fields = {name: getattr(self, name) for name in _FILE_FIELDS}
+        return fields | {"tools": list(self.tools), "tool_results": list(self.tool_results)}
 
 
 _FILE_FIELDS = tuple(name for name in Record.__slots__ if name != "body")
@@ -132,6 +136,8 @@ class Ledger:
             tokens_in=tokens[0],
             tokens_out=tokens[1],
             streamed=call.streamed,
+            tools=call.tools,
+            tool_results=call.tool_results,
             body=call.body,
         )
         self._records.append(record)
@@ -198,7 +204,12 @@ def read_ledger(file: Path) -> tuple[Record, ...]:
 
 
 def _from_json(fields: dict[str, Any]) -> Record:
-    return Record(**{**fields, "outcome": Outcome(fields["outcome"])}, body={})
+    read = {
+        "outcome": Outcome(fields["outcome"]),
+        "tools": tuple(fields["tools"]),
+        "tool_results": tuple(fields["tool_results"]),
+    }
+    return Record(**{**fields, **read}, body={})
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:

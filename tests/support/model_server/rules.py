@@ -9,6 +9,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from tests.support.model_server.faults import TEXT_FAULTS, Fault
 from tests.support.model_server.latency import Latency
+from tests.support.model_server.tools import tool_results_of, tools_of
 
 __all__ = ["ANY", "Answer", "Call", "Match", "Rule", "RuleBook", "ToolCall", "ToolCalls", "rule_from_json"]
 
@@ -37,6 +38,16 @@ class Call:
         """Whether this call is answered with a text (and not with vectors or a list of models)."""
         return self.path in {"/v1/responses", "/v1/chat/completions"}
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names of the tools that the request offers; none where it forbids their use."""
+        return () if self.body.get("tool_choice") == "none" else tools_of(self.body)
+
+    @property
+    def tool_results(self) -> tuple[str, ...]:
+        """What tools have answered so far, in order."""
+        return tool_results_of(self.body)
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
@@ -64,7 +75,8 @@ class Match:
     """Conditions on a call; all that are given must hold, none given is every call.
 
     `path` such as `/v1/responses`; `prompt` is a part of the prompt; `call` is the server's nth call and
-    `occurrence` the nth of its prompt, both from 1; `header` is a name and its value.
+    `occurrence` the nth of its prompt, both from 1; `header` is a name and its value; `tools`: whether any may
+    be called; `tool_results`: how many are there.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -76,6 +88,8 @@ class Match:
     occurrence: int | None = None
     header: tuple[str, str] | None = None
     streamed: bool | None = None
+    tools: bool | None = None
+    tool_results: int | None = None
 
     def holds(self, call: Call) -> bool:
         """Tell whether the call meets every condition."""
@@ -87,6 +101,8 @@ class Match:
             and (self.occurrence is None or self.occurrence == call.occurrence)
             and (self.header is None or call.headers.get(self.header[0]) == self.header[1])
             and (self.streamed is None or self.streamed == call.streamed)
+            and (self.tools is None or self.tools == bool(call.tools))
+            and (self.tool_results is None or self.tool_results == len(call.tool_results))
         )
 
 

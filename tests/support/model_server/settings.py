@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.support.model_server.faults import ErrorShape, Fault, context_overflow, error, unknown_model
 from tests.support.model_server.rules import Call
+from tests.support.model_server.tools import tools_of
 from tests.support.model_server.wire import wanted_schema
 from tests.support.model_server.words import count_tokens
 
@@ -19,7 +20,8 @@ class Switches:
     """What the server has.
 
     `responses`, `chat` and `embeddings` are the endpoints; a missing one answers 404 in `missing_shape`.
-    `require_key` answers 401 to any other key. Without `schema_support` a request for JSON by a schema is a 400.
+    `require_key` answers 401 to any other key. Without `schema_support` a request for JSON by a schema is a 400, and
+    without `tool_support` one with tools.
     `models` are the only models it knows (None: any name will do); `context_tokens` is how many tokens a prompt
     may have, by `words.count_tokens`. An answer made up by the server has `answer_words` words; a vector has
     `dimensions` numbers unless the request says how many.
@@ -29,6 +31,7 @@ class Switches:
     chat: bool = True
     embeddings: bool = True
     schema_support: bool = True
+    tool_support: bool = True
     require_key: str | None = None
     missing_shape: ErrorShape = ErrorShape.DETAIL
     models: tuple[str, ...] | None = None
@@ -66,6 +69,8 @@ def refusal(switches: Switches, call: Call) -> Fault | None:  # noqa: PLR0911 - 
         return context_overflow(switches.context_tokens, asked)
     if not switches.schema_support and wanted_schema(call.body) is not None:
         return _no_schemas(call.body)
+    if not switches.tool_support and tools_of(call.body):
+        return error(400, f"{call.model} does not support tools")
     return None
 
 

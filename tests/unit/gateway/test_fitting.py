@@ -5,7 +5,13 @@ from hypothesis import strategies as st
 from parley.gateway.fitting import Fitted, Message, PromptPart, Unfittable, estimate_tokens, fit, join
 
 parts = st.lists(
-    st.builds(PromptPart, st.sampled_from(["system", "user"]), st.text(max_size=3000), st.integers(0, 3)),
+    st.builds(
+        PromptPart,
+        st.sampled_from(["system", "user"]),
+        st.text(max_size=3000),
+        st.integers(0, 3),
+        st.sampled_from(["", "", "notes.md"]),
+    ),
     min_size=1,
     max_size=6,
 )
@@ -80,3 +86,17 @@ def test_parts_that_must_stay_and_do_not_fit_are_an_error_with_numbers() -> None
 @given(st.text(max_size=500), st.text(max_size=500))
 def test_the_estimate_never_shrinks_with_more_text(left: str, right: str) -> None:
     assert estimate_tokens(left + right) >= max(estimate_tokens(left), estimate_tokens(right)) - 1
+
+
+def test_where_documents_are_too_many_the_first_are_shown_and_the_others_left_out() -> None:
+    question = PromptPart("user", "Which of them?")
+    texts = [f"Document {number}: " + "word " * 80 for number in range(50)]
+    documents = [PromptPart("user", text, 2, f"{number}.md") for number, text in enumerate(texts)]
+    fitted = fit([question, *documents], 500)
+    (message,) = fitted.messages
+    assert total(fitted) <= 500
+    assert (
+        message.text
+        == f"Which of them?\n\n{texts[0]}\n\n{texts[1]}\n\n{texts[2]}\n\n[… 47 more documents left out …]"
+    )
+    assert fitted.characters_left_out == sum(len(text) for text in texts[3:])

@@ -1,3 +1,5 @@
+from typing import Any
+
 import openai
 import pytest
 from openai import AsyncOpenAI
@@ -10,6 +12,8 @@ from tests.support.model_server import (
     Match,
     ModelServer,
     Rule,
+    ToolCall,
+    ToolCalls,
     error,
     rule_from_json,
 )
@@ -108,6 +112,47 @@ async def test_an_unknown_model_a_long_prompt_and_a_schema_can_be_refused(
         await openai_client.responses.parse(model="small", input="go", text_format=Vote)
     assert responses.value.param == "text.format"
     assert await ask(openai_client, "chat")
+
+
+@pytest.mark.parametrize("api", ["responses", "chat"])
+async def test_rules_and_the_ledger_know_tools_and_what_they_answered(
+    openai_client: AsyncOpenAI, model_server: ModelServer, api: str
+) -> None:
+    calling = ToolCalls([ToolCall("look", {"at": "it"})])
+    model_server.rules = [Rule(Match(tools=True, tool_results=0), answer=calling), Rule(answer="seen")]
+    described: dict[str, Any] = {"name": "look", "parameters": {"type": "object"}}
+    if api == "responses":
+        tool: Any = {"type": "function", **described}
+        asked = await openai_client.responses.create(model="small", input="go", tools=[tool])
+        (call,) = asked.output
+        assert call.type == "function_call"
+        back: Any = [
+            call.to_dict(),
+            {"type": "function_call_output", "call_id": call.call_id, "output": "red"},
+        ]
+        told = await openai_client.responses.create(
+            model="small", input=back, tools=[tool], tool_choice="none"
+        )
+        assert told.output_text == "seen"
+    else:
+        tool = {"type": "function", "function": described}
+        start: Any = [{"role": "user", "content": "go"}]
+        said = await openai_client.chat.completions.create(model="small", messages=start, tools=[tool])
+        message = said.choices[0].message
+        assert message.tool_calls is not None
+        back = [*start, message.to_dict(), {"role": "tool", "tool_call_id": "1", "content": "red"}]
+        end = await openai_client.chat.completions.create(
+            model="small", messages=back, tools=[tool], tool_choice="none"
+        )
+        assert end.choices[0].message.content == "seen"
+    first, second = model_server.ledger.calls
+    assert (first.tools, first.tool_results) == (("look",), ())
+    assert (second.tools, second.tool_results) == ((), ("red",))
+    model_server.switch(tool_support=False)
+    assert await ask(openai_client, api)
+    tool = {"type": "function", "strict": False, **described}
+    with pytest.raises(openai.BadRequestError, match="does not support tools"):
+        await openai_client.responses.create(model="small", input="go", tools=[tool])
 
 
 async def test_a_server_that_stopped_is_unreachable_and_comes_back_at_the_same_address(
