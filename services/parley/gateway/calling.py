@@ -3,12 +3,14 @@
 import asyncio
 import random
 from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any, Final
 
 from parley.gateway import metrics
 from parley.gateway.call import Answer, Call, Progress, Tally, Timeouts
 from parley.gateway.errors_table import CALL_TIMEOUT, NO_ROUTE, AttemptFailed
+from parley.gateway.limits import NoPlace, Place
 from parley.gateway.racing import Race
 from parley.gateway.routes import LiveRoute, RouteTable
 from parley.gateway.trying import Trying
@@ -18,6 +20,8 @@ __all__ = ["Calling"]
 
 _TRIES_OF_A_ROUTE: Final = 3
 _LONGEST_PAUSE: Final = 8.0
+_QUEUE_SHARE: Final = 0.1
+"""Of a call's time that is left, how much it waits for a place at a route while another one is free."""
 _WORTH_TRYING: Final = 0.1
 """Seconds that must be left for another try."""
 
@@ -81,6 +85,7 @@ class _RunningCall:
             answer, tried = await self._round(candidates)
             if answer is not None:
                 return answer
+            candidates = [self._calling.table.named(live) for live in candidates]
             if not tried:
                 if await self._trial_ended(candidates) or await self._rested(candidates):
                     continue
@@ -98,7 +103,7 @@ class _RunningCall:
                 continue
             following = candidates[index + 1 :]
             if self._calling.timeouts.hedge_seconds is None or not following:
-                answer, was_tried = await self._try(live, self._progress, others_follow=bool(following))
+                answer, was_tried = await self._try(live, self._progress, following)
                 tried |= {live.route.name} if was_tried else set()
             else:
                 answer, asked = await self._hedged(live, following)
@@ -113,7 +118,7 @@ class _RunningCall:
         """A try at a route, and one at the next beside it if it stays silent: the answer, and the routes asked."""
 
         def trying(live: LiveRoute, progress: Progress) -> Coroutine[Any, Any, tuple[Answer | None, bool]]:
-            return self._try(live, progress, others_follow=True)
+            return self._try(live, progress, following)
 
         race = Race(self._progress, self._calling.timeouts.hedge_seconds or 0.0)
         (answer, tried), other = await race.run(
@@ -134,36 +139,77 @@ class _RunningCall:
         return max(self._asked_not_before.get(live.route.name, 0.0), live.queue.rests_until)
 
     async def _try(
-        self, live: LiveRoute, progress: Progress, *, others_follow: bool
+        self, live: LiveRoute, progress: Progress, following: Sequence[LiveRoute]
     ) -> tuple[Answer | None, bool]:
         """One try at a route: the answer if there is one, and whether it was asked at all."""
+        if not live.route.model:
+            found, asked = await self._listed(live, others_follow=bool(following))
+            if found is None:
+                return None, asked
+            live = found
+        if self._not_before(live) > self._loop.time():
+            return None, False
+        conversation, tokens = self._call.labels.conversation, self._trying.tokens(live)
+        waiting_since = self._loop.time()
+        async with AsyncExitStack() as stack:
+            try:
+                waiting = live.queue.place(conversation, tokens, self._patience(live, following))
+                place = await stack.enter_async_context(waiting)
+            except NoPlace:
+                return None, False
+            finally:
+                waited = self._loop.time() - waiting_since
+                self._tally.queued_seconds += waited
+                metrics.queued(live.route.name, waited)
+            return await self._try_in(place, live, progress, others_follow=bool(following))
+
+    async def _listed(self, live: LiveRoute, *, others_follow: bool) -> tuple[LiveRoute | None, bool]:
+        """The route that one without a model stands for, and whether its provider was asked for its models."""
+        table = self._calling.table
+        known = table.named(live)
+        if known is not live:
+            return known, False
+        if self._not_before(live) > self._loop.time():
+            return None, False
+        permit = await live.admit()
+        if permit is None:
+            return None, False
+        try:
+            limit = self._attempt_seconds(others_follow=others_follow)
+            return table.listed(live, await self._trying.first_model(live, permit, limit)), True
+        except AttemptFailed as failure:
+            self._take_note(live, failure)
+            return None, True
+
+    def _patience(self, live: LiveRoute, following: Sequence[LiveRoute]) -> float | None:
+        """Seconds to wait for a place at a route while another one could be asked; None: for as long as there is."""
+        if any(self._is_free(each) for each in following if each is not live):
+            return _QUEUE_SHARE * (self.ends - self._loop.time())
+        return None
+
+    async def _try_in(
+        self, place: Place, live: LiveRoute, progress: Progress, *, others_follow: bool
+    ) -> tuple[Answer | None, bool]:
         name = live.route.name
         if self._not_before(live) > self._loop.time():
             return None, False
-        waiting_since = self._loop.time()
-        async with live.queue.place(self._call.labels.conversation, self._trying.tokens(live)) as place:
-            waited = self._loop.time() - waiting_since
-            self._tally.queued_seconds += waited
-            metrics.queued(name, waited)
-            if self._not_before(live) > self._loop.time():
-                return None, False
-            permit = await live.admit()
-            if permit is None:
-                return None, False
-            progress.attempt_started(name)
-            spent = self._tally.of(live)
-            before = spent.tokens
-            try:
-                limit = self._attempt_seconds(others_follow=others_follow)
-                answer = await self._trying.attempt(live, permit, limit, progress)
-            except AttemptFailed as failure:
-                self._take_note(live, failure)
-                if not failure.row.next_route:
-                    raise _with_history(failure, self.failures) from None
-                return None, True
-            finally:
-                place.tokens = spent.tokens - before
-            return answer, True
+        permit = await live.admit()
+        if permit is None:
+            return None, False
+        progress.attempt_started(name)
+        spent = self._tally.of(live)
+        before = spent.tokens
+        try:
+            limit = self._attempt_seconds(others_follow=others_follow)
+            answer = await self._trying.attempt(live, permit, limit, progress)
+        except AttemptFailed as failure:
+            self._take_note(live, failure)
+            if not failure.row.next_route:
+                raise _with_history(failure, self.failures) from None
+            return None, True
+        finally:
+            place.tokens = spent.tokens - before
+        return answer, True
 
     def _take_note(self, live: LiveRoute, failure: AttemptFailed) -> None:
         name = live.route.name

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Limits", "Place", "RouteQueue"]
+__all__ = ["Limits", "NoPlace", "Place", "RouteQueue"]
 
 _BURST_SECONDS: Final = 10.0
 """An idle route may be asked at once as often as it may in this time."""
@@ -25,6 +25,10 @@ class Limits:
     concurrency: int = 0
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
+
+
+class NoPlace(Exception):  # noqa: N818 (an outcome, not an error of this program)
+    """No place came in the time that its caller would wait for one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,12 +65,28 @@ class RouteQueue:
         until = asyncio.get_running_loop().time() + min(seconds, _LONGEST_REST)
         self._rests_until = max(self._rests_until, until)
 
+    def change(self, limits: Limits) -> None:
+        """Goes by other limits from now on; who has a place or waits for one keeps it, and so does what was used."""
+        self._limits = limits
+        self._requests.change(limits.requests_per_minute)
+        self._tokens.change(limits.tokens_per_minute)
+        self._next()
+
     @asynccontextmanager
-    async def place(self, debate: str, tokens: int) -> AsyncIterator[Place]:
-        """A place for a call of a debate that takes about so many tokens, as soon as it is its turn."""
+    async def place(self, debate: str, tokens: int, within: float | None = None) -> AsyncIterator[Place]:
+        """A place for a call of a debate that takes about so many tokens, as soon as it is its turn.
+
+        Raises NoPlace if that is not within so many seconds, at once where that is certain.
+        """
         place = Place(tokens)
         if self._waiting or self._seconds_until_free(tokens):
-            await self._wait_for_turn(debate, tokens)
+            if within is not None and self._seconds_until_free(tokens) > within:
+                raise NoPlace
+            try:
+                async with asyncio.timeout(within):
+                    await self._wait_for_turn(debate, tokens)
+            except TimeoutError:
+                raise NoPlace from None
         else:
             self._take(tokens)
         try:
@@ -85,6 +105,7 @@ class RouteQueue:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():  # its turn came at the same moment
                 self.in_flight -= 1
+                self._requests.take(-1)
                 self._tokens.take(-tokens)
             turn.cancel()
             self._next()
@@ -135,6 +156,13 @@ class _Bucket:
         self._capacity = max(self._rate * _BURST_SECONDS, 1.0)
         self._level = self._capacity
         self._at = 0.0
+
+    def change(self, per_minute: int) -> None:
+        was_bound = bool(self._rate)
+        self._fill()
+        self._rate = per_minute / 60
+        self._capacity = max(self._rate * _BURST_SECONDS, 1.0)
+        self._level = min(self._level, self._capacity) if was_bound else self._capacity
 
     def seconds_until(self, amount: int) -> float:
         if not self._rate:

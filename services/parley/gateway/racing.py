@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from parley.gateway.call import Answer, Progress
+from parley.gateway.errors_table import AttemptFailed
 from parley.gateway.routes import LiveRoute
 
 __all__ = ["Outcome", "Race"]
@@ -65,7 +66,7 @@ class Race:
     ) -> tuple[Outcome, LiveRoute | None]:
         """The outcome, and the other route if it was asked too. The loser is stopped before this returns.
 
-        Raises what the first try raised, if it did.
+        Raises what a try raised, if the other one does not answer either.
         """
         tasks = [asyncio.create_task(trying(live, self._lanes[0]))]
         try:
@@ -90,20 +91,36 @@ class Race:
                 each.cancel()
 
     async def _winner(self, tasks: Sequence["asyncio.Task[Outcome]"]) -> Outcome:
+        """What the one that leads answers; if it breaks off, the other, which has been going on beside it."""
+        first_asked = False
+        failure: AttemptFailed | None = None
+        for number in self._in_order(tasks):
+            if not tasks[number].done() or _won(tasks[number]):
+                self._listen_to(number)
+            try:
+                answer, asked = await tasks[number]
+            except AttemptFailed as failed:
+                failure = failure or failed
+                continue
+            if answer is not None:
+                return answer, True
+            first_asked = first_asked or (number == 0 and asked)
+        if failure is not None:
+            raise failure
+        return None, first_asked
+
+    def _in_order(self, tasks: Sequence["asyncio.Task[Outcome]"]) -> tuple[int, int]:
+        """Whom to listen to, and whom if that one fails: who has spoken or answered, else who has not failed yet."""
         first, second = tasks
         if self._lanes[0].spoke.is_set() or (first.done() and _won(first)):
-            return await first
+            return 0, 1
         if self._lanes[1].spoke.is_set() or (second.done() and _won(second)):
-            return await self._second(second)
-        if first.done():  # it failed before either said a word
-            await first
-            return await self._second(second)
-        return await first
+            return 1, 0
+        return (1, 0) if first.done() else (0, 1)
 
-    async def _second(self, task: "asyncio.Task[Outcome]") -> Outcome:
-        self._lanes[0].follow()
-        self._lanes[1].lead()
-        return await task
+    def _listen_to(self, number: int) -> None:
+        self._lanes[1 - number].follow()
+        self._lanes[number].lead()
 
 
 def _won(task: "asyncio.Task[Outcome]") -> bool:

@@ -56,7 +56,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class DefaultRoute:
-    """A route for agents that name none. Without a model: the first that the provider lists."""
+    """A route for agents that name none. Without a model: the first that the provider lists, asked by the first call."""
 
     provider: str
     model: str | None
@@ -64,7 +64,10 @@ class DefaultRoute:
 
 @dataclass(slots=True, eq=False)
 class LiveRoute:
-    """A route with its endpoint, its breaker and its calls in flight at this replica."""
+    """A route with its endpoint, its breaker and its calls in flight at this replica.
+
+    One without a model stands for the route of the model that its provider lists first, until that is known.
+    """
 
     route: Route
     endpoint: Endpoint
@@ -120,6 +123,7 @@ class RouteTable:
         self._policy = policy
         self._configured = {route.name: route for route in offer.routes}
         self._listed: dict[str, str] = {}
+        self._unlisted: dict[str, LiveRoute] = {}
         self._live: dict[str, LiveRoute] = {}
         self._watchers: set[Watcher] = set()
         self._states: dict[str, BreakerState] = {}
@@ -135,9 +139,13 @@ class RouteTable:
     def replace(self, offer: Offer) -> None:
         """Goes by another offer from now on. Calls that run end on the routes they have; what stayed keeps its breaker."""
         before, self._live = self._live, {}
+        same = {
+            name for name, endpoint in offer.endpoints.items() if self._offer.endpoints.get(name) is endpoint
+        }
+        self._listed = {name: model for name, model in self._listed.items() if name in same}
+        self._unlisted = {name: live for name, live in self._unlisted.items() if name in same}
         self._offer = offer
         self._configured = {route.name: route for route in offer.routes}
-        self._listed = {name: model for name, model in self._listed.items() if name in offer.endpoints}
         for route in offer.routes:
             self._keep(before.get(route.name), route)
         for name, live in before.items():
@@ -151,8 +159,9 @@ class RouteTable:
         if before is None or before.endpoint is not endpoint:
             self._add(route)
             return
-        queue = before.queue if before.route.limits == route.limits else RouteQueue(route.limits)
-        self._live[route.name] = replace(before, route=self._priced(route), queue=queue)
+        if before.route.limits != route.limits:
+            before.queue.change(route.limits)
+        self._live[route.name] = replace(before, route=self._priced(route))
         self._changed(route.name)()
 
     def _priced(self, route: Route) -> Route:
@@ -173,7 +182,7 @@ class RouteTable:
         if live is None:
             provider, _, model = name.partition("/")
             if model and provider in self.open_providers:
-                self._forget_idle()
+                self._make_room()
                 live = self._add(Route(name, provider, model))
         return live
 
@@ -189,27 +198,37 @@ class RouteTable:
         """All routes that were configured or used, ordered by name."""
         return [self._live[name] for name in sorted(self._live)]
 
-    async def defaults(self) -> tuple[LiveRoute, ...]:
-        """The routes of agents that name none, in order.
+    def defaults(self) -> tuple[LiveRoute, ...]:
+        """The routes of agents that name none, in order; without a model where the provider has not been asked yet.
 
-        Providers that have to be asked for their models are asked once. Raises AttemptFailed if there is no
-        default route, or none whose provider can say what models it has.
+        Raises AttemptFailed if there is none.
         """
-        found: list[LiveRoute] = []
-        failure: AttemptFailed | None = None
-        for default in self._offer.defaults:
-            try:
-                live = self.get(default if isinstance(default, str) else await self._resolved(default))
-            except AttemptFailed as error:
-                failure = error
-            else:
-                if live is not None:
-                    found.append(live)
+        found = tuple(
+            live for default in self._offer.defaults if (live := self._default(default)) is not None
+        )
         if not found:
-            raise failure or AttemptFailed(
-                UNKNOWN_MODEL, "no model is configured; set OPENAI_API_KEY or PARLEY_MODEL"
-            )
-        return tuple(found)
+            raise AttemptFailed(UNKNOWN_MODEL, "no model is configured; set OPENAI_API_KEY or PARLEY_MODEL")
+        return found
+
+    def named(self, live: LiveRoute) -> LiveRoute:
+        """The route that one without a model stands for, if that is known by now; any other is itself."""
+        model = live.route.model or self._listed.get(live.route.provider)
+        if live.route.model or model is None:
+            return live
+        return self.get(f"{live.route.provider}/{model}") or live
+
+    def listed(self, live: LiveRoute, model: str) -> LiveRoute:
+        """Takes note of what the provider of a route without a model lists first, and returns that route.
+
+        Raises AttemptFailed if the provider was taken away meanwhile.
+        """
+        provider = live.route.provider
+        if self._offer.endpoints.get(provider) is live.endpoint:
+            self._listed[provider] = model
+        found = self.get(f"{provider}/{model}")
+        if found is None:
+            raise AttemptFailed(UNKNOWN_MODEL, f"there is no provider {provider!r} any more", route=provider)
+        return found
 
     def known_defaults(self) -> list[str]:
         """The names of the default routes as far as they are known without asking a provider."""
@@ -231,28 +250,31 @@ class RouteTable:
         finally:
             self._watchers.discard(watcher)
 
-    async def _resolved(self, default: DefaultRoute) -> str:
+    def _default(self, default: str | DefaultRoute) -> LiveRoute | None:
+        if isinstance(default, str):
+            return self.get(default)
         model = default.model or self._listed.get(default.provider)
-        if model is None:
-            try:
-                model = await self._offer.endpoints[default.provider].first_model()
-            except AttemptFailed as error:
-                named = f"{default.provider}: {error.message}"
-                raise replace(error, message=named, route=default.provider) from None
-            self._listed[default.provider] = model
-        return f"{default.provider}/{model}"
+        return self.get(f"{default.provider}/{model}") if model else self._unlisted_of(default.provider)
+
+    def _unlisted_of(self, provider: str) -> LiveRoute:
+        if provider not in self._unlisted:
+            self._unlisted[provider] = self._made(Route(provider, provider, ""))
+        return self._unlisted[provider]
 
     def _add(self, route: Route) -> LiveRoute:
-        live = LiveRoute(
-            self._priced(route),
-            self._offer.endpoints[route.provider],
-            RouteBreaker(self._clock, self._policy, self._changed(route.name)),
-            RouteQueue(route.limits),
-            may_try=self._may_try,
-        )
+        live = self._made(self._priced(route))
+        live.may_try = self._may_try
         self._live[route.name] = live
         self._changed(route.name)()
         return live
+
+    def _made(self, route: Route) -> LiveRoute:
+        return LiveRoute(
+            route,
+            self._offer.endpoints[route.provider],
+            RouteBreaker(self._clock, self._policy, self._changed(route.name)),
+            RouteQueue(route.limits),
+        )
 
     def _changed(self, name: str) -> Callable[[], None]:
         def tell() -> None:
@@ -264,7 +286,7 @@ class RouteTable:
         return tell
 
     def _log_state(self, name: str) -> None:
-        live = self._live.get(name)
+        live = self._live.get(name) or self._unlisted.get(name)
         if live is None:
             return
         state = live.breaker.state
@@ -278,11 +300,21 @@ class RouteTable:
         else:
             _logger.info("breaker changed", route=name, state=state.value)
 
-    def _forget_idle(self) -> None:
+    def _make_room(self) -> None:
+        """Forgets a route that nobody uses now, one whose breaker has nothing to remember if there is any."""
         if len(self._live) < _MOST_ROUTES:
             return
-        for name, live in list(self._live.items()):
-            if name not in self._configured and live.queue.in_flight == 0:
-                del self._live[name]
-                self._states.pop(name, None)
-                return
+        idle = [
+            live
+            for name, live in self._live.items()
+            if name not in self._configured and not (live.queue.in_flight or live.queue.waiting)
+        ]
+        if idle:
+            gone = min(idle, key=_remembers).route.name
+            del self._live[gone]
+            self._states.pop(gone, None)
+
+
+def _remembers(live: LiveRoute) -> tuple[bool, int]:
+    snapshot = live.breaker.snapshot()
+    return snapshot.state is not BreakerState.CLOSED, snapshot.failures_in_a_row

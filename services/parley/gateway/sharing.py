@@ -6,15 +6,15 @@ every replica goes by what it sees.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from parley.gateway.breaker import BreakerState
+from parley.gateway.breaker import BreakerState, RouteBreaker
 from parley.gateway.routes import LiveRoute, RouteTable
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
-from parley.storage.ports import Collection, Documents, DuplicateError, Fields, StorageError
+from parley.storage.ports import Collection, Document, Documents, DuplicateError, Fields, StorageError
 
 __all__ = ["BreakerSharing"]
 
@@ -23,6 +23,9 @@ _TURN_SECONDS: Final = 1.0
 _CLAIM_SECONDS: Final = 1.0
 """How long a trial waits for the store before it goes out without asking."""
 _MOST_ROUTES: Final = 4096
+"""Routes that are shared; since clients name models as they like, further ones are not."""
+_FORGOTTEN_SECONDS: Final = 3600.0
+"""A breaker without news for this long is taken out of the store, unless it is open and its route in use here."""
 
 _logger = get_logger(__name__)
 
@@ -31,11 +34,14 @@ _logger = get_logger(__name__)
 class _Known:
     """What this replica and the store last agreed on about a route.
 
-    `version` is the document's, `generation` the breaker's; `trial` is who had a trial out, seen first at `trial_since`.
+    `version` is the document's, 0 without one, and was new at `since`; `generation` is of `breaker`. `trial` is who had
+    a trial out, seen first at `trial_since`.
     """
 
     version: int = 0
+    since: float = 0.0
     generation: int = 0
+    breaker: RouteBreaker | None = None
     trial: str | None = None
     trial_since: float = 0.0
 
@@ -62,6 +68,7 @@ class BreakerSharing:
         self._replica = replica
         self._trial_seconds = trial_seconds
         self._known: dict[str, _Known] = {}
+        self._full = False
         self._away = False
         self._turn = asyncio.Lock()  # else a claim could take this replica's own news for another's
 
@@ -70,7 +77,10 @@ class BreakerSharing:
         await self._documents.prepare(_BREAKERS)
         for found in await self._documents.find(_BREAKERS, {}, limit=_MOST_ROUTES):
             fields: Mapping[str, Any] = found.fields
-            self._known[found.key] = _Known(fields["version"], 0, fields["trial"], self._clock.monotonic())
+            now = self._clock.monotonic()
+            self._known[found.key] = _Known(
+                fields["version"], since=now, trial=fields["trial"], trial_since=now
+            )
 
     async def run(self) -> None:
         """Tells of changes at once and hears of those of others every second, for ever."""
@@ -84,9 +94,7 @@ class BreakerSharing:
                 watcher.wake.clear()
                 watcher.changed = {}
                 try:
-                    async with self._turn:
-                        await self._tell()
-                        await self._hear()
+                    await self.turn()
                     self._away = False
                 except StorageError as error:
                     if not self._away:
@@ -96,6 +104,12 @@ class BreakerSharing:
                     self._away = True
                 for live in self._table.listing():
                     live.breaker.end_hold()
+
+    async def turn(self) -> None:
+        """Tells of changes and hears of those of others, once. Raises StorageError."""
+        async with self._turn:
+            await self._tell()
+            await self._hear()
 
     async def may_try(self, live: LiveRoute) -> bool:
         """Whether this replica may send a trial to a half-open route: one of all replicas at a time."""
@@ -109,14 +123,14 @@ class BreakerSharing:
 
     async def _claimed(self, live: LiveRoute) -> bool:
         name = live.route.name
-        known = self._known.setdefault(name, _Known())
+        known = self._known_of(live)
         if live.breaker.generation != known.generation:
             await self._tell_of(live, known)
         found = await self._documents.get(_BREAKERS, name)
         if found is None:
             return True
         fields: Mapping[str, Any] = found.fields
-        self._hear_of(live, fields)
+        self._hear_of(name, live, fields)
         trial = fields["trial"]
         respected = self._clock.monotonic() - known.trial_since < self._trial_seconds
         if fields["state"] != BreakerState.OPEN.value or (trial not in {None, self._replica} and respected):
@@ -128,7 +142,7 @@ class BreakerSharing:
 
     async def _tell(self) -> None:
         for live in self._table.listing():
-            known = self._known.setdefault(live.route.name, _Known())
+            known = self._known_of(live)
             if live.breaker.generation != known.generation:
                 await self._tell_of(live, known)
             elif known.trial == self._replica and not live.breaker.trial_in_flight:
@@ -147,12 +161,15 @@ class BreakerSharing:
             }
             if await self._written(live.route.name, known, fields):
                 known.version, known.trial = known.version + 1, None
+                known.since = self._clock.monotonic()
         known.generation = generation
 
     async def _written(self, name: str, known: _Known, fields: Fields) -> bool:
         """Whether the change came first; if another's did, it is heard next and holds."""
         if known.version:
             return await self._documents.update(_BREAKERS, name, fields, {"version": known.version})
+        if self._full:
+            return False
         try:
             await self._documents.insert(_BREAKERS, name, fields)
         except DuplicateError:
@@ -160,20 +177,45 @@ class BreakerSharing:
         return True
 
     async def _hear(self) -> None:
-        for found in await self._documents.find(_BREAKERS, {}, limit=_MOST_ROUTES):
+        stored = await self._documents.find(_BREAKERS, {}, limit=_MOST_ROUTES)
+        self._full = len(stored) == _MOST_ROUTES
+        for found in stored:
             # A route that this replica has not used yet is only worth having once there is news of it.
             noted = self._known.get(found.key)
             news = noted is None or found.fields["version"] != noted.version
             live = self._table.get(found.key) if news else self._table.known(found.key)
-            if live is not None:
-                self._hear_of(live, found.fields)
+            self._hear_of(found.key, live, found.fields)
+        await self._sweep(stored)
 
-    def _hear_of(self, live: LiveRoute, fields: Mapping[str, Any]) -> None:
-        known = self._known.setdefault(live.route.name, _Known())
+    def _hear_of(self, name: str, live: LiveRoute | None, fields: Mapping[str, Any]) -> None:
+        known = self._known.setdefault(name, _Known()) if live is None else self._known_of(live)
+        now = self._clock.monotonic()
         if fields["trial"] != known.trial:
-            known.trial, known.trial_since = fields["trial"], self._clock.monotonic()
-        if fields["version"] <= known.version:
+            known.trial, known.trial_since = fields["trial"], now
+        if fields["version"] == known.version:
             return
-        known.version = fields["version"]
-        live.breaker.adopt(BreakerState(fields["state"]), fields["said"])
-        known.generation = live.breaker.generation
+        known.version, known.since = fields["version"], now
+        if live is not None:
+            live.breaker.adopt(BreakerState(fields["state"]), fields["said"])
+            known.generation = live.breaker.generation
+
+    def _known_of(self, live: LiveRoute) -> _Known:
+        known = self._known.setdefault(live.route.name, _Known())
+        if known.breaker is not live.breaker:  # a new one, which has nothing to tell before it changes
+            known.breaker, known.generation = live.breaker, 0
+        return known
+
+    async def _sweep(self, stored: Sequence[Document]) -> None:
+        """Takes old documents out of the store, and out of mind those that were taken out."""
+        now = self._clock.monotonic()
+        for found in stored:
+            known = self._known[found.key]
+            is_open = found.fields["state"] == BreakerState.OPEN.value
+            in_use = is_open and self._table.known(found.key) is not None
+            if not in_use and now - known.since > _FORGOTTEN_SECONDS:
+                await self._documents.delete(_BREAKERS, found.key, {"version": known.version})
+        for name in self._known.keys() - {found.key for found in stored}:
+            if self._table.known(name) is None:
+                del self._known[name]
+            else:
+                self._known[name].version, self._known[name].trial = 0, None

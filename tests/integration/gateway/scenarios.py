@@ -91,13 +91,13 @@ class Killed:
         return frozenset(question for question, times in self.paid.items() if times > 1)
 
 
-async def killed(store: str, calls: int = 200, at_once: int = 24) -> Killed:
-    """Asks two gateways over one store for so many answers, and kills one of them when a third is there."""
+async def killed(store: str, calls: int = 200, at_once: int = 24, which: int = 0) -> Killed:
+    """Asks two gateways over one store for so many answers, and kills one, `which`, when a third is there."""
     keys = ("sk-key-of-gateway-a", "sk-key-of-gateway-b")
-    answered: list[tuple[str, str, float]] = []
+    asked: list[tuple[str, str, float]] = []
 
     def answer(call: Call) -> str:
-        answered.append((call.prompt.strip(), call.headers["Authorization"], monotonic()))
+        asked.append((call.prompt.strip(), call.headers["Authorization"], monotonic()))
         return "yes"
 
     latency = Latency(0.25, sigma=0.4, seed=3)
@@ -110,8 +110,8 @@ async def killed(store: str, calls: int = 200, at_once: int = 24) -> Killed:
 
         async def ask(number: int) -> str:
             async with places:
-                asked = request(f"What of number {number}?", step=f"step/{number}")
-                return (await ask_until_answered(gateways, asked, number)).text
+                wanted = request(f"What of number {number}?", step=f"step/{number}")
+                return (await ask_until_answered(gateways, wanted, number)).text
 
         asking = [asyncio.create_task(ask(number)) for number in range(calls)]
         await server.ledger.wait_for(lambda ledger: len(ledger.calls) >= calls // 3, within=60)
@@ -120,13 +120,20 @@ async def killed(store: str, calls: int = 200, at_once: int = 24) -> Killed:
         at_killed = {
             call.prompt.strip()
             for call in server.ledger.open_calls
-            if call.headers["Authorization"].endswith(keys[0])
+            if call.headers["Authorization"].endswith(keys[which])
         }
-        await gateways[0].kill()
+        await gateways[which].kill()
+        at_killed |= {record.prompt.strip() for record in server.ledger.calls if record.ended > just_now} & {
+            question for question, key, _ in asked if key.endswith(keys[which])
+        }
         texts = await asyncio.gather(*asking)
-        at_killed |= {asked for asked, key, when in answered if key.endswith(keys[0]) and when > just_now}
+        at_killed |= {
+            question for question, key, when in asked if key.endswith(keys[which]) and when > just_now
+        }
         again = [
-            ask_until_answered(gateways[1:], request(f"What of number {number}?", step=f"step/{number}"), 0)
+            ask_until_answered(
+                [gateways[1 - which]], request(f"What of number {number}?", step=f"step/{number}"), 0
+            )
             for number in range(0, calls, 10)
         ]
         unstored = sum(not each.stored for each in await asyncio.gather(*again))

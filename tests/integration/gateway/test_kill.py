@@ -23,8 +23,12 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.timeout(120)
-async def test_a_killed_gateway_costs_at_most_the_calls_that_were_in_flight_at_it(store: str) -> None:
-    cost = await killed(store)
+@pytest.mark.parametrize("which", [0, 1], ids=["the-first-is-killed", "the-second-is-killed"])
+async def test_a_killed_gateway_costs_at_most_the_calls_that_were_in_flight_at_it(
+    store: str, which: int
+) -> None:
+    cost = await killed(store, which=which)
+    assert cost.at_killed
     assert cost.unanswered == cost.unstored == 0
     assert len(cost.paid) == cost.calls
     assert cost.paid_again <= cost.at_killed

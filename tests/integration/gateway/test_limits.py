@@ -44,6 +44,42 @@ async def test_calls_wait_for_a_place_and_say_how_long_and_that_is_no_fault_of_t
             assert all(each.answer.usage.attempts == 1 for each in heard)
 
 
+async def test_a_used_up_rate_sends_calls_to_the_next_route_instead_of_failing_them(tmp_path: Path) -> None:
+    async with ModelServer(answer="first") as first, ModelServer(answer="second") as second:
+        settings = routes_file(tmp_path, second, first, extra="    requests_per_minute: 6\n")
+        async with running(settings, environment=KEYS) as gateway:
+            both = request(routes=["p2/m", "p1/m"], timeout=3)
+            texts = [(await gateway.ask(both)).answer.text for _ in range(4)]
+            assert texts == ["first", "second", "second", "second"]
+            assert (await gateway.routes())["p2/m"].failures_in_a_row == 0
+
+
+async def test_a_full_route_is_waited_for_a_little_while_another_is_free(tmp_path: Path) -> None:
+    async with ModelServer(latency=Latency(2.5)) as first, ModelServer(answer="second") as second:
+        settings = routes_file(tmp_path, second, first, extra="    concurrency: 1\n")
+        async with running(settings, environment=KEYS) as gateway:
+            both = request(routes=["p2/m", "p1/m"], timeout=8)
+            heard = await asyncio.gather(*(gateway.ask(both) for _ in range(5)))
+            assert sorted(each.answer.route for each in heard) == ["p1/m"] * 4 + ["p2/m"]
+            waited = [seconds(each.answer.queued) for each in heard if each.answer.route == "p1/m"]
+            assert 0.7 < min(waited) <= max(waited) < 2
+            # Where nobody else could answer, there is all the time of the call for a place.
+            alone = request(routes=["p2/m"], timeout=8)
+            assert {
+                each.answer.route for each in await asyncio.gather(*(gateway.ask(alone) for _ in range(2)))
+            } == {"p2/m"}
+
+
+async def test_what_a_call_took_is_counted_from_its_first_attempt(tmp_path: Path) -> None:
+    async with ModelServer(latency=Latency(0.4)) as server:
+        settings = routes_file(tmp_path, server, extra="    concurrency: 1\n")
+        async with running(settings, environment=KEYS) as gateway:
+            heard = await asyncio.gather(*(gateway.ask(request(f"q{n}", step=f"s{n}")) for n in range(4)))
+            assert max(seconds(each.answer.queued) for each in heard) > 1
+            took = [seconds(each.answer.latency) for each in heard]
+            assert 0.3 < min(took) <= max(took) < 1
+
+
 async def test_a_small_debate_is_not_behind_a_large_one(tmp_path: Path) -> None:
     def of(debate: str, number: int) -> gateway_pb2.GenerateRequest:
         asked = request(f"{debate} {number}", step=f"s{number}")
@@ -172,6 +208,27 @@ async def test_a_hedge_that_fails_leaves_the_first_to_answer_and_both_failing_is
             assert failure.reason == "PROVIDER_UNAVAILABLE"
             assert "p1/m" in failure.message
             assert "p2/m" in failure.message
+
+
+async def test_a_hedge_that_speaks_and_breaks_off_does_not_cost_a_healthy_first_its_answer(
+    tmp_path: Path,
+) -> None:
+    breaks_off = Rule(fault=Fault(FaultKind.DROP_MID_STREAM, after_chunks=3))
+    async with (
+        ModelServer(latency=Latency(1.5), answer="from the first") as first,
+        ModelServer(
+            rules=[breaks_off], answer="a b c d e f", latency=Latency(1.0, first_token_share=0.1)
+        ) as second,
+    ):
+        settings = routes_file(tmp_path, first, second)
+        async with running(settings, environment=KEYS, timeouts=HEDGING) as gateway:
+            heard = await gateway.ask()
+            assert heard.answer.route == "p1/m"
+            assert len(first.ledger.calls) == 1
+            last = heard.attempts[-1]
+            assert (last.number, last.route) == (3, "p1/m")
+            said = "".join(each.text for each in heard.deltas if each.attempt == last.number)
+            assert said == "from the first"
 
 
 async def test_hedging_is_off_by_default(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.gateway.limits import Limits, RouteQueue
+from parley.gateway.limits import Limits, NoPlace, RouteQueue
 
 
 async def hold(
@@ -95,6 +95,56 @@ async def test_an_endpoint_is_left_alone_for_as_long_as_it_asks_but_not_for_ever
     assert 4 < queue.rests_until - loop.time() <= 5
     queue.rest(86_400)
     assert queue.rests_until - loop.time() <= 300
+
+
+async def test_who_waits_for_so_long_only_leaves_the_queue_as_it_was() -> None:
+    queue, loop = RouteQueue(Limits(concurrency=1)), asyncio.get_running_loop()
+    async with queue.place("a", 0):
+        began = loop.time()
+        with pytest.raises(NoPlace):
+            async with queue.place("b", 0, within=0.1):
+                pass
+        assert 0.1 <= loop.time() - began < 1
+        assert (queue.in_flight, queue.waiting) == (1, 0)
+    async with asyncio.timeout(1), queue.place("b", 0, within=0.1):
+        assert queue.in_flight == 1
+    assert queue.in_flight == 0
+
+
+async def test_a_place_that_cannot_come_in_time_is_not_waited_for() -> None:
+    queue, loop = RouteQueue(Limits(requests_per_minute=6)), asyncio.get_running_loop()
+    async with queue.place("a", 0, within=5):
+        pass
+    began = loop.time()
+    with pytest.raises(NoPlace):
+        async with queue.place("a", 0, within=5):
+            pass
+    assert loop.time() - began < 1
+
+
+async def test_other_bounds_hold_at_once_for_those_who_wait_and_those_who_come() -> None:
+    queue, gate, order = RouteQueue(Limits(concurrency=1)), asyncio.Event(), list[str]()
+    async with asyncio.TaskGroup() as tasks:
+        for name in "abcd":
+            tasks.create_task(hold(queue, name, order, gate))
+        await settled()
+        queue.change(Limits(concurrency=3))
+        await settled()
+        assert (queue.in_flight, queue.waiting) == (3, 1)
+        queue.change(Limits(concurrency=1, requests_per_minute=600))
+        gate.set()
+    assert order == list("abcd")
+    assert (queue.in_flight, queue.waiting) == (0, 0)
+
+
+async def test_a_rate_that_was_used_up_stays_so_when_it_is_changed() -> None:
+    queue = RouteQueue(Limits(requests_per_minute=6))
+    async with queue.place("d", 0):
+        pass
+    queue.change(Limits(requests_per_minute=12))
+    with pytest.raises(NoPlace):
+        async with queue.place("d", 0, within=0.5):
+            pass
 
 
 @settings(max_examples=50, deadline=None)
