@@ -23,7 +23,7 @@ from parley.gateway.call_store import (
     answer_fields,
     failure_fields,
 )
-from parley.gateway.errors_table import CALL_CANCELLED, CALL_TIMEOUT, AttemptFailed
+from parley.gateway.errors_table import CALL_CANCELLED, AttemptFailed
 from parley.gateway.running import CallFailed, Completed, Event, RunningCall
 from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
@@ -94,8 +94,8 @@ class Calls:
             timer.cancel()
         running.listeners += 1
         try:
-            async with aclosing(running.events()) as events:
-                while (event := await _next(events, running, ends)) is not None:
+            async with aclosing(running.events(ends + _LAST_WORD_SECONDS)) as events:
+                async for event in events:
                     yield event
         finally:
             running.listeners -= 1
@@ -202,9 +202,14 @@ class Calls:
         self, key: CallKey, run: str, running: RunningCall, waiting: "_Waiting"
     ) -> Completed | None:
         """The answer that is stored, at once or in the end; None if the call is this run's to make."""
+        seen: StoredCall | None = None  # as nearly every call is a new one
         while True:
-            seen = await _patiently(lambda: self._store.look(key), _CLAIM_SECONDS)
-            if seen is not None:
+            try:
+                if await _to_its_end(self._store.claim(key, run, running.digest, seen)):
+                    return None
+            except StoreUnavailableError:
+                await asyncio.sleep(_FIRST_RETRY)
+            while (seen := await _patiently(lambda: self._store.look(key), _CLAIM_SECONDS)) is not None:
                 if seen.run == run:  # a claim of unknown outcome went through
                     return None
                 answered = _outcome(seen, running.digest, waiting.run)
@@ -212,14 +217,8 @@ class Calls:
                     return answered
                 if seen.run in self._unrecorded:
                     await _patiently(self._record_what_was_left, _CLAIM_SECONDS)
-                    continue
-                if seen.state is CallState.RUNNING and not await self._may_take_over(seen, waiting):
-                    continue
-            try:
-                if await _to_its_end(self._store.claim(key, run, running.digest, seen)):
-                    return None
-            except StoreUnavailableError:
-                await asyncio.sleep(_FIRST_RETRY)
+                elif seen.state is not CallState.RUNNING or await self._may_take_over(seen, waiting):
+                    break
 
     async def _may_take_over(self, seen: StoredCall, waiting: "_Waiting") -> bool:
         """Whether a running call has lost its replica. This one's own earlier runs are over: it runs one at a time."""
@@ -279,14 +278,15 @@ class Calls:
     async def _record_what_was_left(self) -> None:
         for run, (key, state, outcome) in list(self._unrecorded.items()):
             await self._store.end(key, run, state, outcome)
-            del self._unrecorded[run]
+            self._unrecorded.pop(run, None)  # another call may have written it meanwhile
 
     async def _cancel_stored(self, key: CallKey) -> bool:
         seen = await self._store.look(key)
         if seen is None or seen.state is not CallState.RUNNING:
             return False
         failure = AttemptFailed(CALL_CANCELLED, "the call was cancelled")
-        if not await self._store.end(key, seen.run, CallState.FAILED, failure_fields(failure, Usage())):
+        used = Usage(cost_micros=None)  # only who runs it knows
+        if not await self._store.end(key, seen.run, CallState.FAILED, failure_fields(failure, used)):
             return False
         if seen.replica != self._store.replica:
             await self._store.ask_to_stop(seen)
@@ -331,19 +331,6 @@ class _Waiting:
         await asyncio.sleep(min(self._pause, self._lease / 5))
         self._pause = min(self._pause * 1.25, _LONGEST_LOOK)
         return False
-
-
-async def _next(events: AsyncGenerator[Event, None], running: RunningCall, ends: float) -> Event | None:
-    """The next event, None after the last. Raises CallFailed once the listener's own time is over."""
-    timeout = asyncio.timeout_at(None if math.isinf(ends) else ends + _LAST_WORD_SECONDS)
-    try:
-        async with timeout:
-            return await anext(events, None)
-    except TimeoutError:
-        if not timeout.expired():
-            raise
-        late = AttemptFailed(CALL_TIMEOUT, "no answer within the time of this caller; the call may go on")
-        raise CallFailed(late, running.tally.usage()) from None
 
 
 def _outcome(seen: StoredCall, digest: str, waited_for: str) -> Completed | None:

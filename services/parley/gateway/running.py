@@ -1,15 +1,20 @@
 """A call that runs at this replica, in a task of its own, and those that listen to it."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from parley.gateway.call import Answer, Tally, Usage
-from parley.gateway.errors_table import CALL_CANCELLED, AttemptFailed
+from parley.gateway.errors_table import CALL_CANCELLED, CALL_TIMEOUT, AttemptFailed
 from parley.runtime.deadline import deadline_scope
 
 __all__ = ["Attempt", "CallFailed", "Completed", "Delta", "Event", "RunningCall", "Work"]
+
+_GATHER_SECONDS: Final = 0.025
+"""The shortest time between two pieces of text: a message a word would cost more than the words are worth."""
+_LATE: Final = "no answer within the time of this caller; the call may go on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +72,13 @@ class RunningCall:
     _task: "asyncio.Task[None] | None" = None
     _attempts: list[str] = field(default_factory=list)
     _pieces: list[str] = field(default_factory=list)
+    _gathered: list[str] = field(default_factory=list)
+    _shown_at: float = -math.inf
+    _showing: asyncio.TimerHandle | None = None
     _completed: Completed | None = None
     _error: BaseException | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _started: float = 0.0
+    _first_attempt_at: float | None = None
 
     @property
     def over(self) -> bool:
@@ -79,12 +87,13 @@ class RunningCall:
 
     @property
     def seconds(self) -> float:
-        """How long it has been running."""
-        return asyncio.get_running_loop().time() - self._started
+        """How long ago its first attempt began; 0.0 before that."""
+        if self._first_attempt_at is None:
+            return 0.0
+        return asyncio.get_running_loop().time() - self._first_attempt_at
 
     def start(self, work: "Work", on_end: Callable[[], None] = lambda: None) -> None:
         """Begins; `work` reports to this object. What it does is not bound to the deadline of who began it."""
-        self._started = asyncio.get_running_loop().time()
         with deadline_scope(None):
             self._task = asyncio.create_task(self._run(work))
         self._task.add_done_callback(lambda _: on_end())
@@ -106,51 +115,75 @@ class RunningCall:
 
     def attempt_started(self, route: str) -> None:
         """A try at a route begins; text of earlier ones is void."""
+        self._show()  # leaves nothing gathered, and no timer
+        if self._first_attempt_at is None:
+            self._first_attempt_at = asyncio.get_running_loop().time()
         self._attempts.append(route)
-        self._pieces = []
+        self._pieces, self._shown_at = [], -math.inf
         self._wake()
 
     def text(self, piece: str) -> None:
-        """More text of the present try."""
-        self._pieces.append(piece)
-        self._wake()
+        """More text of the present try: the first is shown at once, then at most one piece every 25 ms."""
+        self._gathered.append(piece)
+        if self._showing is None:
+            loop = asyncio.get_running_loop()
+            show_at = self._shown_at + _GATHER_SECONDS
+            if loop.time() >= show_at:
+                self._show()
+            else:
+                self._showing = loop.call_at(show_at, self._show)
 
-    async def events(self) -> AsyncGenerator[Event, None]:
+    async def events(self, until: float = math.inf) -> AsyncGenerator[Event, None]:
         """What happened so far and what happens on, to the end. Raises what the call failed with.
 
         Text that came while the listener was busy comes as one piece; text of an attempt that is over is left out.
+        Who still has to wait at `until`, in the loop's time, hears CallFailed, while the call goes on.
         """
         attempts = taken = offset = 0
-        while True:
-            changed = self._changed
-            if attempts < len(self._attempts):
-                for number in range(attempts, len(self._attempts)):
-                    yield Attempt(number + 1, self._attempts[number])
-                    attempts = number + 1
-                taken = offset = 0
-                continue
-            if taken < len(self._pieces):
-                text = "".join(self._pieces[taken:])
-                delta = Delta(attempts, offset, text)
-                taken, offset = len(self._pieces), offset + len(text)
-                yield delta
-                continue
-            if self._completed is not None:
-                yield self._completed
-                return
-            if self._error is not None:
-                raise self._error
-            await changed.wait()
+        late = asyncio.Event()
+
+        def end() -> None:
+            late.set()
+            self._wake()
+
+        timer = asyncio.get_running_loop().call_at(until, end)
+        try:
+            while True:
+                changed = self._changed
+                if attempts < len(self._attempts):
+                    for number in range(attempts, len(self._attempts)):
+                        yield Attempt(number + 1, self._attempts[number])
+                        attempts = number + 1
+                    taken = offset = 0
+                elif taken < len(self._pieces):
+                    text = "".join(self._pieces[taken:])
+                    delta = Delta(attempts, offset, text)
+                    taken, offset = len(self._pieces), offset + len(text)
+                    yield delta
+                elif self._completed is not None:
+                    yield self._completed
+                    return
+                elif self._error is not None:
+                    raise self._error
+                elif late.is_set():
+                    raise CallFailed(AttemptFailed(CALL_TIMEOUT, _LATE), self.tally.usage())
+                else:
+                    await changed.wait()
+        finally:
+            timer.cancel()
 
     async def _run(self, work: "Work") -> None:
         try:
-            self._completed = await work(self)
+            completed = await work(self)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 (raised for all who listen)
             self._end(error)
         else:
+            self._show()
+            self._completed = completed
             self._wake()
 
     def _end(self, error: BaseException) -> None:
+        self._show()
         if isinstance(error, asyncio.CancelledError):
             said = "the call was cancelled" if self.cancelled else "the gateway gave the call up"
             error = AttemptFailed(CALL_CANCELLED, said)
@@ -158,6 +191,17 @@ class RunningCall:
             error = CallFailed(error, self.tally.usage())
         self._error = error
         self._wake()
+
+    def _show(self) -> None:
+        """Hands the text on that was gathered, as one piece."""
+        if self._showing is not None:
+            self._showing.cancel()
+            self._showing = None
+        if self._gathered:
+            self._pieces.append("".join(self._gathered))
+            self._gathered.clear()
+            self._shown_at = asyncio.get_running_loop().time()
+            self._wake()
 
     def _wake(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()

@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import grpc
 import pytest
 
 from parley.runtime.errors import from_rpc_error
 from parley.v1 import agent_pb2, gateway_pb2
-from tests.integration.gateway.harness import Heard, failure_of, one_server, request
+from tests.integration.gateway.harness import Heard, failure_of, one_server, request, routes_file, running
+from tests.integration.gateway.scenarios import KEYS
 from tests.support.model_server import (
     ErrorShape,
     Fault,
@@ -109,6 +111,20 @@ async def test_text_streams_in_order_and_adds_up_to_the_answer(responses: bool) 
     assert heard.answer.usage.input_tokens > 0
 
 
+async def test_an_answer_that_comes_word_by_word_is_heard_whole_and_in_order_in_few_pieces() -> None:
+    words = " ".join(f"word{number}" for number in range(300))
+    latency = Latency(0.3, first_token_share=0.1)
+    async with ModelServer(latency=latency, answer=words) as server, one_server(server) as gateway:
+        heard = await gateway.ask(request(step="s"))
+    text = ""
+    for delta in heard.deltas:
+        assert (delta.attempt, delta.offset) == (1, len(text))
+        text += delta.text
+    assert text == heard.answer.text == words
+    seconds = heard.answer.latency.ToMilliseconds() / 1000
+    assert 1 < len(heard.deltas) <= seconds / 0.025 + 2, "beside the first and the last, one every 25 ms"
+
+
 async def test_a_new_attempt_voids_the_text_of_the_one_before() -> None:
     rules = [Rule(fault=Fault(FaultKind.DROP_MID_STREAM), times=1)]
     latency = Latency(0.1, first_token_share=0.1)
@@ -164,6 +180,19 @@ async def test_a_structured_answer_has_no_deltas_and_satisfies_its_schema() -> N
             assert not heard.deltas
             assert set(json.loads(heard.answer.text)) == {"stand", "confidence"}
             assert heard.answer.reasks == 0
+
+
+async def test_every_route_may_be_asked_again_for_the_form_of_its_answer(tmp_path: Path) -> None:
+    wrong = Rule(fault=Fault(FaultKind.WRONG_STRUCTURE), times=1)
+    async with (
+        ModelServer(rules=[wrong, Rule(fault=error(500))]) as first,
+        ModelServer(rules=[wrong]) as second,
+        running(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
+    ):
+        answer = (await gateway.ask(structured())).answer
+        assert answer.route == "p2/m"
+        assert answer.reasks == 2
+        assert (len(first.ledger.calls), len(second.ledger.calls)) == (2, 2)
 
 
 @pytest.mark.parametrize("kind", [FaultKind.BROKEN_STRUCTURE, FaultKind.WRONG_STRUCTURE])

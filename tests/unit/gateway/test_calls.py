@@ -152,6 +152,26 @@ async def test_an_answer_is_stored_before_it_is_heard_and_had_again_without_aski
     assert model.asked == 1
 
 
+async def test_a_new_call_is_claimed_without_a_look_for_it_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model()
+    model.may_answer.set()
+    async with replicas(tmp_path) as (one,):
+        look, looks = one.store.look, 0
+
+        async def counted(key: CallKey) -> Any:
+            nonlocal looks
+            looks += 1
+            return await look(key)
+
+        monkeypatch.setattr(one.store, "look", counted)
+        assert not (await completed(one.ask(model))).stored
+        assert looks == 0
+        assert (await completed(one.ask(model))).stored
+        assert (looks, model.asked) == (1, 1)
+
+
 async def test_a_second_caller_at_the_same_replica_joins_the_stream(tmp_path: Path) -> None:
     model = Model()
     async with replicas(tmp_path) as (one,):
@@ -388,6 +408,38 @@ async def test_an_answer_that_could_not_be_stored_is_not_heard_and_not_paid_for_
         assert caught.value.reason == "STORE_UNAVAILABLE"
         away = False
         assert (await completed(one.ask(model))).answer.text == "yes"
+    assert model.asked == 1
+
+
+async def test_two_that_write_an_unrecorded_answer_at_once_do_not_stop_the_keeping_of_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model()
+    model.may_answer.set()
+    async with replicas(tmp_path) as (one,):
+        writes, writing = one.store.end, 0
+        mode, both = "away", asyncio.Event()
+
+        async def end(*given: Any) -> bool:
+            nonlocal writing
+            if mode == "away":
+                raise StoreUnavailableError("away")
+            writing += 1
+            if writing >= 2:
+                both.set()
+            async with asyncio.timeout(5):
+                await both.wait()  # the one that keeps and the one that asks are here together
+            return await writes(*given)
+
+        monkeypatch.setattr(one.store, "end", end)
+        with pytest.raises(ParleyError):
+            await completed(one.ask(model))
+        mode = "back"
+        assert (await completed(one.ask(model))).answer.text == "yes"
+        await until(both.is_set)
+        await asyncio.sleep(0)
+        assert not one.keeping.done()
+        assert (await completed(one.ask(model))).stored
     assert model.asked == 1
 
 
