@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from parley.config.endpoints import why_no_header_name, why_no_url
 from parley.config.entries import (
     AgentEntry,
     DebateEntry,
@@ -49,6 +50,7 @@ class Agent:
 
     Attributes:
         routes: In the order they are tried. Empty: the gateway's default routes.
+        tool_call_limit: Calls of tools in one contribution. 0: the default.
         path: Its place in the file, such as `agents[1]`. Empty: it is not in a file.
     """
 
@@ -61,6 +63,8 @@ class Agent:
     summary_prompt: Prompt | None = None
     summarization: SummarizationEntry | None = None
     path: str = ""
+    tools: tuple[str, ...] = ()
+    tool_call_limit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,7 @@ class ConfigFile:
         providers: The declared ones, then `openai` and `openrouter` where they are not among them.
         routes: Those of the `routes` section, in order.
         notices: What was passed over or filled in, one line each.
+        empty: Whether the file says nothing at all.
         gaps: Those of the notices that say what holds where `agents`, `judge` or `debate` is not there.
         warnings: What could not be used and was replaced, one line each.
     """
@@ -132,6 +137,7 @@ class ConfigFile:
     places: Places
     team_given: bool
     judge_given: bool
+    empty: bool
     gaps: Mapping[str, str]
 
     def missing_key(
@@ -215,6 +221,7 @@ class _Build:
             places=self._places,
             team_given=entry.agents is not None,
             judge_given=entry.judge is not None,
+            empty=entry == FileEntry(),
             gaps=self._gaps,
         )
 
@@ -262,7 +269,15 @@ class _Build:
             summary_prompt=self._prompt(path, "summary_prompt_path", entry.summary_prompt_path),
             summarization=entry.summarization,
             path=path,
+            tools=self._tools(entry, path),
+            tool_call_limit=entry.tool_call_limit or 0,
         )
+
+    def _tools(self, entry: ModelEntry, path: str) -> tuple[str, ...]:
+        for number, tool in enumerate(entry.tools):
+            if tool in entry.tools[:number]:
+                self._problem(f"{path}.tools[{number}]", f"{tool} is there twice")
+        return entry.tools
 
     def _prompt(self, path: str, key: str, written: str | None) -> Prompt | None:
         if written is None:
@@ -320,7 +335,11 @@ class _Build:
                 self._problem(path, f"an {entry.kind} provider needs a base_url")
             if entry.routing and entry.kind != "openrouter":
                 self._problem(f"{path}.routing", "only an openrouter provider takes it")
+            if entry.base_url is not None and (wrong := why_no_url(entry.base_url)) is not None:
+                self._problem(f"{path}.base_url", wrong)
             for header in entry.headers:
+                if (wrong := why_no_header_name(header)) is not None:
+                    self._problem(f"{path}.headers.{header}", wrong)
                 if header.lower() in _FORBIDDEN_HEADERS:
                     self._problem(
                         f"{path}.headers.{header}", "a key does not belong in a file; use api_key_env"

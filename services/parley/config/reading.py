@@ -37,7 +37,7 @@ _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
 _PATTERNS: Final[Mapping[str, str]] = {
     r"^[a-z0-9][a-z0-9-]{0,31}$": "must be up to 32 of a-z, 0-9 and `-`, and not begin with `-`",
     r"^[^\x00-\x1f\x7f]+$": "must be one line of text",
-    r"^[^\x00-\x1f\x7f]*$": "must be one line of text",
+    r"^[\x20-\x7e]*$": "must be one line of ASCII text",
     r"^https?://[^\s@]+$": "must begin with http:// or https:// and hold no space and no @",
     r"^[A-Za-z_][A-Za-z0-9_]{0,127}$": "must be the name of a variable",
 }

@@ -5,12 +5,12 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import grpc
+import httpx2
 
 from parley import config as configuration
 from parley.config import ConfigFile
@@ -30,6 +30,7 @@ from parley.gateway.servicer import GatewayServicer
 from parley.gateway.settings import GatewaySettings
 from parley.gateway.sharing import BreakerSharing
 from parley.runtime import entry
+from parley.runtime.beside import beside
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
@@ -90,13 +91,20 @@ async def build(
         async def reload() -> None:
             config = await asyncio.to_thread(_config, settings.agents_file)
             chosen = plan(settings, config, known)
+            if config.empty:  # as it is for a moment while it is written
+                raise ConfigurationError(f"{settings.agents_file}: is empty")
+            if not chosen.providers and table.open_providers:
+                raise ConfigurationError(
+                    f"{settings.agents_file}: leaves no provider; name one, or set the variable of its key"
+                )
+            agents = roster(config)
             if chosen.providers:
                 table.replace(await offers.of(chosen))
-            servicer.roster = roster(config)
+            servicer.roster = agents
 
         if settings.agents_file is not None:
             reloading = Reloading(settings.agents_file, hangup or asyncio.Event(), reload)
-            await stack.enter_async_context(_beside(reloading.run()))
+            await stack.enter_async_context(beside("following the agents file", reloading.run()))
 
         def register(server: grpc.aio.Server) -> None:
             gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, server)
@@ -120,7 +128,7 @@ class _Offers:
         )
 
     async def of(self, chosen: Plan) -> Offer:
-        """The offer of a plan. Raises ConfigurationError for a file of prices that cannot be used."""
+        """The offer of a plan. Raises ConfigurationError for a file of prices or an endpoint that cannot be used."""
         prices = await asyncio.to_thread(
             load_prices, self._prices_file, {each.name: priced_as(each) for each in chosen.providers}
         )
@@ -131,28 +139,12 @@ class _Offers:
         known = self._endpoints.get(provider.name)
         if known is not None and known.provider == provider:
             return known
-        made = Endpoint(provider, self._limits)
+        try:
+            made = Endpoint(provider, self._limits)
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise ConfigurationError(f"provider {provider.name}: cannot be asked: {error}") from None
         self._stack.push_async_callback(made.aclose)  # calls that run may still be on it until the end
         return made
-
-
-@asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Does something while the block runs; if it fails, the log says so."""
-
-    async def watched() -> None:
-        try:
-            await work
-        except Exception:
-            _logger.exception("a part of the gateway stopped")
-            raise
-
-    task = asyncio.create_task(watched())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def _timeouts(settings: GatewaySettings) -> Timeouts:
@@ -190,7 +182,7 @@ async def _calls(
         await draining.wait()
         began.append(loop.time())
 
-    async with _beside(calls.keep()), _beside(note_the_time()):
+    async with beside("keeping the calls", calls.keep()), beside("the stop", note_the_time()):
         try:
             yield calls
         finally:
@@ -215,7 +207,7 @@ async def _shared(
     except StorageError as error:
         raise ConfigurationError(f"PARLEY_STORE: {error}") from None
     table.share(sharing.may_try)
-    async with _beside(sharing.run()):
+    async with beside("sharing the breakers", sharing.run()):
         yield
 
 

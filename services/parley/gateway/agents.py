@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from parley.config import Agent as FileAgent
 from parley.config import ConfigFile
+from parley.config.messages import agent_message
 from parley.v1 import agent_pb2
 
 __all__ = ["Roster", "roster"]
@@ -33,20 +34,4 @@ def roster(config: ConfigFile) -> Roster:
 
 def _by_id(agents: Iterable[FileAgent]) -> Iterable[tuple[str, agent_pb2.Agent]]:
     for agent in agents:
-        yield agent.id, _agent(agent)
-
-
-def _agent(agent: FileAgent) -> agent_pb2.Agent:
-    message = agent_pb2.Agent(id=agent.id, name=agent.name, role=agent.role, routes=agent.routes)
-    if agent.temperature is not None:
-        message.temperature = agent.temperature
-    for name, prompt in (("system_prompt", agent.system_prompt), ("summary_prompt", agent.summary_prompt)):
-        if prompt is not None:
-            getattr(message, name).CopyFrom(agent_pb2.PromptText(text=prompt.text, source=prompt.source))
-    if agent.summarization is not None:
-        given = agent.summarization
-        if given.enabled is not None:
-            message.summaries.enabled = given.enabled
-        message.summaries.threshold = given.threshold or 0
-        message.summaries.max_length = given.max_length or 0
-    return message
+        yield agent.id, agent_message(agent)

@@ -14,10 +14,13 @@ What goes in is whatever an endpoint sent. What comes out is valid UTF-8 of boun
 import re
 from typing import Any, Final
 
-__all__ = ["MAX_CHARACTERS", "Airlock", "clean", "clean_value", "one_line"]
+__all__ = ["MAX_CHARACTERS", "MAX_LEVELS", "Airlock", "clean", "clean_value", "one_line"]
 
 MAX_CHARACTERS: Final = 262_144
 """Characters of one answer at most; the rest is left out and the answer counts as truncated."""
+
+MAX_LEVELS: Final = 64
+"""Lists and objects inside of each other in one JSON value; whoever reads it later has a stack of its own to think of."""
 
 _REMOVED: Final = (
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f"  # control characters but TAB, LF, CR, NEL
@@ -85,15 +88,17 @@ def clean(text: str, limit: int = MAX_CHARACTERS) -> str:
     return airlock.feed(text) + airlock.end()
 
 
-def clean_value(value: Any) -> Any:
-    """A JSON value whose texts, keys included, are clean."""
+def clean_value(value: Any, levels: int = MAX_LEVELS) -> Any:
+    """A JSON value whose texts, keys included, are clean. Raises RecursionError beyond so many levels."""
     if isinstance(value, str):
         return clean(value)
+    if not isinstance(value, list | dict):
+        return value
+    if levels == 0:
+        raise RecursionError(f"nested more than {MAX_LEVELS} levels deep")
     if isinstance(value, list):
-        return [clean_value(each) for each in value]
-    if isinstance(value, dict):
-        return {clean(key): clean_value(each) for key, each in value.items()}
-    return value
+        return [clean_value(each, levels - 1) for each in value]
+    return {clean(key): clean_value(each, levels - 1) for key, each in value.items()}
 
 
 def one_line(text: str, limit: int = 300) -> str:

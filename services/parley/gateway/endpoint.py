@@ -4,9 +4,8 @@ Requests go through the client's own `post`, and answers are read by the chunk a
 a pydantic object for every token would cost more than everything else here.
 """
 
-import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -24,15 +23,17 @@ from parley.gateway.errors_table import (
     UNREADABLE_ANSWER,
     AttemptFailed,
 )
-from parley.gateway.failures import TRANSPORT_ERRORS, of_status, of_transport
+from parley.gateway.failures import TRANSPORT_ERRORS, of_status, of_transport, was_not_sent
 from parley.gateway.fitting import Message, estimate_tokens
-from parley.gateway.hearing import Heard, OnText, read_events, read_whole
+from parley.gateway.hearing import Heard, OnText, bound_error, read_events, read_whole
 from parley.gateway.memory import EndpointMemory
+from parley.gateway.redaction import Redaction
 from parley.gateway.structured import in_words
+from parley.gateway.tools import ToolRequest, ToolTurn
 from parley.gateway.wire import Api, ModelReply, ModelRequest, Reader, body, reader
 from parley.runtime import telemetry
 
-__all__ = ["Endpoint", "EndpointLimits", "Provider", "Spent", "TraceLabels"]
+__all__ = ["Endpoint", "EndpointLimits", "Provider", "Spent", "Text", "ToolsRefused", "TraceLabels"]
 
 _MAX_LESSONS: Final = 6
 _tracer = telemetry.tracer(__name__)
@@ -105,11 +106,16 @@ class TraceLabels:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text through the airlock, with what the endpoint said of it."""
+    """A text through the airlock, with what the endpoint said of it, and the tools that it asks for instead."""
 
     text: str
     model: str
     truncated: bool
+    tool_requests: tuple[ToolRequest, ...] = ()
+
+
+class ToolsRefused(Exception):  # noqa: N818 (a lesson, not an error of this program)
+    """The endpoint takes no tools from this model, and the memory knows now: the request has to do without."""
 
 
 class Endpoint:
@@ -118,8 +124,10 @@ class Endpoint:
     def __init__(self, provider: Provider, limits: EndpointLimits) -> None:
         self.provider = provider
         self.memory = EndpointMemory(provider.api)
+        self.traces_content = limits.trace_content
         self._limits = limits
         self._secret = provider.api_key.get_secret_value() if provider.api_key else ""
+        self.redacted = Redaction(self._secret, provider.headers.values())
         self._first_token_seconds = None if provider.kind == "local" else limits.first_token_seconds
         # The local model says nothing while it reads, which takes it as long as it takes.
         idle = None if provider.kind == "local" else limits.idle_seconds
@@ -140,7 +148,8 @@ class Endpoint:
     ) -> Text:
         """One answer. `on_text` hears the pieces of a streamed one as they pass the airlock.
 
-        Raises AttemptFailed. One HTTP request, but for the first time that something about the endpoint turns out.
+        Raises AttemptFailed, and ToolsRefused where the request offers tools that are not taken. One HTTP request, but
+        for the first time that something about the endpoint turns out.
         """
         first = await self.memory.ask_first()
         try:
@@ -153,6 +162,8 @@ class Endpoint:
                 try:
                     return await self._request(api, rendered, sent, spent, labels, on_text)
                 except openai.APIStatusError as error:
+                    if self.memory.learn_no_tools(request.model, sent, error):
+                        raise ToolsRefused from None
                     if not self.memory.learn(api, request.model, sent, error):
                         raise self._failure(error) from None
             raise AttemptFailed(UNREADABLE_ANSWER, "the endpoint refuses request after request")
@@ -163,22 +174,24 @@ class Endpoint:
     async def first_model(self) -> str:
         """The first model that the endpoint lists and that writes text. Raises AttemptFailed."""
         try:
-            listed = await self._client.get(
+            # Streamed, as answers are, so that its size is bounded.
+            stream = await self._client.get(
                 "/models",
                 cast_to=object,
                 options={"timeout": self._limits.idle_seconds, "headers": self._headers},
+                stream=True,
+                stream_cls=AsyncStream[object],
             )
+            try:
+                found = (await read_whole(stream.response)).get("data")
+            finally:
+                await stream.close()
         except openai.APIStatusError as error:
             raise self._failure(error) from None
         except TRANSPORT_ERRORS as error:
             raise of_transport(error) from None
-        except (ValueError, RecursionError):
-            raise AttemptFailed(UNREADABLE_ANSWER, "its list of models is not JSON") from None
-        found = listed.get("data") if isinstance(listed, dict) else None
-        names = (
-            [each.get("id") for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-        )
-        for name in names:
+        for each in found if isinstance(found, list) else []:
+            name = each.get("id") if isinstance(each, dict) else None
             if isinstance(name, str) and name and "embed" not in name.lower():
                 return name
         raise AttemptFailed(UNKNOWN_MODEL, "it lists no model; name one with PARLEY_MODEL")
@@ -213,19 +226,18 @@ class Endpoint:
             try:
                 text = await heard.within(self._read(api, sent, request, reading, heard))
             except BaseException as error:
-                if isinstance(error, asyncio.CancelledError) and not reading.reply.input_tokens:
-                    _estimate(reading.reply, request, heard.characters)
                 _fail_span(span, error)
                 raise
             finally:
+                if not reading.reply.refused:
+                    _estimate(reading.reply, request, heard.characters)
                 spent.input_tokens += reading.reply.input_tokens
                 spent.output_tokens += reading.reply.output_tokens
                 if span.is_recording():
                     _describe(span, reading.reply)
             if self._limits.trace_content and span.is_recording():
-                span.set_attribute(
-                    "gen_ai.output.messages", _messages_json([Message("assistant", text.text)])
-                )
+                said = ToolTurn(text.text, text.tool_requests, ())
+                span.set_attribute("gen_ai.output.messages", _messages_json([said]))
             return text
 
     async def _read(
@@ -252,35 +264,37 @@ class Endpoint:
                 if response.headers.get("content-type", "").startswith("text/event-stream"):
                     await read_events(response, reading, airlock, pieces, heard)
                 else:
-                    pieces.append(airlock.feed(await read_whole(response, reading)))
+                    pieces.append(airlock.feed(reading.whole(await read_whole(response))))
+                    heard.characters += len(pieces[-1])
             finally:
                 await stream.close()
         except AttemptFailed as failure:
             raise self._redacted(failure) from None
         except openai.APIStatusError:
+            reading.reply.refused = True
             raise
         except TRANSPORT_ERRORS as error:
+            reading.reply.refused = was_not_sent(error)
             raise of_transport(error) from None
         pieces.append(airlock.end())
         text = "".join(pieces)
         reply = reading.reply
         if not (reply.finished or airlock.full):
             raise AttemptFailed(CUT_ANSWER, "the answer was cut off before its end")
-        if not text.strip():
+        reading.end()
+        if not text.strip() and not reply.tool_requests:
             raise AttemptFailed(EMPTY_ANSWER, "the answer holds no text")
         if pieces[-1]:
             heard(pieces[-1])
-        return Text(text, reply.model or request.model, reply.truncated or airlock.full)
+        return Text(
+            text, reply.model or request.model, reply.truncated or airlock.full, tuple(reply.tool_requests)
+        )
 
     def _failure(self, error: openai.APIStatusError) -> AttemptFailed:
         return self._redacted(of_status(error))
 
     def _redacted(self, failure: AttemptFailed) -> AttemptFailed:
-        """Endpoints like to repeat the key they were sent."""
-        message = failure.message
-        if len(self._secret) >= 4:
-            message = message.replace(self._secret, "***")
-        return replace(failure, message=_hide_keys(message))
+        return replace(failure, message=self.redacted(failure.message))
 
     def _attributes(self, request: ModelRequest, labels: TraceLabels) -> dict[str, str | int | float]:
         attributes: dict[str, str | int | float] = {
@@ -302,9 +316,12 @@ class Endpoint:
 
 
 def _estimate(reply: ModelReply, request: ModelRequest, characters: int) -> None:
-    """What a request that was given up has cost all the same, since its endpoint was not there to say so."""
-    reply.input_tokens = sum(estimate_tokens(message.text) for message in request.messages)
-    reply.output_tokens = characters // 4
+    """What a request has used all the same where its endpoint did not say so, or was not there to say so any more."""
+    if not reply.input_tokens:
+        reply.input_tokens = sum(estimate_tokens(text) for text in request.texts())
+    if not reply.output_tokens:
+        asked = sum(len(each.arguments) for each in reply.tool_requests)
+        reply.output_tokens = (characters + asked) // 4
 
 
 def _client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpenAI:
@@ -321,7 +338,9 @@ def _client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpe
         base_url=provider.base_url,
         default_headers=headers,
         max_retries=0,
-        http_client=DefaultAioHttpClient(limits=connections, base_url=provider.base_url),
+        http_client=DefaultAioHttpClient(
+            limits=connections, base_url=provider.base_url, event_hooks={"response": [bound_error]}
+        ),
     )
 
 
@@ -343,20 +362,19 @@ def _fail_span(span: Span, error: BaseException) -> None:
     span.set_status(Status(StatusCode.ERROR, kind))
 
 
-def _messages_json(messages: Any) -> str:
-    return json.dumps(
-        [
-            {"role": message.role, "parts": [{"type": "text", "content": message.text}]}
-            for message in messages
-        ],
-        ensure_ascii=False,
-    )
+def _messages_json(messages: Iterable[Message | ToolTurn]) -> str:
+    return json.dumps([each for message in messages for each in _traced(message)], ensure_ascii=False)
 
 
-def _hide_keys(message: str) -> str:
-    return " ".join("***" if _looks_like_a_key(word) else word for word in message.split(" "))
-
-
-def _looks_like_a_key(word: str) -> bool:
-    bare = word.strip(".,;:'\"`()")
-    return bare.startswith(("sk-", "Bearer", "sk_")) and len(bare) > 6
+def _traced(message: Message | ToolTurn) -> Iterator[dict[str, Any]]:
+    if isinstance(message, Message):
+        yield {"role": message.role, "parts": [{"type": "text", "content": message.text}]}
+        return
+    parts: list[dict[str, Any]] = [{"type": "text", "content": message.said}] if message.said else []
+    parts += [
+        {"type": "tool_call", "id": each.id, "name": each.name, "arguments": each.arguments}
+        for each in message.requests
+    ]
+    yield {"role": "assistant", "parts": parts}
+    for each, result in zip(message.requests, message.results, strict=False):
+        yield {"role": "tool", "parts": [{"type": "tool_call_response", "id": each.id, "response": result}]}

@@ -49,6 +49,7 @@ QUOTA             = _row("quota",             "counts next alarm", StatusCode.RE
 AUTH              = _row("auth",              "counts next alarm", StatusCode.PERMISSION_DENIED,   "PROVIDER_AUTH")
 UNKNOWN_MODEL     = _row("unknown model",     "counts next alarm", StatusCode.NOT_FOUND,           "UNKNOWN_ROUTE")
 NO_SUCH_ENDPOINT  = _row("no such endpoint",  "counts next alarm", StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
+UNFORESEEN        = _row("unforeseen error",  "counts next alarm", StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
 CONTENT_REFUSED   = _row("content refused",   "next",              StatusCode.FAILED_PRECONDITION, "BAD_REQUEST")
 BAD_REQUEST       = _row("bad request",       "",                  StatusCode.FAILED_PRECONDITION, "BAD_REQUEST")
 CONTEXT_OVERFLOW  = _row("context overflow",  "",                  StatusCode.FAILED_PRECONDITION, "CONTEXT_OVERFLOW")
@@ -70,6 +71,7 @@ TABLE: Final = (
     AUTH,
     UNKNOWN_MODEL,
     NO_SUCH_ENDPOINT,
+    UNFORESEEN,
     CONTENT_REFUSED,
     BAD_REQUEST,
     CONTEXT_OVERFLOW,

@@ -36,6 +36,7 @@ __all__ = [
     "of_status",
     "of_transport",
     "text_of",
+    "was_not_sent",
 ]
 
 TRANSPORT_ERRORS: Final = (
@@ -143,6 +144,19 @@ def of_transport(error: BaseException) -> AttemptFailed:
     if isinstance(root, aiohttp.ClientResponseError | aiohttp.InvalidURL | UnicodeError):
         return AttemptFailed(UNREADABLE_ANSWER, f"the answer is not proper HTTP: {type(root).__name__}")
     return AttemptFailed(CONNECTION, f"the connection was lost: {type(root).__name__}")
+
+
+def was_not_sent(error: BaseException) -> bool:
+    """Whether a broken way to an endpoint says that it never got the request."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(
+            cause,
+            httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.InvalidURL | aiohttp.ClientConnectorError,
+        ):
+            return True
+        cause = cause.__cause__
+    return False
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -12,6 +12,7 @@ from parley.gateway.limits import Limits
 from parley.gateway.routes import DefaultRoute, Route
 from parley.gateway.settings import GatewaySettings
 from parley.gateway.wire import Api
+from parley.runtime.errors import ConfigurationError
 
 __all__ = ["LOCAL", "Plan", "local_plan", "plan", "priced_as"]
 
@@ -42,7 +43,8 @@ class Plan:
 def plan(settings: GatewaySettings, config: ConfigFile, environment: Mapping[str, str]) -> Plan:
     """What the settings and the file add up to; a plan without providers asks for the local model.
 
-    Raises ConfigError, naming file, line and variable, if an agent needs a key that is not set.
+    Raises ConfigError, naming file, line and variable, if an agent needs a key that is not set, and ConfigurationError
+    for one that cannot be sent.
     """
     known = _environment(settings, environment)
     missing = config.missing_key(known)
@@ -115,6 +117,10 @@ def _provider(given: FileProvider, settings: GatewaySettings, known: Mapping[str
         base_url = _OPENROUTER_URL if key else None
     if base_url is None or (given.base_url is not None and given.api_key_env and not key):
         return None
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigurationError(
+            f"{given.api_key_env}: holds characters that no key has; look for a line end or a quote of print"
+        )
     return Provider(
         given.name,
         given.kind,

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
+from parley.config.endpoints import why_no_url
 from parley.runtime.settings import ServiceSettings
 
 __all__ = ["GatewaySettings"]
@@ -70,3 +71,10 @@ class GatewaySettings(ServiceSettings):
     )
     max_connections: int = Field(default=512, ge=1, le=65535, description="Connections to one endpoint.")
     trace_content: bool = Field(default=False, description="Whether spans carry prompts and answers.")
+
+    @field_validator("openai_base_url")
+    @classmethod
+    def _can_be_asked(cls, url: str | None) -> str | None:
+        if url is not None and (wrong := why_no_url(url)) is not None:
+            raise ValueError(wrong)
+        return url

@@ -56,7 +56,10 @@ class AnswerShape:
 
     def accept(self, answer: str) -> str:
         """The answer as clean JSON text, if it satisfies the schema. Raises InvalidAnswer."""
-        value = clean_value(_parse(answer))
+        try:
+            value = clean_value(_parse(answer))
+        except RecursionError as problem:
+            raise InvalidAnswer(f"it is {problem}", is_json=True) from None
         try:
             error = best_match(self._validator.iter_errors(value))
         except (Unresolvable, RecursionError) as problem:
@@ -138,11 +141,11 @@ def _parse(answer: str) -> Any:
     """The first JSON object in the answer; models like to put words or fences round it."""
     for candidate in (answer, *(match.group(1) for match in _FENCED.finditer(answer)), _from_brace(answer)):
         try:
-            return json.loads(candidate, parse_constant=_no_constant)
+            return _decoder.decode(candidate)
         except (ValueError, RecursionError):
             continue
     try:
-        return json.JSONDecoder(parse_constant=_no_constant).raw_decode(_from_brace(answer))[0]
+        return _decoder.raw_decode(_from_brace(answer))[0]
     except (ValueError, RecursionError) as error:
         began = answer.lstrip().startswith("{")
         raise InvalidAnswer(f"it is not JSON: {one_line(str(error))}", is_json=began) from None
@@ -155,6 +158,10 @@ def _from_brace(answer: str) -> str:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+# Not strict: a line end inside of a text should be escaped, but models forget it, and the airlock makes LF of U+2028.
+_decoder: Final = json.JSONDecoder(parse_constant=_no_constant, strict=False)
 
 
 def _allows_strict(schema: object) -> bool:

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 
 from parley.gateway.call import Timeouts
+from parley.gateway.endpoint import Endpoint
 from parley.v1 import gateway_pb2
 from tests.integration.gateway.harness import Gateway, failure_of, one_server, request, routes_file, running
 from tests.support.manual_clock import ManualClock
@@ -244,3 +246,31 @@ async def test_watchers_see_every_route_and_then_each_change(tmp_path: Path) -> 
                 assert response.route.HasField("retry_at")
                 break
         watch.cancel()
+
+
+async def test_an_error_that_nobody_foresaw_counts_against_its_route_and_the_next_one_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    complete = Endpoint.complete
+
+    async def odd(self: Endpoint, *given: Any, **more: Any) -> Any:
+        if self.provider.name == "p1":
+            raise UnicodeEncodeError("ascii", "sk-secret-of-this-test", 0, 1, "odd")
+        return await complete(self, *given, **more)
+
+    monkeypatch.setattr(Endpoint, "complete", odd)
+    async with (
+        ModelServer() as first,
+        ModelServer(answer="fine") as second,
+        running(routes_file(tmp_path, first, second), environment={"KEY_1": "a", "KEY_2": "b"}) as gateway,
+    ):
+        for _ in range(3):
+            assert (await gateway.ask()).answer.text == "fine"
+        assert await gateway.breaker("p1/m") == "OPEN"
+        failure = await failure_of(gateway, request(routes=["p1/m"]))
+    assert failure.reason == "NO_ROUTE_AVAILABLE"
+    assert "an unforeseen error: UnicodeEncodeError" in failure.message
+    assert "sk-secret" not in failure.message
+    log = "".join(capfd.readouterr())
+    assert "an attempt ended in an unforeseen error" in log
+    assert "Traceback" in log

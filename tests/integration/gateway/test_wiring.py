@@ -14,10 +14,11 @@ import grpc
 import pytest
 
 from parley.gateway.__main__ import build
+from parley.gateway.calls import Calls
 from parley.gateway.local_model import LocalModel
 from parley.gateway.settings import GatewaySettings
 from parley.runtime.channel import channel
-from parley.runtime.errors import ConfigurationError, from_rpc_error
+from parley.runtime.errors import ConfigurationError, PartFailedError, from_rpc_error
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from tests.integration.gateway.harness import (
     KEY,
@@ -292,6 +293,27 @@ async def test_the_module_serves_alone_and_stops_on_a_signal(tmp_path: Path) -> 
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+
+
+async def test_a_gateway_that_cannot_keep_its_calls_any_more_stops_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fail = asyncio.Event()
+
+    async def keep(_: Calls) -> None:
+        await fail.wait()
+        raise KeyError("run-7")
+
+    monkeypatch.setattr(Calls, "keep", keep)
+
+    async def served() -> None:
+        async with asyncio.timeout(10), ModelServer() as server, one_server(server) as gateway:
+            await gateway.ask()
+            fail.set()
+            await asyncio.Event().wait()
+
+    with pytest.raises(PartFailedError, match=r"keeping the calls failed: KeyError: 'run-7'"):
+        await served()
 
 
 async def test_a_hangup_reads_the_file_again_and_ends_nothing(tmp_path: Path) -> None:

@@ -120,3 +120,18 @@ def test_a_file_with_agents_has_those_and_no_others() -> None:
     assert list(found.agents) == ["judge", "sue"]
     sue = found.agents["sue"]
     assert (sue.name, sue.role, list(sue.routes), sue.temperature) == ("Sue", "security", ["openai/m"], 0.3)
+
+
+@pytest.mark.parametrize("key", ["sk-0123\n", "sk-“0123”"])
+def test_a_key_that_cannot_be_sent_stops_the_start_and_is_not_repeated(key: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match="OPENAI_API_KEY: holds characters that no key has"
+    ) as caught:
+        planned(openai_api_key=key)
+    assert "0123" not in str(caught.value)
+
+
+def test_a_base_url_that_cannot_be_asked_stops_the_start_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://[::1/v1")
+    with pytest.raises(ConfigurationError, match="OPENAI_BASE_URL: is not an address"):
+        GatewaySettings.load()

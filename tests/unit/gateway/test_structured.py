@@ -41,6 +41,26 @@ def test_what_is_wrong_is_said_with_its_place(answer: str, message: str, is_json
     assert caught.value.is_json is is_json
 
 
+@pytest.mark.parametrize("levels", [64, 520, 5_000, 200_000])
+@pytest.mark.parametrize(("before", "after"), [("[", "]"), ('{"b": ', "}")])
+def test_an_answer_that_is_nested_too_deeply_is_an_invalid_one(levels: int, before: str, after: str) -> None:
+    deep = f'{{"a": "x", "c": {before * levels}1{after * levels}}}'
+    with pytest.raises(InvalidAnswer, match=r"nested more than 64 levels deep|recursion"):
+        shape_of("s", OPEN).accept(deep)
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\t"])
+def test_a_line_end_that_was_not_escaped_does_not_spoil_an_answer(line_end: str) -> None:
+    assert json.loads(shape_of("s", OPEN).accept(f'{{"a": "one{line_end}two"}}')) == {
+        "a": f"one{line_end}two"
+    }
+
+
+def test_an_answer_may_have_64_levels() -> None:
+    deep = f'{{"a": "x", "c": {"[" * 63}{"]" * 63}}}'
+    assert json.loads(shape_of("s", OPEN).accept(deep)) == json.loads(deep)
+
+
 def test_texts_inside_an_answer_pass_the_airlock() -> None:
     assert json.loads(shape_of("s", OPEN).accept('{"a": "x\\u0000\\u202ey"}')) == {"a": "xy"}
 

@@ -1,0 +1,40 @@
+"""What can be sent in a request: addresses, header names, and what stands in headers."""
+
+import ipaddress
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+__all__ = ["why_no_header_name", "why_no_url"]
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HOST: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
+
+
+def why_no_url(text: str) -> str | None:
+    """What is wrong with the address of an endpoint; None: nothing."""
+    if not text.isascii() or not text.isprintable():
+        return "must be ASCII; write a host of other letters as xn--…"
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        return f"is not an address: {error}"
+    if port == 0:
+        return "is not an address: Port out of range 0-65535"
+    if not host or not (_is_ipv6(host) if "[" in parts.netloc else _HOST.fullmatch(host)):
+        return "is not an address: it has no host that can be asked"
+    return None
+
+
+def why_no_header_name(name: str) -> str | None:
+    """What is wrong with the name of a header; None: nothing."""
+    return None if _TOKEN.fullmatch(name) else "is not the name of a header: letters, digits and `-` make one"
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError:
+        return False
+    return True
