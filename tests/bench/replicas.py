@@ -1,0 +1,109 @@
+"""Services as processes of their own, and how much of a core each process started from here takes."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+__all__ = ["cpu_seconds", "service"]
+
+_STARTS_WITHIN = 60.0
+_STOPS_WITHIN = 30.0
+_FOREIGN = ("PARLEY_", "OPENAI_", "OPENROUTER_", "OTEL_")
+
+
+@asynccontextmanager
+async def service(name: str, label: str = "", **settings: str) -> AsyncIterator[str]:
+    """Run a service of Parley for as long as the block lasts; yield its address.
+
+    Settings are named without their `PARLEY_`; those of OpenAI are named in full. The label is how `cpu_seconds` calls
+    the process; without one, as the service.
+    """
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
+    for key, value in {"port": "0", "grace_seconds": "5", **settings}.items():
+        environment[key if key.startswith("OPENAI_") else f"PARLEY_{key.upper()}"] = value
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", f"parley.{name}", env=environment, stderr=asyncio.subprocess.PIPE
+    )
+    _labels[process.pid] = label or name
+    reading = None
+    try:
+        address = await _address(name, process)
+        reading = asyncio.create_task(_read_on(process))
+        yield address
+    finally:
+        try:
+            await _stopped(process)
+        finally:
+            if reading is not None:
+                await reading
+            del _labels[process.pid]
+
+
+def cpu_seconds() -> dict[str, float]:
+    """Return the CPU that this process and each that it started has used so far (Linux only).
+
+    Services are called by their labels, any other process by the last word of its command that names a file or module;
+    those of one name are added up.
+    """
+    used = {"this process": _used(Path("/proc/self"))}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it may end meanwhile
+            if int(_stat(folder)[1]) == os.getpid():
+                name = _labels.get(int(folder.name)) or _command(folder)
+                used[name] = used.get(name, 0.0) + _used(folder)
+    return used
+
+
+_labels: dict[int, str] = {}
+
+
+async def _address(name: str, process: asyncio.subprocess.Process) -> str:
+    assert process.stderr is not None
+    said = []
+    async with asyncio.timeout(_STARTS_WITHIN):
+        while line := await process.stderr.readline():
+            said.append(line.decode(errors="replace"))
+            with suppress(ValueError):
+                event = json.loads(line)
+                if event.get("event") == "serving":
+                    return str(event["address"])
+    raise RuntimeError(f"the {name} did not start:\n{''.join(said)}")
+
+
+async def _stopped(process: asyncio.subprocess.Process) -> None:
+    """Let a service stop in its own way, and kill it where that takes too long."""
+    if process.returncode is None:
+        process.terminate()
+    try:
+        async with asyncio.timeout(_STOPS_WITHIN):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        raise RuntimeError(f"the {_labels[process.pid]} did not stop within {_STOPS_WITHIN:g} s") from None
+
+
+async def _read_on(process: asyncio.subprocess.Process) -> None:
+    """Read what a service writes, so that it never waits for a reader."""
+    assert process.stderr is not None
+    while await process.stderr.readline():
+        pass
+
+
+def _stat(folder: Path) -> list[str]:
+    """Return what the kernel tells of a process, from its state on."""
+    return (folder / "stat").read_text().rpartition(")")[2].split()
+
+
+def _used(folder: Path) -> float:
+    fields = _stat(folder)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _command(folder: Path) -> str:
+    words = (folder / "cmdline").read_text().split("\0")
+    named = [word for word in words if word.startswith("tests.") or word.endswith(".py")]
+    return Path(named[-1]).name if named else Path(words[0]).name
