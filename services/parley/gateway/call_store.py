@@ -59,13 +59,17 @@ class CallState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """A call's document. `run` names one try of one replica at the whole call."""
+    """A call's document. `run` names one try of one replica at the whole call.
+
+    `wanted` is another one whenever another replica has said that it still waits for the answer.
+    """
 
     digest: str
     run: str
     replica: str
     state: CallState
     outcome: Mapping[str, Any]
+    wanted: str = ""
 
     def answer(self) -> tuple[Answer, Usage, float]:
         """What was answered, what it took, and the seconds from the first attempt to the end."""
@@ -107,6 +111,7 @@ class CallStore:
             fields["replica"],
             CallState(fields["state"]),
             fields["outcome"] or {},
+            fields.get("wanted") or "",
         )
 
     async def claim(self, key: CallKey, run: str, digest: str, seen: StoredCall | None) -> bool:
@@ -117,6 +122,7 @@ class CallStore:
             "replica": self.replica,
             "state": CallState.RUNNING.value,
             "outcome": None,
+            "wanted": "",
             "touched_ms": self._now(),
         }
         if seen is not None:
@@ -133,6 +139,11 @@ class CallStore:
         changes: Fields = {"state": state.value, "outcome": outcome, "touched_ms": self._now()}
         still = {"run": run, "state": CallState.RUNNING.value}
         return await self._documents.update(_CALLS, key.text(), changes, still)
+
+    async def want(self, key: CallKey, run: str) -> None:
+        """Says that somebody at this replica waits for a run's answer."""
+        still = {"run": run, "state": CallState.RUNNING.value}
+        await self._documents.update(_CALLS, key.text(), {"wanted": secrets.token_hex(4)}, still)
 
     async def ask_to_stop(self, seen: StoredCall) -> None:
         """Tells the replica that runs a call to stop it."""

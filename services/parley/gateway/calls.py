@@ -42,7 +42,7 @@ _LAST_WORD_SECONDS: Final = 0.25
 """How much longer than its time a call is listened to, so that it can say itself what happened."""
 _KEEP_SECONDS: Final = 0.5
 _STOP_LOOKS: Final = 30
-"""How often CancelCall looks whether another replica has stopped."""
+"""How often CancelCall looks whether another one has stopped."""
 _SWEEP_SECONDS: Final = 600.0
 
 _logger = get_logger(__name__)
@@ -173,15 +173,28 @@ class Calls:
             if timer is not None:
                 timer.cancel()
 
-    def _forsake(self, key: CallKey, running: RunningCall) -> None:
+    def _forsake(self, key: CallKey, running: RunningCall, wanted: str = "") -> None:
+        # Unless somebody comes back for it, here or elsewhere.
         def stop() -> None:
             del self._forsaken[key]
-            task = asyncio.create_task(running.stop())
+            task = asyncio.create_task(self._stop_unless_wanted(key, running, wanted))
             self._stopping.add(task)
             task.add_done_callback(self._stopping.discard)
 
         if self._named.get(key) is running:
             self._forsaken[key] = asyncio.get_running_loop().call_later(2 * self._lease, stop)
+
+    async def _stop_unless_wanted(self, key: CallKey, running: RunningCall, wanted: str) -> None:
+        try:
+            seen = await self._store.look(key)
+        except StorageError:  # nobody can wait for it elsewhere
+            seen = None
+        if running.over or running.listeners:
+            return
+        if seen is not None and seen.wanted != wanted:
+            self._forsake(key, running, seen.wanted)
+        else:
+            await running.stop()
 
     async def _stored(self, key: CallKey, running: RunningCall, answering: Answering) -> Completed:
         waiting = _Waiting(self._store, self._lease)
@@ -217,12 +230,12 @@ class Calls:
                     return answered
                 if seen.run in self._unrecorded:
                     await _patiently(self._record_what_was_left, _CLAIM_SECONDS)
-                elif seen.state is not CallState.RUNNING or await self._may_take_over(seen, waiting):
+                elif seen.state is not CallState.RUNNING or await self._may_take_over(key, seen, waiting):
                     break
 
-    async def _may_take_over(self, seen: StoredCall, waiting: "_Waiting") -> bool:
+    async def _may_take_over(self, key: CallKey, seen: StoredCall, waiting: "_Waiting") -> bool:
         """Whether a running call has lost its replica. This one's own earlier runs are over: it runs one at a time."""
-        return self._alone or seen.replica == self._store.replica or await waiting.lease_ended(seen)
+        return self._alone or seen.replica == self._store.replica or await waiting.lease_ended(key, seen)
 
     async def _run(
         self, key: CallKey, run: str, running: RunningCall, answering: Answering
@@ -286,14 +299,16 @@ class Calls:
             return False
         failure = AttemptFailed(CALL_CANCELLED, "the call was cancelled")
         used = Usage(cost_micros=None)  # only who runs it knows
-        if not await self._store.end(key, seen.run, CallState.FAILED, failure_fields(failure, used)):
-            return False
-        if seen.replica != self._store.replica:
+        elsewhere = seen.replica != self._store.replica
+        if elsewhere:  # first: who is killed here must not leave a call that runs on and may not be answered
             await self._store.ask_to_stop(seen)
-            for _ in range(_STOP_LOOKS):
-                if not await self._store.asked_to_stop(seen):
-                    break
-                await asyncio.sleep(_FIRST_LOOK)
+        if not await self._store.end(key, seen.run, CallState.FAILED, failure_fields(failure, used)):
+            now = await self._store.look(key)  # its replica may have been quicker
+            return now is not None and now.run == seen.run and now.state is CallState.FAILED
+        for _ in range(_STOP_LOOKS if elsewhere else 0):
+            if not await self._store.asked_to_stop(seen):
+                break
+            await asyncio.sleep(_FIRST_LOOK)
         return True
 
     async def _stop_as_asked(self) -> None:
@@ -316,12 +331,13 @@ class _Waiting:
         self.run = ""
         """The run that is waited for."""
 
-    async def lease_ended(self, seen: StoredCall) -> bool:
+    async def lease_ended(self, key: CallKey, seen: StoredCall) -> bool:
         """Waits a moment; whether the replica that runs the call has been silent for a whole lease."""
         now = asyncio.get_running_loop().time()
         if seen.run != self.run:
             self.run, self._beat, self._look_at = seen.run, -1, now
         if now >= self._look_at:
+            await self._store.want(key, seen.run)
             beat = await self._store.beat_of(seen.replica)
             if beat != self._beat:
                 self._beat, self._since = beat, now

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from parley.gateway.call import Answer
-from parley.gateway.call_store import CallKey, CallStore
+from parley.gateway.call_store import CallKey, CallStore, StoredCall
 from parley.gateway.calls import Calls
 from parley.gateway.errors_table import BAD_REQUEST, CALL_CANCELLED, AttemptFailed
 from parley.gateway.running import Attempt, CallFailed, Completed, Delta, RunningCall
@@ -279,6 +279,29 @@ async def test_a_failure_is_told_to_all_who_waited_and_not_kept(tmp_path: Path) 
             )  # fmt: skip
         model.may_answer.set()
         assert (await completed(two.ask(model, digest="other"))).answer.text == "yes"
+
+
+async def test_a_call_goes_on_without_callers_of_its_own_while_another_replica_waits_for_it(
+    tmp_path: Path,
+) -> None:
+    model = Model()
+    async with replicas(tmp_path, 2) as (owner, other):
+        hung_up = asyncio.create_task(all_of(owner.ask(model)))
+        await until(lambda: model.asked == 1)
+        waiting = asyncio.create_task(completed(other.ask(model)))
+        looks, look = 0, owner.store.look
+
+        async def counted(key: CallKey) -> StoredCall | None:
+            nonlocal looks
+            looks += 1
+            return await look(key)
+
+        owner.store.look = counted  # type: ignore[method-assign]
+        hung_up.cancel()
+        await until(lambda: looks == 2)  # each after two leases
+        model.may_answer.set()
+        assert (await waiting).answer.text == "yes"
+    assert (model.asked, model.stopped) == (1, 0)
 
 
 async def test_a_call_outlives_its_callers_for_two_leases_and_is_then_stopped(tmp_path: Path) -> None:
