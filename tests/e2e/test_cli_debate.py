@@ -1,5 +1,6 @@
 """The `parley` command as people run it: a process, a whole system in it, and a model over HTTP."""
 
+import asyncio
 import json
 import re
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Command, Ended
+from tests.support.model_server import Call, Match, ModelServer, Rule, ToolCall, ToolCalls
 
 ROOT = Path(__file__).parent.parent.parent
 TWO = ["--agents", "architect,security", "--rounds", "1"]
@@ -69,6 +71,64 @@ def test_a_debate_ends_with_its_answer_on_stdout_and_can_be_looked_at(tmp_path: 
     watched = Command(["watch", state["id"]], tmp_path).end()
     assert watched.out.splitlines()[-1] == f"{state['last_sequence']} closed"
     assert Command(["report", state["id"]], tmp_path).end().out == (tmp_path / "r.md").read_text()
+
+
+async def test_an_agent_with_tools_looks_a_document_up_and_one_without_is_shown_it(tmp_path: Path) -> None:
+    (tmp_path / "docs/old").mkdir(parents=True)
+    (tmp_path / "docs/limits.md").write_text("# Limits\nA log file is rotated at 7 GiB.\n")
+    (tmp_path / "docs/old/notes.md").write_text("Nothing here.\n")
+    (tmp_path / "parley.yaml").write_text(
+        "agents:\n"
+        "- {id: ada, role: architect, tools: [file_read, list_files]}\n"
+        "- {id: bo, role: security}\n"
+        "debate: {rounds: 1}\n"
+    )
+    shown: dict[str, list[str]] = {"first": [], "last": [], "without": []}
+
+    def look_up(call: Call) -> ToolCalls:
+        shown["first"].append(call.prompt)
+        return ToolCalls([ToolCall("file_read", {"path": "limits.md"})])
+
+    def tell(call: Call) -> str:
+        shown["last"].append(call.prompt)
+        return f"I read:\n{call.tool_results[-1]}\nPosition: as it says."
+
+    def propose(call: Call) -> str:
+        shown["without"].append(call.prompt)
+        return "At 7 GiB.\nPosition: at 7 GiB."
+
+    rules = [
+        Rule(Match(tools=True, tool_results=0), answer=look_up),
+        Rule(Match(tools=True, tool_results=1), answer=tell),
+        Rule(Match(tools=False, prompt="Propose your solution"), answer=propose),
+    ]
+    async with ModelServer(rules=rules) as server:
+        command = debate(
+            tmp_path,
+            server.base_url,
+            "When is a log rotated?",
+            *("--context", "docs", "--output", "x.json", "--report", "r.md", "--verbose"),
+        )
+        ended = await asyncio.to_thread(command.end)
+    assert ended.code == 0, ended.err
+    state = json.loads((tmp_path / "x.json").read_text())
+    assert [each["path"] for each in state["spec"]["context"]] == ["limits.md", "old/notes.md"]
+    made = [each for each in state["contributions"] if each["agent_id"] == "ada"]
+    assert made
+    for each in made:
+        assert "A log file is rotated at 7 GiB." in each["text"]
+        assert [(call["name"], call["failed"]) for call in each["tool_calls"]] == [("file_read", False)]
+    others = [each["tool_calls"] for each in state["contributions"] if each["agent_id"] != "ada"]
+    assert not any(others)
+    assert len(shown["first"]) == len(shown["last"]) == len(made)
+    (first,) = [prompt for prompt in shown["first"] if "Propose your solution" in prompt]
+    assert "limits.md" in first
+    assert "7 GiB" not in first
+    assert ["# Limits\nA log file is rotated at 7 GiB." in prompt for prompt in shown["without"]] == [True]
+    report = (tmp_path / "r.md").read_text()
+    assert report.count("Looked up: file\\_read limits.md") == len(made)
+    assert "> 2: A log file is rotated at 7 GiB." in report
+    assert "    looked up: file_read" in ended.err
 
 
 def test_a_key_that_is_refused_is_exit_3_with_agent_and_phase(tmp_path: Path) -> None:
@@ -164,14 +224,6 @@ def test_a_second_command_uses_the_system_of_the_first_and_goes_on_when_that_end
     assert ended.code == 0
     assert len([line for line in ended.err if line.startswith("using the Parley that runs already (")]) == 1
     assert "Confidence: " in ended.out
-
-
-@pytest.fixture
-def fixed_ports() -> None:
-    for port in range(7401, 7406):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                pytest.skip(f"port {port} is in use on this machine")
 
 
 @pytest.mark.usefixtures("fixed_ports")

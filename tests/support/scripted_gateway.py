@@ -5,6 +5,7 @@ The other services that a debate meets stand beside it, as plain as can be, on t
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -45,7 +46,13 @@ TOKENS = 10
 
 def refusal(reason: str = "PROVIDER_AUTH", message: str = "the provider said no") -> ParleyError:
     """A failure that is an answer of the gateway, and so an outcome of the step."""
-    metadata = {"route": "p/m", "input_tokens": "3", "output_tokens": "0", "attempts": "2"}
+    metadata = {
+        "route": "p/m",
+        "input_tokens": "3",
+        "output_tokens": "0",
+        "attempts": "2",
+        "cost_micros": "5",
+    }
     return ParleyError(_CODES[reason], reason, message, metadata)
 
 
@@ -125,6 +132,8 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         cancelled: Steps and attempts that CancelCall named.
         text: Makes a plain answer's text of step and agent id.
         judge: Makes a structured answer of its schema.
+        tool_calls: What each answer says was looked up for it, by agent id.
+        deaf: Whether calls go on that CancelCall names.
         deltas: Pieces that plain answers are streamed in before they are complete; 0 for none.
     """
 
@@ -138,10 +147,13 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.cancelled: list[tuple[str, int]] = []
         self.text: Callable[[str, str], str] = answer_text
         self.judge: Callable[[str], str] = judgement
+        self.tool_calls: dict[str, Sequence[agent_pb2.ToolCall]] = {}
         self.deltas = 0
+        self.deaf = False
         self.metadata: list[dict[str, str]] = []
         self._faults: list[Fault] = []
         self._holds: list[Hold] = []
+        self._stops: defaultdict[tuple[str, str, int], asyncio.Event] = defaultdict(asyncio.Event)
         self._came = asyncio.Event()
 
     def fail(
@@ -233,6 +245,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             asked.end = "answered"
             usage = agent_pb2.Usage(input_tokens=TOKENS, output_tokens=TOKENS, cost_micros=7, attempts=1)
             completed = gateway_pb2.GenerateCompleted(text=text, route="p/m", model="m", usage=usage)
+            completed.tool_calls.extend(self.tool_calls.get(asked.agent.id, ()))
             completed.latency.FromMilliseconds(5)
             yield gateway_pb2.GenerateResponse(completed=completed)
         except ParleyError:
@@ -246,7 +259,10 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
     async def CancelCall(  # noqa: N802
         self, request: gateway_pb2.CancelCallRequest, _context: object
     ) -> gateway_pb2.CancelCallResponse:
-        self.cancelled.append((request.call_id.step, request.call_id.attempt))
+        call = request.call_id
+        self.cancelled.append((call.step, call.attempt))
+        if not self.deaf:
+            self._stops.pop((call.debate_id, call.step, call.attempt), asyncio.Event()).set()
         return gateway_pb2.CancelCallResponse(was_running=True)
 
     async def ListAgents(  # noqa: N802
@@ -282,7 +298,19 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         for hold in self._holds:
             if fnmatchcase(asked.step, hold.pattern):
                 hold.reached.set()
-                await hold.released.wait()
+                await self._released(hold, asked)
+
+    async def _released(self, hold: Hold, asked: Asked) -> None:
+        """Wait until the hold is released. A call that is stopped meanwhile fails."""
+        stop = self._stops[asked.debate, asked.step, asked.attempt]
+        waits = [asyncio.ensure_future(each.wait()) for each in (hold.released, stop)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+        if stop.is_set():
+            raise refusal("CALL_CANCELLED", "the call was cancelled")
 
     def _fall_on(self, asked: Asked) -> None:
         for fault in self._faults:

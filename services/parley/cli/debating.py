@@ -12,6 +12,7 @@ from typing import Final
 import grpc
 
 from parley.cli.choosing import DEFAULT_FILES, chosen_agents, find_config, spec_of
+from parley.cli.context import ContextRead, context_of
 from parley.cli.display import say
 from parley.cli.early import why_early
 from parley.cli.ending import failed, put_out, write_report
@@ -32,6 +33,7 @@ from parley.v1.orchestrator_pb2 import (
     DEBATE_STATUS_CANCELLED,
     DEBATE_STATUS_COMPLETED,
     DEBATE_STATUS_FAILED,
+    ContextDocument,
 )
 
 __all__ = ["DebateOptions", "debate"]
@@ -52,6 +54,7 @@ class DebateOptions:
     format: str | None
     rounds: int | None
     config: Path | None
+    context: Path | None
     max_output_tokens: int | None
     output: Path | None
     report: Path | None
@@ -89,12 +92,15 @@ def _wanted(options: DebateOptions) -> _Wanted:
         found = find_config(options.config)
         return _Wanted(None, found, _path_of(found))
     question = question_of(options.question, options.problem_description)
+    context = context_of(options.context) if options.context is not None else ContextRead()
     found = find_config(options.config)
     agents = chosen_agents(found, options.agents)
     if options.server is None:
         _refuse_early(options, found, agents)
     spec = spec_of(question, found, agents, options.format, options.rounds, options.max_output_tokens)
-    return _Wanted(spec, found, _path_of(found), tuple(_notices(options, found)))
+    spec.context.extend(ContextDocument(path=path, text=text) for path, text in context.documents)
+    notices = [context.notice] if context.notice else []
+    return _Wanted(spec, found, _path_of(found), (*_notices(options, found), *notices))
 
 
 def _refuse_early(
@@ -137,6 +143,7 @@ def _refuse_beside_resume(options: DebateOptions) -> None:
         "--agents": options.agents,
         "--format": options.format,
         "--rounds": options.rounds,
+        "--context": options.context,
         "--max-output-tokens": options.max_output_tokens,
     }
     given = [name for name, value in beside.items() if value is not None]
@@ -169,7 +176,7 @@ class _Command:
 
         Goes over to a system of our own if a borrowed one ends.
         """
-        following = Following(interrupts)
+        following = Following(interrupts, self._options.server)
         for tries_left in reversed(range(_TAKEOVERS + 1)):
             link: Link | None = None
             try:

@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Display", "display", "say", "status_line"]
 
-_STAYING: Final = frozenset({"limit_reached", "step_failed", "step_succeeded", "wait_started", "warned"})
+_STAYING: Final = frozenset(
+    {
+        "checkpoint_closed",
+        "checkpoint_expired",
+        "checkpoint_opened",
+        "limit_reached",
+        "step_failed",
+        "step_succeeded",
+        "wait_started",
+        "warned",
+    }
+)
 """Kinds of events whose line stays on a terminal, if they have one."""
 
 
@@ -86,7 +97,7 @@ class _InPlace:
             self.say(line.strip())
 
     def say(self, text: str) -> None:
-        self.console.print(" ".join(text.split()), markup=False, highlight=False)
+        self.console.print(" ".join(text.split()), markup=False, highlight=False, soft_wrap=True)
 
     def render(self) -> "RenderableType":
         from rich.console import Group
@@ -109,6 +120,8 @@ def status_line(progress: Progress, seconds: float) -> str:
     place = f"Round {progress.round}/{progress.rounds}" if progress.round else "Starting"
     if any(work.activity == "synthesis" for work in progress.working.values()):
         place = "Synthesis"
+    if progress.checkpoint:
+        place = "Waiting for a person"
     if progress.state in {"paused", "failed", "completed", "cancelled"}:
         place = progress.state.capitalize()
     parts = [place, f"{int(seconds) // 60}:{int(seconds) % 60:02}"]

@@ -13,6 +13,7 @@ __all__ = ["located", "names_as_roles", "refuse_unknown"]
 
 _UNKNOWN_AGENT: Final = re.compile(r"spec\.agents\[(\d+)\]\.agent_id")
 _AGENT_FIELD: Final = re.compile(r"spec\.agents\[(\d+)\]")
+_DOCUMENT_FIELD: Final = re.compile(r"spec\.context(?:\[(\d+)\])?")
 _JUDGE: Final = "judge"
 
 
@@ -72,6 +73,10 @@ def located(error: ParleyError, found: ConfigFile | None, spec: DebateSpec) -> E
     for violation in error.violations:
         if violation.field == "spec.format":
             return CommandError(f"--format: {violation.description}", INVALID_ARGUMENTS)
+        document = _DOCUMENT_FIELD.match(violation.field)
+        if document is not None:
+            about = f"{spec.context[int(document[1])].path!r} " if document[1] else ""
+            return CommandError(f"--context: {about}{violation.description}", INVALID_ARGUMENTS)
         number = _AGENT_FIELD.match(violation.field)
         if number is not None:
             agent = spec.agents[int(number[1])].agent if int(number[1]) < len(spec.agents) else None

@@ -1,11 +1,12 @@
 """What was said and what it took, round by round, after a debate."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from parley.cli.state import enum_word
 from parley.cli.words import failure_lines, rounds_words
 from parley.client import Debate
-from parley.v1.agent_pb2 import Agent
+from parley.v1.agent_pb2 import Agent, ToolCall
 from parley.v1.orchestrator_pb2 import (
     CONTRIBUTION_KIND_SYNTHESIS,
     Contribution,
@@ -65,8 +66,16 @@ def _lines(debate: Debate, number: int) -> Iterator[str]:
             seconds = each.latency.ToNanoseconds() / 1e9
             summarized = f", {each.summarized_characters:,} → {len(each.text):,} characters"
             yield f"    {seconds:.1f} s, {tokens:,} tokens{summarized if each.summarized_characters else ''}"
+            if each.tool_calls:
+                yield f"    looked up: {_looked_up(each.tool_calls)}"
     for line in failure_lines(each for each in debate.failures if each.round == number):
         yield f"  failed: {line}"
+
+
+def _looked_up(calls: Iterable[ToolCall]) -> str:
+    """The tools by name, with how often each was used, in the order of their first use."""
+    told = Counter(f"{call.name}{' (failed)' if call.failed else ''}" for call in calls)
+    return ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in told.items())  # noqa: RUF001
 
 
 def vote_text(vote: FirstDraftVote) -> str:

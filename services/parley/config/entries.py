@@ -46,6 +46,9 @@ class SummarizationEntry:
     method: Annotated[Literal["length-based"] | None, Field(description="How it is decided.")] = None
 
 
+Tool = Literal["context_search", "file_read", "list_files"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEntry:
     """What agents and the judge have in common."""
@@ -66,6 +69,15 @@ class ModelEntry:
         SummarizationEntry | None, Field(description="Overrides `debate.summarization`.")
     ] = None
     enabled: Annotated[bool, Field(description="A disabled agent is left out; the judge cannot be.")] = True
+    tools: Annotated[
+        tuple[Tool, ...],
+        Field(
+            description="What it looks the context documents up with, in place of having them in its prompt."
+        ),
+    ] = ()
+    tool_call_limit: Annotated[
+        int | None, Field(ge=1, le=100, description="Calls of tools in one contribution. Default: 10.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +224,7 @@ class ProviderEntry:
         ),
     ] = None
     headers: Annotated[
-        dict[str, Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=1024)]],
+        dict[str, Annotated[str, Field(pattern=r"^[\x20-\x7e]*$", max_length=1024)]],
         Field(max_length=32, description="Sent with every request. Keys do not belong here."),
     ] = field(default_factory=dict)
     routing: Annotated[
@@ -264,7 +276,7 @@ class FileEntry:
     ] = ()
 
 
-_OF_AGENTS: Final = ("clarification_prompt_path", "tools", "tool_call_limit")
+_OF_AGENTS: Final = ("clarification_prompt_path",)
 
 PASSED_OVER: Final[Mapping[type, tuple[str, ...]]] = {
     FileEntry: ("trace", "orchestrator_type"),

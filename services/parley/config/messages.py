@@ -13,6 +13,12 @@ _RULES = {
     "quality": orchestrator_pb2.TERMINATION_RULE_QUALITY,
 }
 
+_TOOLS = {
+    "context_search": agent_pb2.TOOL_CONTEXT_SEARCH,
+    "file_read": agent_pb2.TOOL_FILE_READ,
+    "list_files": agent_pb2.TOOL_LIST_FILES,
+}
+
 
 def agent_message(agent: Agent) -> agent_pb2.Agent:
     """The agent as it travels."""
@@ -22,6 +28,8 @@ def agent_message(agent: Agent) -> agent_pb2.Agent:
         role=agent.role,
         routes=agent.routes,
         temperature=agent.temperature,
+        tools=[_TOOLS[each] for each in agent.tools],
+        tool_call_limit=agent.tool_call_limit,
     )
     _copy_prompt(message.system_prompt, agent.system_prompt)
     _copy_prompt(message.summary_prompt, agent.summary_prompt)

@@ -2,7 +2,8 @@
 
 The instructions are the role's own, frozen with the debate; the material is appended here. Material that others wrote stands between
 marks and is called quotation, since an agent must not take it for instructions. Where a route's context is too small,
-material gives way first: history before peers' texts, and the question never.
+material gives way first: history before peers' texts, and the question never. Context documents go as they are: the
+gateway quotes them, or serves them through tools.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,16 @@ from parley.orchestrator.positions import POSITION_INSTRUCTION
 from parley.orchestrator.spec import AgentSpec, DebateSpec
 from parley.orchestrator.tasks import PromptPart
 
-__all__ = ["assess", "critique", "propose", "refine", "summarize", "summarize_last_round", "synthesize"]
+__all__ = [
+    "assess",
+    "critique",
+    "propose",
+    "refine",
+    "summarize",
+    "summarize_last_round",
+    "synthesize",
+    "with_documents_quoted",
+]
 
 HISTORY_GIVES = 3
 CONTEXT_GIVES = 2
@@ -120,11 +130,20 @@ def assess(spec: DebateSpec, judge: AgentSpec, work: Sequence[Contribution]) -> 
     )
 
 
+def with_documents_quoted(prompt: Prompt) -> Prompt:
+    """Return a prompt with its documents quoted, as prompts stood when the gateway did not do that.
+
+    Digests are made of this form, so that a debate that began then goes on.
+    """
+    return tuple(
+        _quotation(f"Document {part.document}", part.text, part.give) if part.document else part
+        for part in prompt
+    )
+
+
 def _opening(spec: DebateSpec, agent: AgentSpec, history: str, guidance: Sequence[str]) -> Prompt:
     parts = [PromptPart("system", _system(agent)), PromptPart("user", f"Question:\n{spec.question}")]
-    parts.extend(
-        _quotation(f"Document {document.path}", document.text, CONTEXT_GIVES) for document in spec.context
-    )
+    parts.extend(PromptPart("user", each.text, CONTEXT_GIVES, document=each.path) for each in spec.context)
     if history:
         parts.append(_quotation("The debate so far", history, HISTORY_GIVES))
     if guidance:

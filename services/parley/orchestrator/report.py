@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from parley.orchestrator.contributions import label
-from parley.orchestrator.events import Intervened, Solution, Usage, Work
+from parley.orchestrator.events import Intervened, Solution, ToolCall, Usage, Work
 from parley.orchestrator.rows import COMPLETED
 from parley.orchestrator.spec import AgentSpec
 from parley.orchestrator.state import Contribution, DebateState, Failure, FirstDraftVote, Waiting
@@ -19,6 +19,7 @@ from parley.orchestrator.state import Contribution, DebateState, Failure, FirstD
 __all__ = ["render"]
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_LOOKUP_WIDTH: Final = 80
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|#~&])")
 _HEADINGS: Final = {
     "summary": "Summaries",
@@ -171,8 +172,27 @@ def _activities(held: Sequence[Contribution]) -> list[str]:
 def _contribution(state: DebateState, made: Contribution) -> Iterator[str]:
     target = f" on {_name(state, made.work.target)}" if made.work.target else ""
     yield f"#### {_name(state, made.work.agent)}{target}"
-    yield _measures(made)
+    yield from _facts(made)
     yield _quote(_readable(made.reply.text))
+
+
+def _facts(made: Contribution) -> Iterator[str]:
+    yield _measures(made)
+    if made.reply.tool_calls:
+        yield f"Looked up: {', '.join(map(_lookup, made.reply.tool_calls))}"
+
+
+def _lookup(call: ToolCall) -> str:
+    """Return a use of a tool in a few words, such as `context_search "cache"` or `file_read docs/a.md 1 40`."""
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except ValueError:  # the model wrote something else, or it was cut
+        arguments = call.arguments
+    values = arguments.values() if isinstance(arguments, dict) else [arguments]
+    told = " ".join(each if isinstance(each, str) else json.dumps(each) for each in values)
+    told = told if len(told) <= _LOOKUP_WIDTH else f"{told[: _LOOKUP_WIDTH - 1]}…"
+    asked = f'"{told}"' if call.name == "context_search" else told
+    return _inline(f"{call.name} {asked}{' (failed)' if call.failed else ''}")
 
 
 def _measures(made: Contribution) -> str:
@@ -196,11 +216,12 @@ def _judge(state: DebateState) -> Iterator[str]:
             answers.append(made)
         elif made.work.round == 0:
             yield f"### {_inline(made.work.activity.capitalize())}: {_name(state, made.work.agent)}"
-            yield _measures(made)
+            yield from _facts(made)
             yield _quote(_readable(made.reply.text))
     if state.solution is not None:
         yield "### Answer"
-        yield from (_measures(made) for made in answers)
+        for made in answers:
+            yield from _facts(made)
         yield from _answer(state, state.solution)
         return
     yield "There is no answer." if state.ended or state.failure else "There is no answer yet."

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import grpc
 
+from parley.orchestrator.agent_translation import agent_from_proto
 from parley.orchestrator.spec import AgentSpec
-from parley.orchestrator.translation import agent_from_proto
 from parley.runtime.errors import is_transport, unavailable
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 

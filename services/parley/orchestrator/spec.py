@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from parley.orchestrator.canonical import ADDED_LATER
+
 __all__ = [
     "AgentSpec",
     "Concurrency",
@@ -43,6 +45,8 @@ class AgentSpec:
         summaries: The agent's own settings, or None for the debate's.
         instructions: The role's prompts by section, as they were when the debate was accepted: a debate ends with the
             words it began with.
+        tools: What it may look at the context documents with: `context_search`, `file_read`, `list_files`.
+        tool_call_limit: Calls of tools in one contribution, at most 100; 0 for the default, 10.
     """
 
     id: str
@@ -54,6 +58,8 @@ class AgentSpec:
     summary_prompt: Prompt | None = None
     summaries: SummarySettings | None = None
     instructions: Mapping[str, str] = field(default_factory=dict)
+    tools: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
+    tool_call_limit: int = field(default=0, metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """What an agent is asked to do in one step."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from parley.orchestrator.canonical import ADDED_LATER
 from parley.orchestrator.events import Work
 
 __all__ = ["AnswerShape", "PromptPart", "Task"]
@@ -14,11 +15,14 @@ class PromptPart:
     Attributes:
         role: `system`, `user` or `assistant`.
         give: How readily it is shortened where a route's context is too small; larger first, 0 never.
+        document: Path of the context document that the text is, as it is, for the gateway to quote or to serve through
+            tools; empty for an ordinary part.
     """
 
     role: str
     text: str
     give: int = 0
+    document: str = field(default="", metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,24 +7,15 @@ from typing import Final
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from parley.orchestrator.agent_translation import agent_to_proto, summaries_to_proto, tool_call_to_proto
 from parley.orchestrator.envelope import Envelope
 from parley.orchestrator.events import DebateFailed, Solution, Usage
 from parley.orchestrator.rows import Row
-from parley.orchestrator.spec import (
-    AgentSpec,
-    Concurrency,
-    DebateSpec,
-    Limits,
-    Prompt,
-    SummarySettings,
-    Termination,
-)
+from parley.orchestrator.spec import Concurrency, DebateSpec, Limits, Termination
 from parley.orchestrator.state import Contribution, DebateState, Failure, FirstDraftVote, Waiting
 from parley.v1 import agent_pb2, orchestrator_pb2
 
 __all__ = [
-    "agent_from_proto",
-    "agent_to_proto",
     "concurrency_from_proto",
     "debate_to_proto",
     "event_to_proto",
@@ -33,8 +24,6 @@ __all__ = [
     "spec_to_proto",
     "status_from_proto",
     "status_to_proto",
-    "summaries_from_proto",
-    "summaries_to_proto",
     "summary",
     "synthesis_method_from_proto",
     "termination_from_proto",
@@ -85,51 +74,6 @@ def usage_to_proto(usage: Usage) -> agent_pb2.Usage:
         output_tokens=usage.output_tokens,
         cost_micros=usage.cost_micros,
         attempts=usage.attempts,
-    )
-
-
-def agent_from_proto(agent: agent_pb2.Agent) -> AgentSpec:
-    """Return an agent; one without a name is called by its id."""
-    return AgentSpec(
-        id=agent.id,
-        name=agent.name or agent.id,
-        role=agent.role,
-        routes=tuple(agent.routes),
-        temperature=agent.temperature if agent.HasField("temperature") else None,
-        system_prompt=_prompt(agent.system_prompt) if agent.HasField("system_prompt") else None,
-        summary_prompt=_prompt(agent.summary_prompt) if agent.HasField("summary_prompt") else None,
-        summaries=summaries_from_proto(agent.summaries) if agent.HasField("summaries") else None,
-    )
-
-
-def agent_to_proto(agent: AgentSpec) -> agent_pb2.Agent:
-    """Return an agent; what it leaves to others stays unset."""
-    return agent_pb2.Agent(
-        id=agent.id,
-        name=agent.name,
-        role=agent.role,
-        routes=agent.routes,
-        temperature=agent.temperature,
-        system_prompt=_prompt_to_proto(agent.system_prompt),
-        summary_prompt=_prompt_to_proto(agent.summary_prompt),
-        summaries=summaries_to_proto(agent.summaries) if agent.summaries else None,
-    )
-
-
-def summaries_from_proto(settings: agent_pb2.SummarySettings) -> SummarySettings:
-    """Return settings with the defaults in place of what is unset."""
-    default = SummarySettings()
-    return SummarySettings(
-        enabled=settings.enabled if settings.HasField("enabled") else default.enabled,
-        threshold=settings.threshold or default.threshold,
-        max_length=settings.max_length or default.max_length,
-    )
-
-
-def summaries_to_proto(settings: SummarySettings) -> agent_pb2.SummarySettings:
-    """Return settings with every field set."""
-    return agent_pb2.SummarySettings(
-        enabled=settings.enabled, threshold=settings.threshold, max_length=settings.max_length
     )
 
 
@@ -288,6 +232,7 @@ def _contribution(made: Contribution) -> orchestrator_pb2.Contribution:
         model=made.reply.model,
         attempt=made.attempt,
         recorded_at=_timestamp(made.recorded_at),
+        tool_calls=map(tool_call_to_proto, made.reply.tool_calls),
     )
 
 
@@ -350,14 +295,6 @@ def _vote(vote: FirstDraftVote) -> orchestrator_pb2.FirstDraftVote:
         orchestrator_pb2.DraftGroup(agent_ids=group.agents, position=group.position) for group in vote.groups
     ]
     return orchestrator_pb2.FirstDraftVote(groups=groups, majority=vote.majority)
-
-
-def _prompt(prompt: agent_pb2.PromptText) -> Prompt:
-    return Prompt(text=prompt.text, source=prompt.source)
-
-
-def _prompt_to_proto(prompt: Prompt | None) -> agent_pb2.PromptText | None:
-    return agent_pb2.PromptText(text=prompt.text, source=prompt.source) if prompt else None
 
 
 def _timestamp(time: datetime) -> Timestamp:

@@ -109,6 +109,13 @@ ANSWER = "Use a monolith.\n\nConfidence: 72 of 100\n"
             2,
             "--format: unknown format 'opera'; known formats: panel",
         ),
+        (["debate", "x", "--context", "gone"], 2, "--context gone: there is no such file or folder"),
+        (["debate", "x", "--context", "latin.md"], 2, "--context latin.md: is not UTF-8 text"),
+        (
+            ["debate", "--resume", DEBATE_ID, "--context", "blank.md"],
+            2,
+            "--resume goes on with a debate as it was begun; leave out --context",
+        ),
         (["debate", "x", "--output", "."], 2, "--output .: is a folder; name a file in it"),
         (
             ["debate", "x", "--resume", DEBATE_ID],
@@ -205,6 +212,21 @@ def test_a_question_from_a_file_is_kept_as_written(orchestrator: ScriptedOrchest
     (folder / "q.md").write_bytes(b"\n  Which?\r\n")
     assert run(["debate", "--problem-description", "q.md", "--server", orchestrator.address]) == 0
     assert orchestrator.created[0].spec.question == "\n  Which?\r\n"
+
+
+def test_context_travels_with_the_debate_and_what_was_left_out_is_told_once(
+    orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "docs").mkdir()
+    (folder / "docs/b.md").write_text("two")
+    (folder / "docs/a.md").write_text("one")
+    (folder / "docs/c.png").write_bytes(b"\x89PNG\0")
+    (folder / "docs/.d").write_text("hidden")
+    assert run(["debate", "Which?", "--context", "docs", "--server", orchestrator.address]) == 0
+    spec = orchestrator.created[0].spec
+    assert [(each.path, each.text) for each in spec.context] == [("a.md", "one"), ("b.md", "two")]
+    told = [line for line in capsys.readouterr().err.splitlines() if "--context" in line]
+    assert told == ["--context docs: left out 2 (hidden: 1, not UTF-8 text: 1)"]
 
 
 def test_outputs_go_to_files(
@@ -351,6 +373,26 @@ def test_an_unknown_role_is_refused_with_the_known_ones(
     assert capsys.readouterr().err.splitlines()[-1] == (
         "parley: parley.yaml:3: agents[1].role: unknown role wizard; known roles: security"
     )
+
+
+@pytest.mark.parametrize(
+    ("field", "line"),
+    [
+        ("spec.context[0].path", "parley: --context: 'a.md' must be otherwise"),
+        ("spec.context", "parley: --context: must be otherwise"),
+    ],
+)
+def test_documents_that_the_system_refuses_are_refused_at_their_option(
+    field: str,
+    line: str,
+    orchestrator: ScriptedOrchestrator,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    orchestrator.refusal = refusing(lambda spec: [FieldViolation(field, "must be otherwise")])
+    (folder / "a.md").write_text("one")
+    assert run(["debate", "Which?", "--context", "a.md", "--server", orchestrator.address]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == line
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from parley.cli.verbose import account
 from parley.client import Debate
-from parley.v1.agent_pb2 import Agent
+from parley.v1.agent_pb2 import Agent, ToolCall
 from parley.v1.orchestrator_pb2 import (
     CONTRIBUTION_KIND_PROPOSAL,
     Contribution,
@@ -54,3 +54,14 @@ def test_without_a_vote_nothing_is_said_of_one() -> None:
 
 def test_past_debates_that_were_shown_are_named_before_the_rounds() -> None:
     assert "Past debates shown\n  deb-20260101-000000-abcdefgh\nRound 1\n" in told(debate())
+
+
+def test_what_an_agent_looked_up_stands_below_its_contribution_tool_by_tool() -> None:
+    state = debate()
+    calls = [("file_read", False), ("list_files", False), ("file_read", False), ("file_read", True)]
+    state.contributions[0].tool_calls.extend(ToolCall(name=name, failed=failed) for name, failed in calls)
+    assert "    looked up: file_read ×2, list_files, file_read (failed)\nRound 2\n" in told(state)  # noqa: RUF001
+
+
+def test_nothing_is_said_of_tools_that_nobody_used() -> None:
+    assert "looked up" not in told(debate())

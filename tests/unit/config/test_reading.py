@@ -10,7 +10,7 @@ import yaml
 from parley import config
 from parley.config.messages import agent_message, debate_message
 from parley.config.schema import schema, schema_text
-from parley.v1 import orchestrator_pb2
+from parley.v1 import agent_pb2, orchestrator_pb2
 
 PANEL = {
     "agents": [
@@ -24,7 +24,8 @@ PANEL = {
             "enabled": True,
             "systemPromptPath": "prompts/architect.md",
             "tools": [],
-            "toolCallLimit": 10,
+            "toolCallLimit": 7,
+            "clarificationPromptPath": "prompts/ask.md",
         },
         {
             "id": "agent-kiss",
@@ -87,11 +88,11 @@ def test_a_panel_configuration_in_camel_case_is_used_unmodified(tmp_path: Path) 
     )
     assert (simplicity.role, simplicity.routes) == ("simplicity", ("openrouter/anthropic/claude",))
     assert simplicity.summarization == config.SummarizationEntry(enabled=False, max_length=1000)
+    assert (architect.tools, architect.tool_call_limit) == ((), 7)
     assert found.judge.id == "judge-main"
     assert (found.debate.rounds, found.debate.include_full_history) == (2, False)
     assert [notice.split(": ")[1] for notice in found.notices] == [
-        "agents[0].tools",
-        "agents[0].toolCallLimit",
+        "agents[0].clarificationPromptPath",
         "debate.orchestratorType",
         "trace",
     ]
@@ -115,7 +116,7 @@ def test_snake_case_in_yaml_says_the_same() -> None:
             "agents:\n- role: architect\n- role: security\n  modle: x\n",
             (
                 "debate.yaml:4: agents[1].modle: unknown key; known keys: enabled, id, model, name, provider, role, "
-                "routes, summarization, summary_prompt_path, system_prompt_path, temperature"
+                "routes, summarization, summary_prompt_path, system_prompt_path, temperature, tool_call_limit, tools"
             ),
         ),
         ("agents:\n- id: ada\n", "debate.yaml:2: agents[0].role: is missing"),
@@ -188,6 +189,54 @@ def test_a_key_in_a_header_is_refused_too() -> None:
     assert problems(text) == (
         "debate.yaml:5: providers[0].headers.Authorization: a key does not belong in a file; use api_key_env",
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "wrong"),
+    [
+        ("http://[::1/v1", "is not an address: Invalid IPv6 URL"),
+        ("http://localhost:99999/v1", "is not an address: Port out of range 0-65535"),
+        ("http://localhost:0/v1", "is not an address: Port out of range 0-65535"),
+        ("http:///v1", "is not an address: it has no host that can be asked"),
+        ("http://a..b/v1", "is not an address: it has no host that can be asked"),
+        ("http://✓.example/v1", "must be ASCII; write a host of other letters as xn--…"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_asked_is_refused(url: str, wrong: str) -> None:
+    text = f"providers:\n- name: mine\n  base_url: '{url}'\n"
+    assert problems(text) == (f"debate.yaml:3: providers[0].base_url: {wrong}",)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://model_server:8000/v1", "https://[::1]:8080/v1", "http://10.0.0.7/openai/v1?api-version=1"]
+)
+def test_an_endpoint_inside_a_cluster_is_taken(url: str) -> None:
+    assert (
+        config.loads(f"providers:\n- name: mine\n  base_url: '{url}'\n", "debate.yaml", Path())
+        .providers[0]
+        .base_url
+        == url
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "wrong"),
+    [
+        ("X-A: ✓", "X-A: must be one line of ASCII text"),
+        ('X-A: "a\\tb"', "X-A: must be one line of ASCII text"),
+        ("X é: b", "X é: is not the name of a header: letters, digits and `-` make one"),
+        ("'X:': b", "X:: is not the name of a header: letters, digits and `-` make one"),
+    ],
+)
+def test_a_header_that_cannot_be_sent_is_refused(header: str, wrong: str) -> None:
+    text = f"providers:\n- name: mine\n  base_url: http://localhost:1/v1\n  headers:\n    {header}\n"
+    assert problems(text) == (f"debate.yaml:5: providers[0].headers.{wrong}",)
+
+
+def test_a_file_that_says_nothing_is_known_as_empty() -> None:
+    for text in ("", "# to be written\n", "{}"):
+        assert config.loads(text, "debate.yaml", Path()).empty
+    assert not config.loads("debate:\n  rounds: 1\n", "debate.yaml", Path()).empty
 
 
 def test_aliases_that_stand_for_too_much_are_refused_at_once() -> None:
@@ -309,6 +358,40 @@ def test_what_a_file_does_not_say_is_left_to_the_orchestrator() -> None:
     assert spec == orchestrator_pb2.DebateSpec(rounds=2)
 
 
+@pytest.mark.parametrize("limit", ["tool_call_limit", "toolCallLimit"])
+def test_tools_of_agents_and_judge_travel_with_their_limit(limit: str) -> None:
+    text = (
+        f"agents:\n- {{role: kiss, tools: [file_read, list_files], {limit}: 5}}\n- role: testing\n"
+        "judge: {tools: [context_search]}\n"
+    )
+    found = config.loads(text, "debate.yaml", Path())
+    first, second, judge = map(agent_message, (*found.agents, found.judge))
+    assert (list(first.tools), first.tool_call_limit) == (
+        [agent_pb2.TOOL_FILE_READ, agent_pb2.TOOL_LIST_FILES],
+        5,
+    )
+    assert (list(second.tools), second.tool_call_limit) == ([], 0)
+    assert list(judge.tools) == [agent_pb2.TOOL_CONTEXT_SEARCH]
+
+
+def test_a_mistake_in_tools_names_its_place_and_the_known_ones() -> None:
+    text = (
+        "agents:\n- role: kiss\n  tools:\n  - file_read\n  - shell\n"
+        "- {role: testing, tools: file_read}\njudge:\n  toolCallLimit: 101\n"
+    )
+    assert problems(text) == (
+        "debate.yaml:5: agents[0].tools[1]: must be 'context_search', 'file_read' or 'list_files'",
+        "debate.yaml:6: agents[1].tools: must be a list",
+        "debate.yaml:8: judge.toolCallLimit: must be at most 100",
+    )
+
+
+def test_a_tool_is_named_once() -> None:
+    assert problems("agents:\n- role: kiss\n  tools: [list_files, list_files]\n") == (
+        "debate.yaml:3: agents[0].tools[1]: list_files is there twice",
+    )
+
+
 def test_the_rule_that_ends_rounds_is_said_once() -> None:
     text = "debate:\n  termination: {rule: fixed}\n  terminationCondition: {type: quality}\n"
     assert problems(text) == (
@@ -325,6 +408,7 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
     validator = jsonschema.Draft202012Validator(schema())
     validator.validate(PANEL)
     assert not validator.is_valid({"debate": {"rounds": 0}})
+    assert not validator.is_valid({"judge": {"tools": ["shell"]}})
     assert not validator.is_valid({"agents": [{"role": "architect", "modle": "x"}]})
 
 

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,18 @@ from hypothesis import strategies as st
 
 from parley.orchestrator.canonical import canonical_json
 from parley.orchestrator.envelope import GENESIS, Draft, Envelope, open_entry, seal
-from parley.orchestrator.events import CorruptEventError, RoundStarted, StepSucceeded, Warned, Work
+from parley.orchestrator.events import (
+    CorruptEventError,
+    DebateCreated,
+    Reply,
+    RoundStarted,
+    StepSucceeded,
+    ToolCall,
+    Warned,
+    Work,
+)
 
+DATA = Path(__file__).parents[2] / "data"
 NOON = datetime(2031, 2, 3, 12, tzinfo=UTC)
 
 
@@ -24,6 +35,26 @@ def test_what_is_sealed_is_what_is_opened(text: str, value: object) -> None:
     for payload in (Warned(text), StepSucceeded(Work("recall"), "d", value=value)):  # type: ignore[arg-type]
         envelope, entry = sealed(payload)
         assert open_entry(entry, GENESIS) == envelope
+
+
+def test_a_log_from_before_tools_is_read_and_its_chain_holds() -> None:
+    before, payloads = GENESIS, []
+    for entry in (DATA / "log-before-tools.jsonl").read_text().splitlines():
+        envelope = open_entry(entry, before)
+        before = envelope.hash
+        payloads.append(envelope.payload)
+    created, succeeded = payloads
+    assert isinstance(created, DebateCreated)
+    assert isinstance(succeeded, StepSucceeded)
+    assert (created.spec.agents[0].tools, created.spec.judge.tool_call_limit) == ((), 0)
+    assert succeeded.reply is not None
+    assert succeeded.reply.tool_calls == ()
+
+
+def test_what_was_looked_up_is_kept_with_the_reply() -> None:
+    calls = (ToolCall("file_read", '{"path":"a.md"}', characters=12), ToolCall("nonsense", failed=True))
+    payload = StepSucceeded(Work("proposal", "ada", 1), "d", Reply("Use A.", tool_calls=calls))
+    assert open_entry(sealed(payload)[1], GENESIS).payload == payload
 
 
 def test_an_entry_is_the_same_bytes_every_time() -> None:

@@ -15,9 +15,11 @@ from parley.orchestrator.events import (
     Intervened,
     Payload,
     Recalled,
+    Reply,
     RoundStarted,
     Solution,
     StepSucceeded,
+    ToolCall,
     UnfulfilledRequirement,
     Usage,
     Warned,
@@ -300,3 +302,34 @@ def test_markup_in_a_cell_is_only_text() -> None:
     spec = replace(SPEC, agents=(replace(ADA, name="a|b `c` *d* <e> \\|\n# f"), *SPEC.agents[1:]))
 
     assert "a|b `c` *d* <e> \\| # f" in cells(report(Draft("created", DebateCreated("r", spec))))
+
+
+def test_what_an_agent_looked_up_stands_above_what_it_wrote() -> None:
+    calls = (
+        ToolCall("context_search", '{"query": "write *speed*"}', characters=90),
+        ToolCall("file_read", '{"path": "docs/a.md", "from": 3}', characters=12),
+        ToolCall("file_read", '{"path": "gone.md"}', failed=True),
+        ToolCall("list_files", "{}"),
+        ToolCall("list_files", ""),
+    )
+    step = StepSucceeded(PROPOSAL, "digest", Reply("Use A.", tool_calls=calls))
+    text = report(*BEGUN, Draft("1/proposal/ada", step, 1))
+    (line,) = [each for each in text.splitlines() if each.startswith("Looked up: ")]
+    assert line == (
+        'Looked up: context\\_search "write \\*speed\\*", file\\_read docs/a.md 3, file\\_read gone.md (failed), '
+        "list\\_files, list\\_files"
+    )
+    assert text.index(line) < text.index("> Use A.")
+
+
+@given(st.text(max_size=600), st.text(max_size=600))
+def test_whatever_a_model_asked_of_a_tool_it_stays_one_short_line(name: str, arguments: str) -> None:
+    step = StepSucceeded(PROPOSAL, "digest", Reply("Use A.", tool_calls=(ToolCall(name[:64], arguments),)))
+    told = report(*BEGUN, Draft("1/proposal/ada", step, 1))
+    plain = report(*BEGUN, succeeded(PROPOSAL, "Use A."))
+    assert outline(told) == outline(plain)
+    assert len([each for each in told.splitlines() if each.startswith("Looked up: ")]) == 1
+
+
+def test_nothing_is_said_of_tools_that_nobody_used() -> None:
+    assert "Looked up" not in report(*WHOLE)

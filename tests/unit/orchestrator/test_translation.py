@@ -1,10 +1,18 @@
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.orchestrator import rows
+from parley.orchestrator.agent_translation import (
+    agent_from_proto,
+    agent_to_proto,
+    summaries_from_proto,
+    tool_call_from_proto,
+    tool_call_to_proto,
+)
 from parley.orchestrator.events import (
     Claimed,
     Concluded,
@@ -14,6 +22,7 @@ from parley.orchestrator.events import (
     Solution,
     StepStarted,
     StepSucceeded,
+    ToolCall,
     UnfulfilledRequirement,
     Usage,
     Warned,
@@ -30,14 +39,11 @@ from parley.orchestrator.spec import (
 )
 from parley.orchestrator.state import FIRST_DRAFT_VOTE, fold
 from parley.orchestrator.translation import (
-    agent_from_proto,
-    agent_to_proto,
     debate_to_proto,
     event_to_proto,
     spec_to_proto,
     status_from_proto,
     status_to_proto,
-    summaries_from_proto,
     summary,
     synthesis_method_from_proto,
     termination_from_proto,
@@ -59,6 +65,8 @@ SPECS = st.builds(
     system_prompt=st.none() | PROMPTS,
     summary_prompt=st.none() | PROMPTS,
     summaries=st.none() | SUMMARIES,
+    tools=st.lists(st.sampled_from(["context_search", "file_read", "list_files"]), unique=True).map(tuple),
+    tool_call_limit=st.integers(0, 100),
 )
 COUNTS = st.integers(0, 2**31 - 1)
 
@@ -71,6 +79,23 @@ def test_an_agent_comes_back_as_it_went(agent: AgentSpec) -> None:
 @given(st.builds(Usage, COUNTS, COUNTS, st.none() | COUNTS, COUNTS))
 def test_usage_comes_back_as_it_went_with_an_unknown_cost_apart_from_none(usage: Usage) -> None:
     assert usage_from_proto(usage_to_proto(usage)) == usage
+
+
+@given(st.builds(ToolCall, st.text(max_size=9), st.text(max_size=9), st.booleans(), COUNTS))
+def test_a_use_of_a_tool_comes_back_as_it_went(call: ToolCall) -> None:
+    assert tool_call_from_proto(tool_call_to_proto(call)) == call
+
+
+def test_of_what_a_model_asked_a_tool_500_characters_are_kept() -> None:
+    assert (
+        len(tool_call_from_proto(agent_pb2.ToolCall(name="file_read", arguments="a" * 501)).arguments) == 500
+    )
+
+
+def test_a_number_that_names_no_tool_is_passed_over() -> None:
+    numbers: list[Any] = [agent_pb2.TOOL_FILE_READ, 0, 77]
+    agent = agent_pb2.Agent(id="ada", tools=numbers)
+    assert agent_from_proto(agent).tools == ("file_read",)
 
 
 def test_an_agent_without_a_name_is_called_by_its_id() -> None:
