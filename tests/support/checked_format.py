@@ -60,4 +60,6 @@ async def _approve_all(stage: Backstage, replica: Replica) -> None:
 
 async def _approve(replica: Replica, debate: str, key: str) -> None:
     with suppress(ParleyError, TimeoutError):  # it was taken up by another, and the debate has ended
-        await replica.wish(debate, "approve", key.replace("/", "-"), text="fine", approved=True)
+        await replica.wish(
+            debate, "approve", key.replace("/", "-"), text="fine", approved=True, checkpoint=key
+        )

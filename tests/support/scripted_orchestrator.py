@@ -99,6 +99,7 @@ class ScriptedOrchestrator:
     script: Script = lambda debate: debate.conclude()
     after_resume: Script = lambda debate: debate.conclude()
     refusal: Callable[[pb.CreateDebateRequest], ParleyError | None] = lambda request: None
+    wish_refusal: Callable[[pb.InterveneRequest], ParleyError | None] = lambda request: None
     report: str = "# Report\n"
     address: str = ""
     created: list[pb.CreateDebateRequest] = field(default_factory=list)
@@ -160,6 +161,9 @@ class ScriptedOrchestrator:
     def Intervene(self, request: pb.InterveneRequest, context: Any) -> pb.InterveneResponse:  # noqa: N802
         debate = self._found(request.debate_id, context)
         self.wishes.append(request)
+        refusal = self.wish_refusal(request)
+        if refusal is not None:
+            _abort(context, refusal)
         wish = str(request.WhichOneof("wish"))
         debate.add("intervened", {"request_id": request.request_id, "wish": wish})
         sequence = len(debate.events)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from parley.cli.halts import ending_text, halt_text
+from parley.cli.halts import answer_hint, ending_text, halt_text
 from parley.cli.progress import working_text
 from parley.cli.words import phase_words
 from parley.client import DebateEvent, TextPiece
@@ -32,9 +32,11 @@ _WIDTH = 100
 
 
 class EventLines:
-    """Turns what a watch yields into lines; text is held back until a line of it is full."""
+    """Turns what a watch of a debate yields into lines; text is held back until a line of it is full."""
 
-    def __init__(self) -> None:
+    def __init__(self, debate_id: str, server: str | None = None) -> None:
+        self._debate_id = debate_id
+        self._server = server
         self._texts: dict[str, _Text] = {}
 
     def of(self, seen: DebateEvent | TextPiece) -> Iterator[str]:
@@ -48,6 +50,8 @@ class EventLines:
         said = _said(seen)
         if said is not None:
             yield f"{seen.sequence} {said}"
+        if isinstance(seen.payload, CheckpointOpened):
+            yield f"    answer with: {answer_hint(self._debate_id, seen.key, self._server)}"
 
 
 class _Text:

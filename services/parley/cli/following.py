@@ -9,6 +9,7 @@ import grpc
 
 from parley.cli.display import Display, display, say
 from parley.cli.failures import INTERRUPTED
+from parley.cli.halts import answer_hint
 from parley.cli.progress import Progress, resumed_text
 from parley.client import DebateEvent, ParleyClient, ParleyError
 
@@ -44,8 +45,9 @@ class PausedError(Exception):
 class Following:
     """Shows one debate, over as many systems as it takes: what was seen on one is not seen again on the next."""
 
-    def __init__(self, interrupts: Interrupts) -> None:
+    def __init__(self, interrupts: Interrupts, server: str | None) -> None:
         self._interrupts = interrupts
+        self._server = server
         self._progress = Progress()
         self._last = 0
         self._recorded = 0
@@ -67,11 +69,17 @@ class Following:
             finally:
                 self._progress = shown.progress
 
-    def _take(self, event: DebateEvent, shown: Display) -> None:
+    def _take(self, event: DebateEvent, debate_id: str, shown: Display) -> None:
         self._last = event.sequence
         shown.show(event, quiet=event.sequence <= self._recorded)
         if event.sequence == self._recorded:
             shown.say(resumed_text(shown.progress))
+        is_news = event.sequence == self._recorded or (
+            event.sequence > self._recorded and event.kind == "checkpoint_opened"
+        )
+        if is_news and shown.progress.checkpoint:
+            hint = answer_hint(debate_id, shown.progress.checkpoint, self._server)
+            shown.say(f"Waiting for a person; answer with: {hint}")
 
     async def _follow(self, parley: ParleyClient, debate_id: str, shown: Display) -> None:
         paused, concluded = asyncio.Event(), asyncio.Event()
@@ -79,7 +87,7 @@ class Following:
         async def watch() -> None:
             async for event in parley.watch(debate_id, self._last):
                 if isinstance(event, DebateEvent):
-                    self._take(event, shown)
+                    self._take(event, debate_id, shown)
                     if event.kind == "concluded":
                         concluded.set()
                     if event.kind == "paused":

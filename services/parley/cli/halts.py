@@ -3,6 +3,7 @@
 from datetime import UTC
 from typing import Final
 
+from parley.cli.naming import command
 from parley.client import DebateEvent
 from parley.client.events import (
     CheckpointClosed,
@@ -13,7 +14,7 @@ from parley.client.events import (
     WaitStarted,
 )
 
-__all__ = ["ending_text", "halt_text"]
+__all__ = ["answer_hint", "ending_text", "halt_text"]
 
 _ENDINGS: Final = {
     "total_timeout": "ended early by its time limit",
@@ -25,6 +26,12 @@ _ENDINGS: Final = {
 def ending_text(ended_by: str) -> str:
     """`ended early by its time limit`."""
     return _ENDINGS.get(ended_by, f"ended early: {ended_by}")
+
+
+def answer_hint(debate_id: str, checkpoint: str, server: str | None) -> str:
+    """`parley continue ID --checkpoint KEY (or …)`: the command that ends a checkpoint, and others that do."""
+    at = f" --server {server}" if server is not None else ""
+    return f"{command()} continue {debate_id} --checkpoint {checkpoint}{at} (or answer, approve, guide, end)"
 
 
 def halt_text(event: DebateEvent) -> str | None:  # noqa: PLR0911 (a case a kind)

@@ -10,7 +10,7 @@ from parley.cli.display import say
 from parley.cli.early import why_early
 from parley.cli.events import EventLines
 from parley.cli.failures import INVALID_ARGUMENTS, CommandError
-from parley.cli.halts import ending_text
+from parley.cli.halts import answer_hint, ending_text
 from parley.cli.naming import command
 from parley.cli.output import debate_json, report_path, solution_text, write
 from parley.cli.state import enum_word
@@ -18,6 +18,7 @@ from parley.cli.system import Link, connected, tell_of_borrowing
 from parley.cli.verbose import cost_text, vote_text
 from parley.cli.words import failure_lines, moment, phase_words
 from parley.client import Debate, DebateEvent, DebateStatus, GatewayClient, ParleyClient, RatingsClient
+from parley.v1.agent_pb2 import Agent, Tool
 from parley.v1.gateway_pb2 import BreakerState, ListAgentsResponse, ListRoutesResponse
 from parley.v1.orchestrator_pb2 import (
     DEBATE_STATUS_CANCELLED,
@@ -67,12 +68,12 @@ async def show(server: str | None, debate_id: str, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(debate_json(debate))
     else:
-        sys.stdout.write("\n".join(_shown(debate, early, alone=link.alone)) + "\n")
+        sys.stdout.write("\n".join(_shown(debate, early, server, alone=link.alone)) + "\n")
 
 
 async def watch(server: str | None, debate_id: str, after: int) -> None:
     """Prints events, and text as it is written, until the debate ends."""
-    lines = EventLines()
+    lines = EventLines(debate_id, server)
     async with connected(server, purpose="records") as link, ParleyClient(link.orchestrator) as parley:
         # Nobody runs debates of a store that is ours alone: there is nothing to wait for after what is recorded.
         end = (await parley.get(debate_id)).last_sequence if link.alone else None
@@ -134,12 +135,19 @@ async def ratings(server: str | None, domain: str) -> None:
 
 
 def _agent_rows(listed: ListAgentsResponse, routes: ListRoutesResponse) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("AGENT", "ROLE", "PART", "ROUTES")]
+    rows: list[tuple[str, ...]] = [("AGENT", "ROLE", "PART", "ROUTES", "TOOLS")]
     for agent in listed.agents:
         part = "debates" if agent.id in listed.default_team else ""
         part = "judges" if agent.id == listed.default_judge else part
-        rows.append((agent.id, agent.role, part, ", ".join(agent.routes or routes.default_routes)))
-    return rows
+        answering = ", ".join(agent.routes or routes.default_routes)
+        rows.append((agent.id, agent.role, part, answering, _tools(agent)))
+    has_tools = any(agent.tools for agent in listed.agents)
+    return rows if has_tools else [row[:-1] for row in rows]
+
+
+def _tools(agent: Agent) -> str:
+    named = ", ".join(enum_word(Tool.Name(each), "Tool") for each in agent.tools)
+    return f"{named}; at most {agent.tool_call_limit}" if agent.tools and agent.tool_call_limit else named
 
 
 def _route_rows(routes: ListRoutesResponse) -> list[tuple[str, ...]]:
@@ -154,7 +162,7 @@ def _route_rows(routes: ListRoutesResponse) -> list[tuple[str, ...]]:
     return rows
 
 
-def _shown(debate: Debate, early: str, *, alone: bool) -> Iterable[str]:
+def _shown(debate: Debate, early: str, server: str | None, *, alone: bool) -> Iterable[str]:
     status = _status(debate.status, interrupted=alone)
     shows_phase = bool(debate.phase) and debate.status not in _ENDED
     yield f"Debate     {debate.id}"
@@ -174,6 +182,8 @@ def _shown(debate: Debate, early: str, *, alone: bool) -> Iterable[str]:
         waiting = debate.waiting
         whom = "a person" if waiting.checkpoint else f"{waiting.agent_id} ({waiting.reason})"
         yield f"Waits      for {whom} until {moment(waiting.until)}: {waiting.message}"
+        if waiting.checkpoint and not alone:
+            yield f"Answer     {answer_hint(debate.id, waiting.checkpoint, server)}"
     if debate.ended_by:
         yield f"Limit      {ending_text(debate.ended_by)}"
     for warning in debate.warnings:

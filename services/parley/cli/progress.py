@@ -8,6 +8,7 @@ from parley.cli.halts import halt_text
 from parley.cli.words import doing, phase_words, rounds_words
 from parley.client.events import (
     CheckpointClosed,
+    CheckpointExpired,
     CheckpointOpened,
     Claimed,
     Concluded,
@@ -56,6 +57,7 @@ class Progress:
         complete: Rounds that are complete.
         ends: What was decided after rounds.
         failures: Phase, reason and message of steps that failed since the debate was last taken up.
+        checkpoint: Key of the checkpoint at which a person is waited for; empty for none.
     """
 
     state: str = "waiting"
@@ -70,6 +72,7 @@ class Progress:
     complete: int = 0
     ends: RoundEnds = field(default_factory=RoundEnds)
     failures: frozenset[tuple[str, str, str]] = frozenset()
+    checkpoint: str = ""
 
 
 def advance(progress: Progress, event: DebateEvent) -> Progress:
@@ -80,8 +83,11 @@ def advance(progress: Progress, event: DebateEvent) -> Progress:
 
 def _advance(progress: Progress, event: DebateEvent) -> Progress:  # noqa: C901, PLR0911, PLR0912 (a case a kind)
     match event.payload:
-        case Claimed() | Resumed():  # what an earlier owner had in flight is void
-            return replace(progress, state="running", working={}, failures=frozenset())
+        case Claimed():  # what an earlier owner had in flight is void
+            state = "waiting" if progress.checkpoint else "running"
+            return replace(progress, state=state, working={}, failures=frozenset())
+        case Resumed():
+            return replace(progress, state="running", working={}, failures=frozenset(), checkpoint="")
         case RoundStarted(number=number, total=total):
             return replace(progress, round=number, rounds=total)
         case RoundFinished():
@@ -102,15 +108,15 @@ def _advance(progress: Progress, event: DebateEvent) -> Progress:  # noqa: C901,
         case WaitStarted():
             return replace(progress, state="waiting", working={})
         case CheckpointOpened():
-            return replace(progress, state="waiting")
-        case WaitFinished() | CheckpointClosed():
-            return replace(progress, state="running")
+            return replace(progress, state="waiting", checkpoint=event.key)
+        case WaitFinished() | CheckpointClosed() | CheckpointExpired():
+            return replace(progress, state="running", checkpoint="")
         case Paused():
-            return replace(progress, state="paused", working={})
+            return replace(progress, state="paused", working={}, checkpoint="")
         case DebateFailed():
-            return replace(progress, state="failed", working={})
+            return replace(progress, state="failed", working={}, checkpoint="")
         case Concluded(status=status):
-            return replace(progress, state=status, working={}, phases=())
+            return replace(progress, state=status, working={}, phases=(), checkpoint="")
         case _:
             return progress
 

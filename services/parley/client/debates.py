@@ -113,32 +113,51 @@ class ParleyClient:
         """Goes on after a pause or a failure."""
         return await self._intervene(debate_id, request_id, resume=orchestrator_pb2.Resume())
 
-    async def end_rounds(self, debate_id: str, *, request_id: str | None = None) -> int:
-        """Goes to the answer after the present round."""
-        return await self._intervene(debate_id, request_id, end=orchestrator_pb2.EndRounds())
+    async def end_rounds(self, debate_id: str, *, checkpoint: str = "", request_id: str | None = None) -> int:
+        """Goes to the answer after the present round.
 
-    async def guide(self, debate_id: str, text: str, *, request_id: str | None = None) -> int:
+        This and the others that take a `checkpoint` end the one with that key; where it is not open, nothing is recorded,
+        and they fail with CHECKPOINT_CLOSED. Without, they end whichever is open.
+        """
+        return await self._intervene(
+            debate_id, request_id, checkpoint=checkpoint, end=orchestrator_pb2.EndRounds()
+        )
+
+    async def guide(
+        self, debate_id: str, text: str, *, checkpoint: str = "", request_id: str | None = None
+    ) -> int:
         """Tells the agents something from the next round on."""
-        return await self._intervene(debate_id, request_id, guide=orchestrator_pb2.Guide(text=text))
+        wish = orchestrator_pb2.Guide(text=text)
+        return await self._intervene(debate_id, request_id, checkpoint=checkpoint, guide=wish)
 
     async def mute(self, debate_id: str, agent_id: str, *, request_id: str | None = None) -> int:
         """Leaves an agent out from the next round on."""
         return await self._intervene(debate_id, request_id, mute=orchestrator_pb2.Mute(agent_id=agent_id))
 
-    async def go_on(self, debate_id: str, *, request_id: str | None = None) -> int:
+    async def go_on(self, debate_id: str, *, checkpoint: str = "", request_id: str | None = None) -> int:
         """Goes on from the open checkpoint; where none is open, it and the two below are refused with NO_CHECKPOINT."""
-        return await self._intervene(debate_id, request_id, continue_debate=orchestrator_pb2.Continue())
+        wish = orchestrator_pb2.Continue()
+        return await self._intervene(debate_id, request_id, checkpoint=checkpoint, continue_debate=wish)
 
-    async def answer(self, debate_id: str, text: str, *, request_id: str | None = None) -> int:
+    async def answer(
+        self, debate_id: str, text: str, *, checkpoint: str = "", request_id: str | None = None
+    ) -> int:
         """Answers the open checkpoint."""
-        return await self._intervene(debate_id, request_id, answer=orchestrator_pb2.Answer(text=text))
+        wish = orchestrator_pb2.Answer(text=text)
+        return await self._intervene(debate_id, request_id, checkpoint=checkpoint, answer=wish)
 
     async def approve(
-        self, debate_id: str, text: str = "", *, approved: bool = True, request_id: str | None = None
+        self,
+        debate_id: str,
+        text: str = "",
+        *,
+        approved: bool = True,
+        checkpoint: str = "",
+        request_id: str | None = None,
     ) -> int:
         """Approves what the open checkpoint shows, or not."""
         wish = orchestrator_pb2.Approve(approved=approved, text=text)
-        return await self._intervene(debate_id, request_id, approve=wish)
+        return await self._intervene(debate_id, request_id, checkpoint=checkpoint, approve=wish)
 
     async def _intervene(self, debate_id: str, request_id: str | None, **wish: Any) -> int:
         request = orchestrator_pb2.InterveneRequest(

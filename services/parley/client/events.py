@@ -39,6 +39,7 @@ __all__ = [
     "StepFailed",
     "StepStarted",
     "StepSucceeded",
+    "ToolCall",
     "UnfulfilledRequirement",
     "Usage",
     "WaitFinished",
@@ -80,8 +81,21 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What a model asked of a tool: `arguments` is JSON text, cut; `characters` is the length of what it was answered."""
+
+    name: str
+    arguments: str = ""
+    failed: bool = False
+    characters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """An agent's answer and what it took; `position` is the one-sentence stand it takes, if it states one."""
+    """An agent's answer and what it took.
+
+    `position` is the one-sentence stand it takes, if it states one; `tool_calls` is what was looked up for it, in order.
+    """
 
     text: str
     position: str = ""
@@ -91,6 +105,7 @@ class Reply:
     model: str = ""
     truncated: bool = False
     left_out: int = 0
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +197,10 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Intervened:
-    """A wish was taken up: `cancel`, `pause`, `resume`, `continue`, `end`, `guide`, `answer`, `approve` or `mute`."""
+    """A wish was taken up: `cancel`, `pause`, `resume`, `continue`, `end`, `guide`, `answer`, `approve` or `mute`.
+
+    `checkpoint` is the key of the one checkpoint that it was meant for; empty for whichever was open.
+    """
 
     wish: str
     request_id: str = ""
@@ -190,6 +208,7 @@ class Intervened:
     agent: str = ""
     stop_calls: bool = False
     approved: bool = False
+    checkpoint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ import hashlib
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import replace
 from datetime import timedelta
 
 from opentelemetry.trace import Status, StatusCode
 
 from parley.orchestrator.agents import Agents, Call
-from parley.orchestrator.canonical import digest
+from parley.orchestrator.canonical import digest, digested
 from parley.orchestrator.envelope import Draft
 from parley.orchestrator.errors import CheckpointExpiredError, OutOfReachError, StepError
 from parley.orchestrator.events import (
@@ -36,6 +36,7 @@ from parley.orchestrator.gate import Gate
 from parley.orchestrator.journal import Journal
 from parley.orchestrator.limiting import Limiter
 from parley.orchestrator.limits import estimate
+from parley.orchestrator.prompts import with_documents_quoted
 from parley.orchestrator.recorded import Outcome, Wishes
 from parley.orchestrator.rows import RUNNING, WAITING
 from parley.orchestrator.services import Services
@@ -118,7 +119,8 @@ class Debate:
         Raises:
             ReplayError: the key was used in this run, or something else was asked under it before.
         """
-        asked = Asked(key, task.work, digest({"agent": asdict(agent), "task": asdict(task)}), estimate(task))
+        told = replace(task, prompt=with_documents_quoted(task.prompt))
+        asked = Asked(key, task.work, digest(digested({"agent": agent, "task": told})), estimate(task))
 
         async def call(attempt: int) -> StepSucceeded:
             with _tracer.start_as_current_span(f"invoke_agent {agent.id}") as span:
@@ -196,12 +198,13 @@ class Debate:
             await self._tell_status(RUNNING)
         return recorded.checkpoints[key]
 
-    def take_checkpoint(self) -> str | None:
+    def take_checkpoint(self, wanted: str = "") -> str | None:
         """Return the checkpoint at which a person is waited for, so that it cannot expire any more; None for none.
 
-        Whoever takes it records how it was ended, and says so with `answered`.
+        With `wanted`, it is that one or none. Whoever takes it records how it was ended, and says so with `answered`.
         """
-        key = next((each for each in self._recorded.open_checkpoints if each not in self._decided), None)
+        undecided = (each for each in self._recorded.open_checkpoints if each not in self._decided)
+        key = next((each for each in undecided if wanted in ("", each)), None)
         if key is not None:
             self._decided.add(key)
         return key
@@ -253,12 +256,16 @@ class Debate:
                 refused = await self.limiter.refusal(flight)
                 if refused is not None:
                     return refused
+                if flight.is_late():
+                    return await flight.failure()
                 if not flight.started:
                     self._journal.enqueue(Draft(asked.key, StepStarted(asked.work, asked.digest), attempt))
                     flight.started = True
                 self.limiter.flights[asked.key] = flight
                 outcome = await self._outcome(flight, call)
-                if outcome is not None and flight.failed is None:
+                if flight.is_late():
+                    return await flight.failure()
+                if outcome is not None:
                     del self.limiter.flights[asked.key]  # from here on no limit can change it
                     await self._journal.append(Draft(asked.key, outcome, attempt))
                     return outcome
@@ -271,17 +278,19 @@ class Debate:
     ) -> Outcome | None:
         """Return the outcome of a call; None for trouble of our own, which is none and is never recorded."""
         began = self._clock.monotonic()
-        flight.calling = True
-        try:
-            return await call(flight.attempt)
-        except StepError as error:
-            took = round((self._clock.monotonic() - began) * 1000)
-            asked = flight.asked
-            return StepFailed(asked.work, asked.digest, error.reason, str(error), error.usage, took)
-        except OutOfReachError:
-            return None
-        finally:
-            flight.calling = False
+        with flight.call():
+            try:
+                answered = await call(flight.attempt)
+            except StepError as error:
+                flight.usage = error.usage
+                took = round((self._clock.monotonic() - began) * 1000)
+                asked = flight.asked
+                return StepFailed(asked.work, asked.digest, error.reason, str(error), error.usage, took)
+            except OutOfReachError as error:
+                flight.usage = error.usage
+                return None
+            flight.usage = answered.reply.usage if answered.reply else flight.usage
+            return answered
 
     def _call(self, key: str, attempt: int) -> Call:
         return Call(self._journal.tenant, self._journal.debate, key, attempt)

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from parley.orchestrator.canonical import canonical_json
+from parley.orchestrator.canonical import ADDED_LATER, canonical_json
 from parley.orchestrator.spec import DebateSpec
 
 Json = JsonValue
@@ -76,12 +76,30 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What a model asked of a tool.
+
+    Attributes:
+        name: The tool as the model named it.
+        arguments: JSON text, cut to 500 characters.
+        failed: Whether the model was answered with an error.
+        characters: Characters it was answered with.
+    """
+
+    name: str
+    arguments: str = ""
+    failed: bool = False
+    characters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """An agent's answer and what it took.
 
     Attributes:
         position: The one-sentence stand it takes; empty where none was stated.
         left_out: Characters of the prompt that were left out to fit the route's context.
+        tool_calls: What was looked up for it, in order.
     """
 
     text: str
@@ -92,6 +110,7 @@ class Reply:
     model: str = ""
     truncated: bool = False
     left_out: int = 0
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +214,7 @@ class Intervened:
         text: Guidance, an answer, what is said to an approval, or the reason of a cancel.
         agent: Who is muted.
         stop_calls: Whether a pause stops the calls in flight.
+        checkpoint: Key of the one checkpoint that it was meant for; empty for whichever was open.
     """
 
     request_id: str
@@ -203,6 +223,7 @@ class Intervened:
     agent: str = ""
     stop_calls: bool = False
     approved: bool = False
+    checkpoint: str = field(default="", metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,18 +245,20 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """A limit was reached; what was late for it follows in the same record.
+    """A limit was reached. What was late for it is stopped, and fails with what it had used by then.
 
     Attributes:
         limit: `round_timeout`: whoever is late is left out. `total_timeout`, `token_budget` or `cost_budget`: nothing new
             is asked but the answer.
         round: The round, from 1; 0 for the whole debate.
         used: Seconds, tokens or millionths of a US dollar, as recorded by then.
+        late: Keys of the steps that fail for it, whatever their calls came to afterwards.
     """
 
     limit: str
     round: int = 0
     used: float = 0.0
+    late: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ class Recorded:
         marks: What `time.working` was when a round began or a limit of one was reached, by the event's key.
         spent: What its calls used.
         ending: The limit that lets nothing new begin but the answer; empty for none.
+        late: Steps that a limit was reached for and whose failure is not recorded yet, with that limit.
         answering: Whether the answer was asked for.
         wait: The wait for providers that goes on.
         waits: Times that providers were waited for; `waited`: seconds of that by phase.
@@ -83,6 +84,7 @@ class Recorded:
     marks: dict[str, float] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
     ending: str = ""
+    late: dict[str, str] = field(default_factory=dict)
     answering: bool = False
     wait: WaitStarted | None = None
     waits: int = 0
@@ -135,6 +137,7 @@ class Recorded:
                 self.outcomes[event.key] = (event.attempt, outcome)
                 self.spent.add(outcome)
                 self.retried.discard(event.key)
+                self.late.pop(event.key, None)
             case ControlSeen(through=through):
                 self.seen[event.key] = through
             case Intervened() as wish:
@@ -153,8 +156,10 @@ class Recorded:
         self.notes.add(event.key)
         if isinstance(event.payload, RoundStarted | LimitReached):
             self.marks[event.key] = self.time.working
-        if isinstance(event.payload, LimitReached) and event.payload.limit != ROUND_TIMEOUT:
-            self.ending, self._ending_sequence = event.payload.limit, event.sequence
+        if isinstance(event.payload, LimitReached):
+            self.late.update(dict.fromkeys(event.payload.late, event.payload.limit))
+            if event.payload.limit != ROUND_TIMEOUT:
+                self.ending, self._ending_sequence = event.payload.limit, event.sequence
 
     def _take_wait(self, wait: WaitStarted | WaitFinished) -> None:
         if isinstance(wait, WaitStarted):
@@ -206,6 +211,7 @@ class Recorded:
         self.retried.update(failure.steps)
         self.time.restart()
         self.marks.clear()
+        self.late.clear()
         self.waited.clear()
         if failure.reason == TOTAL_TIMEOUT.upper():
             self.ending, self._ending_sequence = "", 0

@@ -1,19 +1,19 @@
 """Requests checked once, whole, at the edge: what comes out is a specification that can be run, or every bad field."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from parley.orchestrator import formats, roles
+from parley.orchestrator.agent_translation import agent_from_proto, summaries_from_proto
 from parley.orchestrator.ids import AGENT_ID, DEBATE_ID, REQUEST_ID
 from parley.orchestrator.roster import Roster
 from parley.orchestrator.spec import AgentSpec, ContextDocument, DebateSpec
 from parley.orchestrator.translation import (
-    agent_from_proto,
     concurrency_from_proto,
     limits_from_proto,
     seconds_of,
-    summaries_from_proto,
     termination_from_proto,
 )
 from parley.runtime.errors import FieldViolation, invalid_argument
@@ -24,6 +24,9 @@ __all__ = ["Violations", "check_id", "spec_of"]
 _MOST_QUESTION_BYTES = 256 * 1024
 _MOST_CONTEXT_BYTES = 4 * 1024 * 1024
 _MOST_PROMPT_BYTES = 64 * 1024
+_MOST_TOOL_CALLS = 100
+_MOST_PATH_CHARACTERS = 1024
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class Violations:
@@ -124,14 +127,19 @@ def _check_texts(violations: Violations, spec: orchestrator_pb2.DebateSpec) -> N
     )
     seen: set[str] = set()
     for place, document in enumerate(spec.context):
-        path = PurePosixPath(document.path)
+        path, field = PurePosixPath(document.path), f"spec.context[{place}].path"
         fine = (
             document.path and not path.is_absolute() and ".." not in path.parts and document.path not in seen
         )
         violations.check(
             that=bool(fine),
-            field=f"spec.context[{place}].path",
+            field=field,
             otherwise="must be a relative path without '..', unique in the debate",
+        )
+        violations.check(
+            that=len(document.path) <= _MOST_PATH_CHARACTERS and not _CONTROL.search(document.path),
+            field=field,
+            otherwise=f"must be at most {_MOST_PATH_CHARACTERS} characters, none of them a control character",
         )
         seen.add(document.path)
 
@@ -250,8 +258,22 @@ class _Agents:
                 text = getattr(agent, name).text
                 fine = bool(text.strip()) and len(text.encode()) <= _MOST_PROMPT_BYTES
                 check(that=fine, field=f"{field}.{name}.text", otherwise="must not be blank, at most 64 KiB")
+        self._check_tools(field, agent)
         found = agent_from_proto(agent)
         return replace(found, name=found.name or found.id, role=role)
+
+    def _check_tools(self, field: str, agent: agent_pb2.Agent) -> None:
+        check, seen = self.violations.check, set[int]()
+        for place, tool in enumerate(agent.tools):
+            named = tool in agent_pb2.Tool.values() and tool != agent_pb2.TOOL_UNSPECIFIED
+            check(that=named, field=f"{field}.tools[{place}]", otherwise="is not a known tool")
+            check(that=tool not in seen, field=f"{field}.tools[{place}]", otherwise="is there twice")
+            seen.add(tool)
+        check(
+            that=0 <= agent.tool_call_limit <= _MOST_TOOL_CALLS,
+            field=f"{field}.tool_call_limit",
+            otherwise=f"must be 0 to {_MOST_TOOL_CALLS}",
+        )
 
     def _role(self, field: str, name: str) -> str:
         try:

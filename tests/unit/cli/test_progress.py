@@ -169,7 +169,7 @@ def test_what_a_check_between_rounds_came_to_is_told() -> None:
 
 
 def lines(*seen: DebateEvent | TextPiece) -> list[str]:
-    shown = EventLines()
+    shown = EventLines("deb-20260102-030405-abcdefgh")
     return [line for each in seen for line in shown.of(each)]
 
 

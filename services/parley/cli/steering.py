@@ -1,0 +1,169 @@
+"""The commands that steer a debate, and their options."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from parley.cli.parameters import debate_argument, run, server_option
+
+if TYPE_CHECKING:  # heavy: help needs none of it
+    from parley.cli.intervening import Wish
+
+__all__ = ["COMMANDS"]
+
+_server = server_option("orchestrator", "the Parley that runs on this machine")
+_checkpoint = click.option(
+    "--checkpoint",
+    metavar="KEY",
+    default="",
+    help="Only where this checkpoint is open. Default: whichever is.",
+)
+
+
+@click.command()
+@debate_argument
+@click.option("--now", is_flag=True, help="Stop the calls in flight. Default: they are waited for.")
+@_server
+def pause(debate_id: str, now: bool, server: str | None) -> None:  # noqa: FBT001
+    """Make no new call until the debate is resumed."""
+    in_flight = "stopped" if now else "waited for"
+    _steer(
+        server,
+        debate_id,
+        f"pause; calls in flight are {in_flight}",
+        lambda parley: parley.pause(debate_id, stop_calls=now),
+    )
+
+
+@click.command()
+@debate_argument
+@_server
+def resume(debate_id: str, server: str | None) -> None:
+    """Go on after a pause or a failure, in the Parley that runs."""
+    from parley.cli import intervening
+
+    run(intervening.resume(server, debate_id))
+
+
+@click.command()
+@debate_argument
+@click.argument("text")
+@_checkpoint
+@_server
+def guide(debate_id: str, text: str, checkpoint: str, server: str | None) -> None:
+    """Tell the agents something from the next round on."""
+    _steer(
+        server,
+        debate_id,
+        "guidance; the agents are told from the next round on",
+        lambda parley: parley.guide(debate_id, text, checkpoint=checkpoint),
+    )
+
+
+@click.command()
+@debate_argument
+@_checkpoint
+@_server
+def end(debate_id: str, checkpoint: str, server: str | None) -> None:
+    """Go to the answer after the present round."""
+    _steer(
+        server,
+        debate_id,
+        "end of the rounds; the answer comes after the present one",
+        lambda parley: parley.end_rounds(debate_id, checkpoint=checkpoint),
+    )
+
+
+@click.command()
+@debate_argument
+@click.argument("agent")
+@_server
+def mute(debate_id: str, agent: str, server: str | None) -> None:
+    """Leave an agent out from the next round on."""
+    _steer(
+        server,
+        debate_id,
+        f"mute of {agent} from the next round on",
+        lambda parley: parley.mute(debate_id, agent),
+    )
+
+
+@click.command()
+@debate_argument
+@click.argument("reason", default="")
+@_server
+def cancel(debate_id: str, reason: str, server: str | None) -> None:
+    """Stop calls in flight and end the debate without an answer."""
+    _steer(
+        server,
+        debate_id,
+        "cancel; the debate ends without an answer",
+        lambda parley: parley.cancel(debate_id, reason),
+    )
+
+
+@click.command("continue")
+@debate_argument
+@_checkpoint
+@_server
+def go_on(debate_id: str, checkpoint: str, server: str | None) -> None:
+    """Go on from the open checkpoint."""
+    _steer(
+        server,
+        debate_id,
+        "continue; the debate goes on from the checkpoint",
+        lambda parley: parley.go_on(debate_id, checkpoint=checkpoint),
+    )
+
+
+@click.command()
+@debate_argument
+@click.argument("text")
+@_checkpoint
+@_server
+def answer(debate_id: str, text: str, checkpoint: str, server: str | None) -> None:
+    """Answer what the open checkpoint asks."""
+    _steer(
+        server,
+        debate_id,
+        "answer; the debate goes on from the checkpoint",
+        lambda parley: parley.answer(debate_id, text, checkpoint=checkpoint),
+    )
+
+
+@click.command()
+@debate_argument
+@click.argument("text", default="")
+@click.option("--no", "disapproved", is_flag=True, help="It is not approved.")
+@_checkpoint
+@_server
+def approve(debate_id: str, text: str, disapproved: bool, checkpoint: str, server: str | None) -> None:  # noqa: FBT001
+    """Approve what the open checkpoint shows, or not."""
+    said = "disapproval" if disapproved else "approval"
+    _steer(
+        server,
+        debate_id,
+        f"{said}; the debate goes on from the checkpoint",
+        lambda parley: parley.approve(debate_id, text, approved=not disapproved, checkpoint=checkpoint),
+    )
+
+
+COMMANDS: Final[Sequence[click.Command]] = (
+    pause,
+    resume,
+    guide,
+    end,
+    mute,
+    cancel,
+    go_on,
+    answer,
+    approve,
+)
+"""In the order of the help."""
+
+
+def _steer(server: str | None, debate_id: str, recorded: str, wish: "Wish") -> None:
+    from parley.cli import intervening
+
+    run(intervening.steer(server, debate_id, recorded, wish))
