@@ -1,6 +1,5 @@
 """The orchestrator as a process: settings in, parts wired, served."""
 
-import asyncio
 import os
 import secrets
 import socket
@@ -14,6 +13,7 @@ from parley.orchestrator.agents import Agents
 from parley.orchestrator.deltas import Deltas
 from parley.orchestrator.feed import Feeds
 from parley.orchestrator.forwarding import Forwarding
+from parley.orchestrator.holding import leaves
 from parley.orchestrator.inbox import INBOX, Inbox
 from parley.orchestrator.ownership import Workshop
 from parley.orchestrator.rows import DEBATES, Rows
@@ -22,6 +22,7 @@ from parley.orchestrator.servicer import OrchestratorServicer
 from parley.orchestrator.services import Convergence, Memory, Ratings, Services
 from parley.orchestrator.settings import OrchestratorSettings
 from parley.orchestrator.watching import Watching
+from parley.runtime.beside import beside
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.draining import Draining
@@ -48,6 +49,7 @@ async def build(
 
     Raises:
         ConfigurationError: a setting cannot be used.
+        PartFailedError: no debates are run any more; the block was cancelled.
     """
     roles.known()  # a role file that cannot be read stops the start, not a debate
     draining, deltas, clock = draining or Draining(), Deltas(), SystemClock()
@@ -87,15 +89,14 @@ async def build(
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
             lambda address: _reached(rows, address),
         )
-        running = asyncio.create_task(runner.run())
-        handing_over = asyncio.create_task(_drained(draining, runner))
-        try:
-            yield service
-        finally:
-            await runner.drain()
-            for task in (handing_over, running):
-                task.cancel()
-            await asyncio.gather(handing_over, running, return_exceptions=True)
+        async with (
+            beside("running debates", _run(runner)),
+            beside("giving debates up", _drained(draining, runner)),
+        ):
+            try:
+                yield service
+            finally:
+                await runner.drain()
 
 
 @asynccontextmanager
@@ -117,6 +118,13 @@ def _reached(rows: Rows, address: str) -> None:
     if not rows.address:
         # A wildcard is no address; who runs replicas on many machines sets PARLEY_ADVERTISE where names do not resolve.
         rows.address = f"{socket.gethostname()}:{port}" if host in _ALL_ADDRESSES else address
+
+
+async def _run(runner: Runner) -> None:
+    try:
+        await runner.run()
+    except ExceptionGroup as group:
+        raise next(leaves(group)) from group
 
 
 async def _drained(draining: Draining, runner: Runner) -> None:

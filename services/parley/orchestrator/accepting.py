@@ -5,22 +5,33 @@ from dataclasses import dataclass
 
 import grpc
 
+from parley.orchestrator.canonical import canonical_json
 from parley.orchestrator.envelope import Draft
 from parley.orchestrator.events import DebateCreated, Intervened, decode, encode
 from parley.orchestrator.ids import new_debate_id
-from parley.orchestrator.inbox import ENDED, RECORDED, Inbox, Wish
+from parley.orchestrator.inbox import ENDED, RECORDED, REFUSED, Inbox, Wish
 from parley.orchestrator.journal import Journal
 from parley.orchestrator.rows import CANCELLED, COMPLETED, PENDING, Row, Rows, row_key
 from parley.orchestrator.runner import Runner
 from parley.orchestrator.spec import DebateSpec
 from parley.runtime.clock import Clock
-from parley.runtime.errors import DRAINING, ParleyError, failed_precondition, not_found, unavailable
+from parley.runtime.errors import (
+    DRAINING,
+    FieldViolation,
+    ParleyError,
+    failed_precondition,
+    invalid_argument,
+    not_found,
+    unavailable,
+)
 from parley.runtime.telemetry import inject
 from parley.storage.ports import DuplicateError, Log
 
 __all__ = ["Accepting"]
 
 _SHOWN_QUESTION = 200
+_MOST_STORED_BYTES = 14_000_000
+"""What every store keeps in one document or record, less what stands around a debate's first event."""
 _FIRST_LOOK_SECONDS = 0.01
 _LONGEST_LOOK_SECONDS = 0.5
 
@@ -41,12 +52,14 @@ class Accepting:
         """Accept a debate; return its id, and whether an earlier request had made it. It is durable then.
 
         Raises:
-            ParleyError: the request id stands for something else, or the store is away.
+            ParleyError: the request id stands for something else, the debate is too large to be stored, or the store is
+                away.
         """
         now = self.clock.now()
         debate = new_debate_id(now)
         created = now.isoformat(timespec="microseconds")
-        opening = DebateCreated(request_id, spec, inject().get("traceparent", ""))
+        opening = encode(DebateCreated(request_id, spec, inject().get("traceparent", "")))
+        _check_size(opening)
         row = Row(
             tenant=tenant,
             debate=debate,
@@ -61,7 +74,7 @@ class Accepting:
             created=f"{created}/{debate}",
             updated=created,
             question=spec.question[:_SHOWN_QUESTION],
-            opening=encode(opening),
+            opening=opening,
         )
         try:
             await self.rows.insert(row)
@@ -77,9 +90,11 @@ class Accepting:
         """Put a wish to a debate and return the sequence of the event that records it.
 
         Raises:
-            ParleyError: there is no such debate, it ended first, or the request id stands for another wish.
+            ParleyError: there is no such debate, it ended first, the checkpoint that the wish names is not open, or the
+                request id stands for another wish.
         """
-        asked = Wish(row_key(tenant, debate), self.clock.now().isoformat(timespec="microseconds"), wish)
+        row, now = row_key(tenant, debate), self.clock.now().isoformat(timespec="microseconds")
+        asked = Wish(row, f"{now}/{row}/{wish.request_id}", wish)
         known = await self.inbox.get(asked.key)
         if known is None:
             await self._refuse_ended(tenant, debate)
@@ -124,6 +139,8 @@ class Accepting:
             wish = await self.inbox.get(key)
             if wish is not None and wish.state == RECORDED:
                 return wish.sequence
+            if wish is not None and wish.state == REFUSED:
+                raise _closed(debate, wish.wish.checkpoint)
             if wish is None or wish.state == ENDED:
                 raise failed_precondition(
                     "DEBATE_ENDED", f"debate {debate} ended before the wish was taken up"
@@ -135,6 +152,22 @@ class Accepting:
                 continue
             await asyncio.sleep(wait)
             wait = min(wait * 2, _LONGEST_LOOK_SECONDS)
+
+
+def _check_size(opening: str) -> None:
+    """Refuse a debate whose first event is too large. It is stored as text within text, with escapes of escapes."""
+    size = len(canonical_json(opening).encode())
+    if size > _MOST_STORED_BYTES:
+        message = (
+            f"takes {size} bytes to store, more than {_MOST_STORED_BYTES}; quotation marks, backslashes and control"
+            " characters take several bytes each"
+        )
+        raise invalid_argument([FieldViolation("spec", message)])
+
+
+def _closed(debate: str, checkpoint: str) -> ParleyError:
+    message = f"checkpoint {checkpoint} of debate {debate} is not open; nothing was recorded"
+    return failed_precondition("CHECKPOINT_CLOSED", message, {"checkpoint": checkpoint})
 
 
 def _reused(kind: str, request_id: str, message: str) -> ParleyError:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import grpc
 
+from parley.orchestrator.agent_translation import agent_to_proto, tool_call_from_proto
 from parley.orchestrator.deltas import Delta, Deltas
 from parley.orchestrator.errors import OutOfReachError, StepError
 from parley.orchestrator.events import Reply, Usage
 from parley.orchestrator.positions import position_of
 from parley.orchestrator.spec import AgentSpec
 from parley.orchestrator.tasks import Task
-from parley.orchestrator.translation import agent_to_proto, usage_from_proto
+from parley.orchestrator.translation import usage_from_proto
 from parley.runtime.errors import ParleyError, from_rpc_error, is_transport
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 
@@ -23,6 +24,9 @@ _ROLES = {
     "assistant": gateway_pb2.PROMPT_ROLE_ASSISTANT,
 }
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+_NO_OUTCOMES = frozenset({"STORE_UNAVAILABLE", "CALL_CANCELLED"})
+"""Reasons that say nothing of the agent. Who stops a call does not wait for its outcome; so where one is waited for, it
+was stopped by an owner before, or by a gateway that gave it up."""
 _MARGIN_SECONDS = 5.0
 """How much longer than the call's own limit the gateway is waited for, so that its own answer comes first."""
 
@@ -56,7 +60,7 @@ class Agents:
 
         Raises:
             StepError: there is none, for good.
-            OutOfReachError: the gateway is away or was drained; the same call may be made again.
+            OutOfReachError: the gateway is away or was drained, or the call was stopped; the same call may be made again.
         """
         request = _request(call, agent, task, seconds)
         stream = self._gateway.Generate(request, timeout=seconds + _MARGIN_SECONDS)
@@ -73,6 +77,7 @@ class Agents:
             model=completed.model,
             truncated=completed.truncated,
             left_out=completed.prompt_characters_left_out,
+            tool_calls=tuple(map(tool_call_from_proto, completed.tool_calls)),
         )
 
     async def cancel(self, call: Call) -> None:
@@ -107,7 +112,9 @@ def _request(call: Call, agent: AgentSpec, task: Task, seconds: float) -> gatewa
         call_id=call.to_proto(),
         agent=agent_to_proto(agent),
         prompt=[
-            gateway_pb2.PromptPart(role=_ROLES[part.role], text=part.text, give=part.give)
+            gateway_pb2.PromptPart(
+                role=_ROLES[part.role], text=part.text, give=part.give, document=part.document
+            )
             for part in task.prompt
         ],
         max_output_tokens=task.max_output_tokens,
@@ -125,12 +132,15 @@ def _sorted(error: grpc.aio.AioRpcError) -> StepError | OutOfReachError:
         return OutOfReachError(f"the gateway is away: {error.details()}")
     answered = from_rpc_error(error)
     if not answered.reason and answered.code == grpc.StatusCode.DEADLINE_EXCEEDED:
-        return StepError("CALL_TIMEOUT", "no answer within the call's time limit")
-    if answered.reason == "STORE_UNAVAILABLE":
-        return OutOfReachError(answered.message)
+        return OutOfReachError(
+            "the gateway did not answer"
+        )  # one that lives says by itself that time is over
+    if answered.reason in _NO_OUTCOMES:
+        return OutOfReachError(answered.message, _usage_of(answered))
     return StepError(answered.reason or answered.code.name, answered.message, _usage_of(answered))
 
 
 def _usage_of(error: ParleyError) -> Usage:
-    counts = {name: error.metadata.get(name, "0") for name in ("input_tokens", "output_tokens", "attempts")}
+    names = ("input_tokens", "output_tokens", "attempts", "cost_micros")
+    counts = {name: error.metadata.get(name, "") for name in names}
     return Usage(**{name: int(count) for name, count in counts.items() if count.isdecimal()})

@@ -18,6 +18,11 @@ class StepError(Exception):
 class OutOfReachError(Exception):
     """A service of our own is away. It is no outcome: the step waits and is made again."""
 
+    def __init__(self, message: str, usage: Usage | None = None) -> None:
+        """Say what is away, and what was used up to then."""
+        super().__init__(message)
+        self.usage = usage or Usage()
+
 
 class CheckpointExpiredError(Exception):
     """Nobody came to a checkpoint in time; the debate is to pause."""

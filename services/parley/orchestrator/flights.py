@@ -1,10 +1,11 @@
 """A step on its way: what is asked, and how a limit puts an end to it."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from parley.orchestrator.events import StepFailed, Work
+from parley.orchestrator.events import StepFailed, Usage, Work
 from parley.orchestrator.limits import Estimate
 from parley.orchestrator.recorded import Outcome
 from parley.runtime.clock import Clock
@@ -33,18 +34,40 @@ class Flight:
 
     Attributes:
         started: Whether the log says, or is about to say, that it was begun.
-        calling: Whether a call is being made now, rather than waited with for a service that is away.
-        failed: What a limit made of it.
-        recorded: Set once that is durable.
+        usage: What its latest call used.
+        recorded: Set once that failure is durable.
     """
 
     asked: Asked
     attempt: int
     started: bool
-    calling: bool = False
-    failed: StepFailed | None = None
+    usage: Usage = field(default_factory=Usage)
     recorded: asyncio.Event = field(default_factory=asyncio.Event)
+    _late: bool = False
+    _failed: StepFailed | None = None
+    _call: asyncio.Event | None = None
     _scope: asyncio.Timeout | None = None
+
+    @property
+    def calling(self) -> bool:
+        """Whether a call is being made now, rather than waited with for a service that is away."""
+        return self._call is not None
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Make the step's call in the block."""
+        self._call = ended = asyncio.Event()
+        try:
+            yield
+        finally:
+            self._call = None
+            ended.set()
+
+    async def call_ended(self, seconds: float) -> None:
+        """Wait until no call is being made, but only so long."""
+        if self._call is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._call.wait(), seconds)
 
     async def outcome_of(self, making: Awaitable[Outcome]) -> Outcome:
         """Return the outcome, or the failure that a limit makes of it first."""
@@ -52,16 +75,29 @@ class Flight:
             async with asyncio.timeout(None) as self._scope:
                 return await making
         except TimeoutError:
-            if self.failed is None:
+            if self._failed is None:
                 raise
-            await self.recorded.wait()
-            return self.failed
+            return await self.failure()
         finally:
             self._scope = None
 
+    def is_late(self) -> bool:
+        """Tell whether a limit was reached that it fails for, whatever its call comes to."""
+        return self._late
+
+    def be_late(self) -> None:
+        """Take the step out of its call's hands; what is left is to `fail` it."""
+        self._late = True
+
+    async def failure(self) -> StepFailed:
+        """Return what a limit makes of a step that is late, once that is recorded."""
+        await self.recorded.wait()
+        assert self._failed is not None
+        return self._failed
+
     def fail(self, failed: StepFailed) -> None:
         """Stop the attempt at once. Its failure is returned once `recorded` is set."""
-        self.failed = failed
+        self._failed = failed
         if self._scope is not None:
             self._scope.reschedule(asyncio.get_running_loop().time())
 

@@ -1,12 +1,13 @@
 """The limits of a debate at work: what is late is failed, and once the debate must end, nothing begins but the answer.
 
-A limit that was reached is recorded, in one record with the steps that were late for it, before anything follows from
-it. A replay therefore finds the same outcomes, and refuses the same steps.
+A limit that was reached is recorded, with the steps that were late for it, before anything follows from it. A replay
+therefore comes to the same outcomes, and refuses the same steps.
 """
 
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from parley.orchestrator.envelope import Draft
 from parley.orchestrator.events import LimitReached, StepFailed
@@ -27,6 +28,8 @@ __all__ = ["Limiter"]
 _SHORTEST_LOOK_SECONDS = 0.05
 """Time between two looks at a running time that stands still, as it does while the debate is paused."""
 _SAME_TIME_SECONDS = 0.001
+_LAST_WORD_SECONDS = 1.0
+"""How long a call that was stopped is waited for, to hear what it used."""
 
 _ENDINGS = {
     TOTAL_TIMEOUT: "its time limit",
@@ -74,6 +77,10 @@ class Limiter:
         What an owner before had begun may be paid for, so that only the time limit refuses it.
         """
         asked = flight.asked
+        if flight.is_late():
+            return await flight.failure()
+        if asked.key in self._recorded.late:
+            return await self._fail_late(flight)
         if asked.estimate is None or asked.is_answer or (flight.started and self.ending != TOTAL_TIMEOUT):
             return None
         if not self.ending:
@@ -103,8 +110,7 @@ class Limiter:
                 late = [each for each in self._asking() if each.calling and each.asked.work.round == number]
                 if late:
                     reached = LimitReached(ROUND_TIMEOUT, number, round(self._worked() - since, 3))
-                    message = f"no answer within the round's limit of {limit:g} s"
-                    await self._reach(key, reached, late, message)
+                    await self._reach(key, reached, late)
                 since = self._worked()
             since = marks[key]
 
@@ -115,8 +121,7 @@ class Limiter:
             return
         self.ending = limit
         late = self._asking() if limit == TOTAL_TIMEOUT else []
-        message = f"no answer within the debate's limit of {self._spec.limits.total_seconds:g} s"
-        await self._reach(f"limit/{limit}", LimitReached(limit, used=self._used(limit)), late, message)
+        await self._reach(f"limit/{limit}", LimitReached(limit, used=self._used(limit)), late)
         self.ended.set()
 
     def _used(self, limit: str) -> float:
@@ -125,27 +130,48 @@ class Limiter:
         spent = self._recorded.spent
         return float(spent.tokens if limit == TOKEN_BUDGET else spent.cost_micros)
 
-    async def _reach(self, key: str, reached: LimitReached, late: Sequence[Flight], message: str) -> None:
-        """Record a limit and, with it, that steps on their way are late; their calls are stopped."""
-        drafts = [Draft(key, reached, self._recorded.attempt)]
+    async def _reach(self, key: str, reached: LimitReached, late: Sequence[Flight]) -> None:
+        """Record a limit and which steps are late for it; then stop their calls, and record what these had used."""
         for flight in late:
-            asked = flight.asked
-            failed = StepFailed(asked.work, asked.digest, reached.limit.upper(), message)
-            flight.fail(failed)
-            del self.flights[asked.key]
-            drafts.append(Draft(asked.key, failed, flight.attempt))
+            flight.be_late()
+            del self.flights[flight.asked.key]
+        keys = tuple(flight.asked.key for flight in late)
+        await self._journal.append(Draft(key, replace(reached, late=keys), self._recorded.attempt))
+        # Only now is it known that the debate is still this owner's. The next one's calls have the same names.
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._append(drafts))
             for flight in late:
                 tasks.create_task(self._stop(flight))
+        failures = [self._failure(flight, reached.limit) for flight in late]
+        drafts = [
+            Draft(flight.asked.key, failed, flight.attempt)
+            for flight, failed in zip(late, failures, strict=True)
+        ]
+        for flight, failed in zip(late, failures, strict=True):
+            flight.fail(failed)
+        if drafts:
+            await self._journal.append(*drafts)
         for flight in late:
             flight.recorded.set()
 
-    async def _append(self, drafts: Sequence[Draft]) -> None:
-        await self._journal.append(*drafts)
+    async def _fail_late(self, flight: Flight) -> StepFailed:
+        """Record the failure of a step that an owner before had found late, and could not record."""
+        asked = flight.asked
+        failed = self._failure(flight, self._recorded.late[asked.key])
+        await self._stop_call(asked.key, flight.attempt)
+        await self._journal.append(Draft(asked.key, failed, flight.attempt))
+        return failed
+
+    def _failure(self, flight: Flight, limit: str) -> StepFailed:
+        limits = self._spec.limits
+        if limit == ROUND_TIMEOUT:
+            message = f"no answer within the round's limit of {limits.round_seconds:g} s"
+        else:
+            message = f"no answer within the debate's limit of {limits.total_seconds:g} s"
+        return StepFailed(flight.asked.work, flight.asked.digest, limit.upper(), message, flight.usage)
 
     async def _stop(self, flight: Flight) -> None:
         await self._stop_call(flight.asked.key, flight.attempt)
+        await flight.call_ended(_LAST_WORD_SECONDS)
 
     def _asking(self) -> list[Flight]:
         """Return the steps of agents that are on their way."""

@@ -23,7 +23,17 @@ from parley.orchestrator.holding import Holding, leaves
 from parley.orchestrator.inbox import Inbox, Wish
 from parley.orchestrator.journal import ClaimLostError, Journal, read_events
 from parley.orchestrator.phases.record import record
-from parley.orchestrator.rows import CANCELLED, COMPLETED, FAILED, PAUSED, RUNNING, WAITING, Row, Rows
+from parley.orchestrator.rows import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    PAUSED,
+    PENDING,
+    RUNNING,
+    WAITING,
+    Row,
+    Rows,
+)
 from parley.orchestrator.services import Services
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
@@ -34,7 +44,6 @@ __all__ = ["Ownership", "Workshop"]
 
 _logger = get_logger(__name__)
 _tracer = tracer(__name__)
-
 
 _ANSWERS = frozenset({"continue", "guide", "end", "answer", "approve"})
 """Wishes that a checkpoint waits for."""
@@ -64,13 +73,16 @@ class Ownership:
 
     Attributes:
         accepted: Set once the first event is known to be durable.
-        answered: Whether the debate has ended, and only what follows from that is left to do.
+        brief: Whether it costs no model call: the debate has ended, or nothing but its wishes is taken up.
     """
 
-    def __init__(self, row: Row, workshop: Workshop, wishes: Sequence[Wish] = ()) -> None:
-        """Prepare to own a debate; `wishes` are those that wait for it now."""
+    def __init__(
+        self, row: Row, workshop: Workshop, wishes: Sequence[Wish] = (), *, brief: bool = False
+    ) -> None:
+        """Prepare to own a debate; `wishes` are those that wait for it now, and all there is to do if it is `brief`."""
         self.accepted = asyncio.Event()
-        self.answered = row.status in (COMPLETED, CANCELLED)
+        self.brief = brief or row.status in (COMPLETED, CANCELLED)
+        self._only_wishes = brief
         self._row = row
         self._shop = workshop
         self._wishes: asyncio.Queue[Wish | _CallsEnded] = asyncio.Queue()
@@ -180,7 +192,12 @@ class Ownership:
         for wish in self._first_wishes:
             self._known.add(wish.key)
             await self._take_at_rest(wish)
-        if recorded.concluded is None and recorded.failure is None and not recorded.pausing:
+        goes_on = recorded.concluded is None and recorded.failure is None and not recorded.pausing
+        if goes_on and self._only_wishes:
+            waits = self._row.status in (PENDING, RUNNING, WAITING)
+            await self._settle(self._row.status if waits else PENDING, is_open=True, owner=None)
+            return
+        if goes_on:
             status = WAITING if recorded.wait or recorded.open_checkpoints else RUNNING
             await self._settle(status, is_open=True, owner=self._shop.owner)
             await self._hold()
@@ -288,10 +305,20 @@ class Ownership:
                     await self._cancel_calls()
 
     async def _record_answer(self, wish: Wish) -> None:
-        """Record a wish; where the debate waits for a person, what a person may wish there ends the wait."""
-        recorded = self._journal.recorded
+        """Record a wish; where the debate waits for a person, what a person may wish there ends the wait.
+
+        A wish that names a checkpoint ends that one, or is refused.
+        """
+        recorded, wanted = self._journal.recorded, wish.wish.checkpoint
+        if wanted:
+            taken = await self._shop.inbox.take(wish.key, self._journal.epoch)
+            if not taken or self._holding.over:  # where the run ended, what comes after it answers the wish
+                return
         rests = recorded.pausing or recorded.failure is not None
-        key = self._debate.take_checkpoint() if wish.wish.wish in _ANSWERS and not rests else None
+        key = self._debate.take_checkpoint(wanted) if wish.wish.wish in _ANSWERS and not rests else None
+        if key is None and wanted:
+            await self._shop.inbox.refused(wish.key, self._journal.epoch)
+            return
         if key is None:
             await self._record(wish)
             return
@@ -316,7 +343,7 @@ class Ownership:
         await self._look_for_wishes()
 
     async def _close(self, concluded: Concluded) -> None:
-        self.answered = True
+        self.brief = True
         if concluded.status == "cancelled":
             await self._cancel_calls()
         if not self._journal.recorded.closed:
@@ -346,8 +373,8 @@ class Ownership:
         if await self._waiting():
             await self._shop.rows.reopen(self._row.tenant, self._row.debate)
 
-    async def _waiting(self) -> list[Wish]:
-        return [wish for wish in await self._shop.inbox.waiting() if wish.debate == self._row.key]
+    async def _waiting(self) -> Sequence[Wish]:
+        return await self._shop.inbox.waiting_for(self._row.key)
 
     async def _settle(self, status: str, *, is_open: bool, owner: str | None) -> None:
         await self._shop.rows.settle(

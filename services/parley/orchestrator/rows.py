@@ -119,7 +119,11 @@ class Rows:
 
     async def get(self, tenant: str, debate: str) -> Row | None:
         """Return a debate's row."""
-        found = await self._documents.get(DEBATES, row_key(tenant, debate))
+        return await self.by_key(row_key(tenant, debate))
+
+    async def by_key(self, key: str) -> Row | None:
+        """Return a debate's row by its key."""
+        found = await self._documents.get(DEBATES, key)
         return _row(found) if found else None
 
     async def by_request(self, tenant: str, request_id: str) -> Row | None:

@@ -4,6 +4,7 @@ Leases only decide how soon another replica takes over. That two never write the
 """
 
 import asyncio
+from collections.abc import Sequence
 from contextvars import Context
 from dataclasses import dataclass
 
@@ -28,7 +29,8 @@ class RunnerSettings:
     Attributes:
         lease_seconds: How long an owner may show no life before another replica claims.
         poll_seconds: Time between two looks at the store for debates and wishes.
-        most_debates: Debates run at a time.
+        most_debates: Debates run at a time, and as many more that are owned for a moment: they have ended, or there is
+            no room to run them and only wishes are taken up.
         exclusive: Whether no other process can use the store, so that any other owner is known to be gone.
         adopt: Whether debates are taken on that were neither made here nor wished for.
     """
@@ -74,7 +76,7 @@ class Runner:
 
         Those that have ended and only owe what follows take no room.
         """
-        return self._room(answered=False) > 0 and not self._queue_stands
+        return self._room(brief=False) > 0 and not self._queue_stands
 
     @property
     def draining(self) -> bool:
@@ -110,10 +112,14 @@ class Runner:
                     self._wake.clear()
 
     async def begin(self, row: Row) -> bool:
-        """Own a new debate; true once its first event is durable, false where that is not known."""
+        """Own a new debate; true once its first event is durable, false where that is not known or there is no room."""
         if self._draining:
             return False
         # A scan that saw the row in the meantime may own it already.
+        if row.key not in self._owned and not self.has_room:
+            # Others took the room while the row was written; where a replica has some, the debate may begin there.
+            await self._shop.rows.release(row, row.epoch)
+            return False
         ownership, task = self._owned.get(row.key) or self._own(row, ())
         accepted = asyncio.ensure_future(ownership.accepted.wait())
         try:
@@ -139,24 +145,48 @@ class Runner:
                 self._owned[wish.debate][0].deliver(wish)
         rows = await self._shop.rows.open()
         self._forget({row.key for row in (*rows.owned, *rows.waiting)}, whole=rows.whole)
+        seen = {row.key for row in (*rows.owned, *rows.waiting)}
+        hidden = [await self._unseen(key, wishes[key]) for key in wishes if key not in seen]
         waiting = [
             row
-            for row in (*rows.owned, *rows.waiting)
+            for row in (*rows.owned, *rows.waiting, *filter(None, hidden))
             if row.key not in self._owned and self._may_claim(row, wished=row.key in wishes)
         ]
         waits = {row.key for row in waiting}
-        room = {answered: self._room(answered=answered) for answered in (True, False)}
+        queued = False
         for row in in_turn(waiting, (row for row in rows.owned if row.key not in waits)):
-            room[_answered(row)] -= 1
-            if room[_answered(row)] >= 0:
-                self._own(row, tuple(wishes.get(row.key, ())))
-        self._queue_stands = room[False] < 0
+            theirs = tuple(wishes.get(row.key, ()))
+            if self._room(brief=_answered(row)):
+                self._own(row, theirs)
+            else:
+                queued = queued or not _answered(row)
+                if theirs and self._room(brief=True):
+                    self._own(row, theirs, brief=True)
+                    self._expected.add(row.key)
+        self._queue_stands = queued
 
-    def _room(self, *, answered: bool) -> int:
-        """How many more debates may be owned, of those that are answered or of those that are not."""
+    async def _unseen(self, key: str, wishes: Sequence[Wish]) -> Row | None:
+        """Return the row of a debate with wishes that is not in sight, if it needs an owner.
+
+        Who put a wish in may be gone since, before it asked for an owner or learned that there will be none.
+        """
+        if key in self._owned:
+            return None
+        row = await self._shop.rows.by_key(key)
+        if row is not None and row.open:
+            return row
+        if row is None or _answered(row):
+            for wish in wishes:
+                await self._shop.inbox.ended(wish.key)
+        else:
+            await self._shop.rows.reopen(row.tenant, row.debate)
+        return None
+
+    def _room(self, *, brief: bool) -> int:
+        """How many more debates may be owned, of those that are soon done with or of those that are run."""
         if self._draining or self._tasks is None:
             return 0
-        alike = sum(ownership.answered is answered for ownership, _ in self._owned.values())
+        alike = sum(ownership.brief is brief for ownership, _ in self._owned.values())
         return max(self._settings.most_debates - alike, 0)
 
     def _may_claim(self, row: Row, *, wished: bool) -> bool:
@@ -186,9 +216,11 @@ class Runner:
         if whole:  # else one that is expected may just not be in sight
             self._expected &= present
 
-    def _own(self, row: Row, wishes: tuple[Wish, ...]) -> tuple[Ownership, asyncio.Task[None]]:
+    def _own(
+        self, row: Row, wishes: tuple[Wish, ...], *, brief: bool = False
+    ) -> tuple[Ownership, asyncio.Task[None]]:
         assert self._tasks is not None
-        ownership = Ownership(row, self._shop, wishes)
+        ownership = Ownership(row, self._shop, wishes, brief=brief)
         # A context of its own: the deadline and the span of the request that made it are not the debate's.
         task = self._tasks.create_task(self._run(row, ownership), context=Context())
         self._owned[row.key] = (ownership, task)

@@ -18,7 +18,7 @@ from parley.orchestrator.deltas import Delta
 from parley.orchestrator.envelope import Envelope
 from parley.orchestrator.events import CorruptEventError, Intervened
 from parley.orchestrator.forwarding import OWNER_KEY
-from parley.orchestrator.ids import DEBATE_ID
+from parley.orchestrator.ids import CHECKPOINT_KEY, DEBATE_ID
 from parley.orchestrator.journal import log_name, read_events
 from parley.orchestrator.requests import Violations, check_id, check_request_id, spec_of
 from parley.orchestrator.rows import Rows
@@ -46,6 +46,7 @@ _MOST_PAGE = 200
 _MOST_GUIDANCE_BYTES = 8 * 1024
 _MOST_REASON = 1000
 _FOR_CHECKPOINTS = frozenset({"continue", "answer", "approve"})
+_MAY_NAME_CHECKPOINT = ("end", "guide", "continue_debate", "answer", "approve")
 
 
 class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
@@ -166,7 +167,9 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         with _store():
             if wish.wish == "mute":
                 await self._check_agent(request.debate_id, wish.agent)
-            if wish.wish in _FOR_CHECKPOINTS:
+            if (
+                wish.wish in _FOR_CHECKPOINTS and not wish.checkpoint
+            ):  # one that is named is its owner's to decide
                 await self._check_checkpoint(request.debate_id, wish)
             sequence = await self._accepting.wish(current_tenant(), request.debate_id, wish)
         return orchestrator_pb2.InterveneResponse(sequence=sequence)
@@ -268,6 +271,16 @@ def _wish(request: orchestrator_pb2.InterveneRequest) -> Intervened:
         field="cancel.reason",
         otherwise="must be at most 1000 characters, without NUL",
     )
+    violations.check(
+        that=not request.checkpoint or bool(CHECKPOINT_KEY.fullmatch(request.checkpoint)),
+        field="checkpoint",
+        otherwise="must be 1 to 256 characters: segments of a-z 0-9 . _ - with / between them",
+    )
+    violations.check(
+        that=not request.checkpoint or kind is None or kind in _MAY_NAME_CHECKPOINT,
+        field="checkpoint",
+        otherwise=f"goes with {', '.join(_MAY_NAME_CHECKPOINT[:-1])} and {_MAY_NAME_CHECKPOINT[-1]} alone",
+    )
     violations.refuse()
     return Intervened(
         request_id=request.request_id,
@@ -276,6 +289,7 @@ def _wish(request: orchestrator_pb2.InterveneRequest) -> Intervened:
         agent=request.mute.agent_id,
         stop_calls=request.pause.stop_calls,
         approved=request.approve.approved,
+        checkpoint=request.checkpoint,
     )
 
 

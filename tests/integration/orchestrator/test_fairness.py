@@ -1,5 +1,6 @@
 """A replica with little room: tenants take turns at it, and nobody jumps the queue."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.orchestration import Backstage, Replica, backstage, make_spec, until
+from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_spec, until
 
 SPEC = make_spec(2, 1)
 
@@ -68,6 +69,69 @@ async def test_a_debate_that_is_created_while_others_wait_goes_behind_them(stage
         assert {asked.debate for asked in stage.gateway.calls} == set(first[:2])
         hold.release()
         await held(stage, 4)
+
+
+async def test_of_many_debates_that_are_created_at_once_only_so_many_run(stage: Backstage) -> None:
+    hold = stage.gateway.hold("round/1/propose/*")
+    async with stage.replica(most_debates=2) as replica:
+        debates = await asyncio.gather(*(replica.create(SPEC) for _ in range(12)))
+        await held(stage, 2)
+        assert len(replica.runner._owned) == 2
+        waiting = [row for row in map(stage.row, debates) if (await row).owner is None]
+        assert len(waiting) == 10, "whoever has room may run them"
+        hold.release()
+        for debate in debates:
+            check_log(await stage.comes_to(debate, "COMPLETED"))
+
+
+@pytest.mark.parametrize("wish", ["cancel", "pause", "guide"])
+async def test_a_debate_that_waits_for_room_is_steered_at_once(stage: Backstage, wish: str) -> None:
+    hold = stage.gateway.hold("round/1/propose/*")
+    async with stage.replica(most_debates=1) as replica:
+        running = await replica.create(SPEC)
+        await held(stage, 1)
+        waiting = await replica.create(SPEC)
+        sequence = await replica.wish(waiting, wish, text="be brief")
+        assert (await stage.events(waiting))[sequence - 1].kind == "intervened"
+        if wish == "guide":
+            await until(lambda: _waits(stage, waiting), "it waits for room again")
+        else:
+            await stage.comes_to(waiting, "CANCELLED" if wish == "cancel" else "PAUSED")
+        assert {asked.debate for asked in stage.gateway.calls} == {running}
+        hold.release()
+        await stage.comes_to(running, "COMPLETED")
+        if wish == "guide":
+            check_log(await stage.comes_to(waiting, "COMPLETED"))
+            assert "be brief" in stage.gateway.asked("round/1/propose/ada").prompt
+
+
+async def _waits(stage: Backstage, debate: str) -> bool:
+    row = await stage.row(debate)
+    return (row.open, row.owner, row.status, row.epoch) == (True, None, "PENDING", 1)
+
+
+async def test_a_debate_that_rests_is_steered_though_there_is_no_room_and_goes_on_when_there_is(
+    stage: Backstage,
+) -> None:
+    hold = stage.gateway.hold("round/1/propose/*")
+    async with stage.replica(most_debates=1) as replica:
+        first, second = [await replica.create(SPEC) for _ in range(2)]
+        for debate in (first, second):
+            await replica.wish(debate, "pause", stop_calls=True)
+            await stage.comes_to(debate, "PAUSED")
+        running = await replica.create(SPEC)
+        await until(lambda: _runs(replica, running), "a third one runs")
+        assert await replica.wish(first, "resume")
+        assert await replica.wish(second, "cancel")
+        await stage.comes_to(second, "CANCELLED")
+        assert len(replica.runner._owned) == 1
+        hold.release()
+        for debate in (running, first):
+            check_log(await stage.comes_to(debate, "COMPLETED"))
+
+
+async def _runs(replica: Replica, debate: str) -> bool:
+    return f"default/{debate}" in replica.runner._owned
 
 
 async def test_debates_that_wait_keep_what_they_ask_in_their_log_and_not_in_their_row(

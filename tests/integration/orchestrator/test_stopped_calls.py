@@ -1,0 +1,106 @@
+"""Calls that are stopped: by a limit, by an owner before, or by a gateway that does not answer any more."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.events import Concluded, LimitReached, StepFailed, Usage
+from parley.orchestrator.spec import Limits
+from parley.orchestrator.state import fold
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_spec, outcomes, until
+from tests.support.scripted_gateway import refusal
+
+LATE = "round/1/critique/bo/of/ada"
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
+    async with backstage(tmp_path) as behind:
+        yield behind
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def replica(stage: Backstage, clock: ManualClock) -> AsyncIterator[Replica]:
+    async with stage.replica(clock=clock) as started:
+        yield started
+
+
+async def test_what_a_call_used_that_a_limit_stopped_counts(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    stage.gateway.hold(LATE)
+    debate = await replica.create(make_spec(2, 1))
+    await stage.has(debate, "step_succeeded", 2 + 1 + 1 + 1)
+    clock.advance(300)
+    events = await stage.comes_to(debate, "COMPLETED")
+    (failed,) = [event.payload for event in events if isinstance(event.payload, StepFailed)]
+    assert failed.usage == Usage(input_tokens=3, cost_micros=5, attempts=2)
+    answered = len(stage.gateway.calls) - 1
+    assert fold(events).usage == Usage(10 * answered + 3, 10 * answered, 7 * answered + 5, answered + 2)
+
+
+async def test_a_gateway_that_has_stopped_cannot_keep_a_limit_from_being_recorded(
+    stage: Backstage, replica: Replica, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.orchestrator.limiting._LAST_WORD_SECONDS", 0.05)
+    stage.gateway.deaf = True
+    stage.gateway.hold(LATE)
+    debate = await replica.create(make_spec(2, 1))
+    await stage.has(debate, "step_succeeded", 2 + 1 + 1 + 1)
+    clock.advance(300)
+    events = await stage.comes_to(debate, "COMPLETED")
+    assert outcomes(events)[LATE, 1] == "failed: ROUND_TIMEOUT"
+    assert stage.gateway.asked(LATE).end == "hung-up"
+
+
+async def test_an_owner_whose_claim_is_lost_stops_no_call_when_its_time_is_over(stage: Backstage) -> None:
+    hold = stage.gateway.hold("round/1/propose/*")
+    behind = ManualClock()
+    async with stage.replica("one", exclusive=False, clock=behind) as one:
+        debate = await one.create(make_spec(2, 1, limits=Limits(total_seconds=10)))
+        await stage.gateway.wait_for("round/1/propose/*", 2)
+        async with stage.replica("two", exclusive=True, clock=ManualClock()):
+            await stage.gateway.wait_for("round/1/propose/*", 4)
+            await behind.sleeping(2)
+            behind.advance(10)  # its beat, by which it could hear of the other, comes later
+            await until(lambda: _owns_nothing(one), "the first one stops")
+            assert not stage.gateway.cancelled
+            hold.release()
+            events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert not any(isinstance(event.payload, LimitReached) for event in events)
+    (end,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
+    assert end.ended_by == ""
+
+
+async def _owns_nothing(replica: Replica) -> bool:
+    return not replica.runner._owned
+
+
+async def test_a_call_that_an_owner_before_has_stopped_is_made_again(stage: Backstage) -> None:
+    stage.gateway.fail("round/1/propose/bo", refusal("CALL_CANCELLED", "the call was cancelled"), times=1)
+    async with stage.replica() as replica:
+        events = await stage.comes_to(await replica.create(make_spec(2, 1)), "COMPLETED")
+    check_log(events)
+    assert outcomes(events)["round/1/propose/bo", 1].startswith("bo answers")
+
+
+async def test_a_gateway_that_does_not_answer_in_time_is_no_agents_failure(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.orchestrator.agents._MARGIN_SECONDS", 0.1)
+    hold = stage.gateway.hold("round/1/propose/bo")
+    async with stage.replica() as replica:
+        debate = await replica.create(make_spec(2, 1, call_seconds=0.2))
+        await stage.gateway.wait_for("round/1/propose/bo", 2)
+        hold.release()
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert outcomes(events)["round/1/propose/bo", 1].startswith("bo answers")
