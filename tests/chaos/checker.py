@@ -4,8 +4,9 @@ It knows nothing of how services work, but for the shape of a stored event (`par
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from parley.orchestrator.envelope import GENESIS, Envelope, open_entry
@@ -19,6 +20,7 @@ from parley.orchestrator.events import (
     StepFailed,
     StepStarted,
     StepSucceeded,
+    WaitFinished,
 )
 from parley.storage.ports import Record
 from tests.chaos.history import Fault, History, ModelCall, Watch
@@ -57,8 +59,8 @@ class Report:
     excused: int
 
 
-def check(history: History, *, stored_calls: bool = True) -> Report:
-    """Check a history against every promise.
+def check(history: History, *, stored_calls: bool = True, may_fail: Collection[str] = frozenset()) -> Report:
+    """Check a history against every promise. `may_fail` are reasons that agents' steps may fail for.
 
     With `stored_calls` only a call in flight when a gateway was killed, stopped or cut off its store may be made again;
     without, one in flight when anything on its way was disturbed may be, too.
@@ -72,7 +74,7 @@ def check(history: History, *, stored_calls: bool = True) -> Report:
         log = logs.get(debate, _Log((), ()))
         violations += [Violation(rule, debate, message) for rule, message in log.problems]
         events = log.events
-        for rule in (_ends, _claims, _steps, _wishes_once):
+        for rule in (_ends, _claims, partial(_steps, may_fail=may_fail), _wishes_once):
             violations += [Violation(name, debate, message) for name, message in rule(events)]
         if debate in marks:
             found = paid.check(events, calls[marks[debate]])
@@ -168,7 +170,7 @@ def _claims(events: Sequence[Envelope]) -> Found:
             )
 
 
-def _steps(events: Sequence[Envelope]) -> Found:
+def _steps(events: Sequence[Envelope], may_fail: Collection[str]) -> Found:
     """No recorded step is done again, and none fails where every model answers."""
     started: set[tuple[str, int]] = set()
     ended: dict[str, int] = {}
@@ -186,12 +188,12 @@ def _steps(events: Sequence[Envelope]) -> Found:
                 if event.attempt <= ended.get(event.key, 0) or (event.key in ended and not resumed):
                     yield "steps", f"{event.key} has a second outcome at {event.sequence}"
                 ended[event.key] = event.attempt
-                if isinstance(outcome, StepFailed) and outcome.work.agent:
+                if isinstance(outcome, StepFailed) and outcome.work.agent and outcome.reason not in may_fail:
                     yield (
                         "steps",
                         f"{event.key} failed at {event.sequence}: {outcome.reason}: {outcome.message}",
                     )
-            case Resumed():
+            case Resumed() | WaitFinished():
                 resumed = True
             case _:
                 name = (event.kind, event.key, event.attempt)
@@ -310,11 +312,14 @@ class _Paid:
         if len(by_prompt) < len(outcomes):
             yield "plan", f"{len(outcomes)} answers are recorded, and {len(by_prompt)} prompts were sent"
         recorded = self._recorded(outcomes)
+        attempts = sum(isinstance(event.payload, StepStarted) and event.attempt > 1 for event in events)
         for digest, same in by_prompt.items():
             for call, again in pairwise(same):
                 self.repeated += 1
                 if self._excused(call):
                     self.excused += 1
+                elif attempts and call.outcome != "answered":
+                    attempts -= 1  # it failed, and was waited for
                 else:
                     yield "paid twice", _told(call, again)
             done = recorded.get(digest[:8])

@@ -3,11 +3,11 @@
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import aiohttp
 import grpc
@@ -34,15 +34,27 @@ _PATIENCE = 90.0
 _TRY_AGAIN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
 
 
-def spec(mark: str, *, agents: int = 2, rounds: int = 1, recall: bool = False) -> DebateSpec:
+def spec(
+    mark: str,
+    *,
+    agents: int = 2,
+    rounds: int = 1,
+    recall: bool = False,
+    models: Mapping[str, str] | None = None,
+    **more: Any,
+) -> DebateSpec:
     """Return a panel whose agents all have the mark in their own prompts, so that no two steps ask the same.
 
     A mark ends with a dot. The question lacks it there, so that a debate that recalls another has its own mark only.
+    `models` are those of single agents, `more` are fields of the specification.
     """
 
     def one(name: str) -> Participant:
         prompt = PromptText(text=f"You are {name} of {mark}.", source="built-in")
-        return Participant(agent=Agent(id=name, role="architect", system_prompt=prompt))
+        agent = Agent(id=name, role="architect", system_prompt=prompt)
+        if models and name in models:
+            agent.routes.append(f"openai/{models[name]}")
+        return Participant(agent=agent)
 
     return DebateSpec(
         question=f"Which way of building it lasts longest, asks {mark.removesuffix('.')}?",
@@ -51,6 +63,7 @@ def spec(mark: str, *, agents: int = 2, rounds: int = 1, recall: bool = False) -
         rounds=rounds,
         history_limit=3 if recall else 0,
         summaries=SummarySettings(enabled=False),
+        **more,
     )
 
 
@@ -203,7 +216,8 @@ async def _wished(client: ParleyClient, debate: str, wish: str, request_id: str)
         case "pause":
             return await client.pause(debate, request_id=request_id)
         case _:
-            return await client.resume(debate, request_id=request_id)
+            go_on = client.go_on if wish == "continue" else client.resume
+            return await go_on(debate, request_id=request_id)
 
 
 async def _until_answered(call: Callable[[], Awaitable[T]]) -> T:

@@ -5,6 +5,7 @@ die with its parent, and each is killed when the block is left. Signals go by pi
 somebody else is never hit.
 """
 
+import json
 import os
 import random
 import select
@@ -20,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 from pymongo import MongoClient
 
@@ -233,6 +235,16 @@ class System:
     def outputs(self) -> dict[str, str]:
         """Return all that each service wrote."""
         return {name: each.output.read_text(errors="replace") for name, each in self._processes.items()}
+
+    @contextmanager
+    def rules(self, *rules: Mapping[str, object]) -> Iterator[None]:
+        """Let the model server follow these rules while the block runs (see `tests.support.model_server.rules`)."""
+        url, headers = f"{self.model_server_url()}/control", {"Content-Type": "application/json"}
+        urlopen(Request(url, json.dumps({"rules": rules}).encode(), headers), timeout=10).close()
+        try:
+            yield
+        finally:
+            urlopen(Request(url, b'{"rules": []}', headers), timeout=10).close()
 
     def model_server_url(self) -> str:
         """Return the model server's address, without a path."""

@@ -94,7 +94,10 @@ class CrashingLog:
 
 
 class CrashingDocuments:
-    """Documents whose writes are points: `insert.COLLECTION`, `update.COLLECTION.FIELD`, `delete.COLLECTION`."""
+    """Documents whose writes are points: `insert.COLLECTION`, `update.COLLECTION.FIELD`, `delete.COLLECTION`.
+
+    An update that sets several fields is one of each, and of all of them: `update.debates.address+owner`.
+    """
 
     def __init__(self, documents: Documents, point: CrashPoint) -> None:
         self._documents = documents
@@ -120,7 +123,8 @@ class CrashingDocuments:
     async def update(
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None
     ) -> bool:
-        names = [f"update.{collection.name}", *(f"update.{collection.name}.{each}" for each in changes)]
+        written = {*changes, "+".join(sorted(changes))}
+        names = [f"update.{collection.name}", *(f"update.{collection.name}.{each}" for each in written)]
         self._point.reached("before", names)
         changed = await self._documents.update(collection, key, changes, where)
         self._point.reached("after", names)

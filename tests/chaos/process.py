@@ -77,6 +77,8 @@ def _hook_calls(point: CrashPoint, module: str) -> None:
         from parley.orchestrator.services import Convergence, Memory, Ratings
 
         _wrap(point, Agents, "generate", "call.generate")
+        _wrap(point, Agents, "cancel", "call.cancel")
+        _wrap(point, Convergence, "assess", "call.assess")
         _wrap(point, Convergence, "group", "call.group")
         _wrap(point, Memory, "recall", "call.recall")
         _wrap(point, Memory, "record", "call.memory")
@@ -85,6 +87,15 @@ def _hook_calls(point: CrashPoint, module: str) -> None:
         from parley.gateway.endpoint import Endpoint
 
         _wrap(point, Endpoint, "complete", "call.model")
+
+
+def _hook_formats() -> None:
+    """Let orchestrators know a format with checkpoints, and wait for providers half a second at first."""
+    from parley.orchestrator import formats, limits
+    from tests.support.checked_format import CHECKED, checked
+
+    formats._FORMATS = {**formats._FORMATS, CHECKED: checked}
+    limits._FIRST_WAIT_SECONDS = 0.5
 
 
 def _wrap(point: CrashPoint, owner: type, method: str, name: str) -> None:
@@ -107,6 +118,8 @@ def _run(start: Start, nursery: int) -> NoReturn:
         point = CrashPoint.parse(text) if text else _NOWHERE
         _hook_store(point, fenced=os.environ.get("PARLEY_CHAOS_FENCE") != "off")
         _hook_calls(point, start.module)
+        if start.module == "parley.orchestrator":
+            _hook_formats()
     sys.argv = [start.module, *start.arguments]
     del sys.modules[f"{start.module}.__main__"]  # it is run anew, as the main module
     code: object = 1
@@ -128,6 +141,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing dead stays behind
     for module in _MODULES:
         importlib.import_module(f"{module}.__main__")
+    importlib.import_module("tests.support.checked_format")
     nursery = os.getpid()
     for line in sys.stdin:
         child = os.fork()

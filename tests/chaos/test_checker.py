@@ -96,7 +96,23 @@ def stored(events: Sequence[Event], *, seconds: float = 1.0) -> list[Record]:
 
 def call(key: str, started: float, ended: float, number: int = 1) -> ModelCall:
     return ModelCall(
-        number, PATH, MODEL, prompt(key), 1, {}, started, ended, Outcome.ANSWERED, "", 200, 1, 1, True, {}
+        number,
+        PATH,
+        MODEL,
+        prompt(key),
+        1,
+        {},
+        started,
+        ended,
+        Outcome.ANSWERED,
+        "",
+        200,
+        1,
+        1,
+        True,
+        (),
+        (),
+        {},
     )
 
 

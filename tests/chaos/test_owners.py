@@ -5,9 +5,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
-from parley.client import DebateEvent
-from parley.client.events import Claimed
+from parley.client import DebateEvent, ParleyClient
+from parley.client.events import Claimed, StepStarted
+from parley.v1.orchestrator_pb2 import DebateLimits
 from tests.chaos.checker import Report, check
 from tests.chaos.driver import Clients, spec
 from tests.chaos.harness import ORCHESTRATORS, System
@@ -45,6 +47,43 @@ async def test_an_owner_that_comes_back_after_another_has_claimed_writes_nothing
     await clients.watch(debate)
     report = check(await clients.history())
     assert not report.violations, "\n".join(map(str, report.violations))
+
+
+async def test_an_owner_that_comes_back_after_its_time_limit_stops_no_call_of_the_next_one(
+    system: System, clients: Clients
+) -> None:
+    system.make_ready()
+    for name in ("orchestrator-2", "orchestrator-3"):
+        system.kill(name)
+    mark = "case-outlived-limit."
+    limits = DebateLimits(total=Duration(seconds=3))
+    slow = {"match": {"prompt": f"of {mark}"}, "latency": {"median": 4.0}, "times": 2}
+    with system.rules(slow):
+        debate = await clients.create(spec(mark, limits=limits), mark)
+        began = time.monotonic()
+        await _has(system, "orchestrator-1", debate, StepStarted, 2)
+        system.stop("orchestrator-1")
+        try:
+            await asyncio.sleep(2)  # time without an owner does not count: the next one has as much left
+            system.start("orchestrator-2")
+            await _has(system, "orchestrator-2", debate, Claimed, 2)
+            await asyncio.sleep(max(began + 3.2 - time.monotonic(), 0))
+        finally:
+            system.go_on("orchestrator-1")
+        await clients.watch(debate)
+    history = await clients.history()
+    report = check(history)
+    assert not report.violations, "\n".join(map(str, report.violations))
+    assert [call.outcome for call in history.calls if mark in call.prompt] == ["answered"] * report.calls
+
+
+async def _has(system: System, name: str, debate: str, kind: type, count: int) -> None:
+    """Watch a debate at one replica until it has so many events of a kind."""
+    async with asyncio.timeout(20), ParleyClient(system.target(name)) as client:
+        async for event in client.watch(debate):
+            count -= isinstance(event, DebateEvent) and isinstance(event.payload, kind)
+            if count == 0:
+                return
 
 
 async def test_the_checker_notices_when_the_lock_is_taken_out_of_the_log(
