@@ -64,6 +64,7 @@ class Runner:
         self._queue_stands = False
         self._draining = False
         self._tasks: asyncio.TaskGroup | None = None
+        self._giving_up: asyncio.Task[None] | None = None
 
     @property
     def owner(self) -> str:
@@ -129,7 +130,12 @@ class Runner:
         return ownership.accepted.is_set()
 
     async def drain(self) -> None:
-        """Stop every debate where it stands and give it up."""
+        """Stop every debate where it stands and give it up; a second call waits for the first one's end."""
+        if self._giving_up is None:
+            self._giving_up = asyncio.create_task(self._give_up())
+        await asyncio.shield(self._giving_up)
+
+    async def _give_up(self) -> None:
         self._draining = True
         owned = list(self._owned.values())
         for _, task in owned:
