@@ -64,10 +64,11 @@ class Places:
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """`agents[1].role` of its parts."""
+    """`agents[1].role` of its parts, in one line whatever the keys are."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        shown = part if isinstance(part, int) or part.isprintable() else ascii(part)
+        text += f"[{shown}]" if isinstance(part, int) else f".{shown}" if text else str(shown)
     return text
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parley import config
@@ -43,6 +43,7 @@ def test_any_text_is_a_configuration_or_an_error(text: str) -> None:
     read(text, "any.json")
 
 
+@example({"judge": {"\n": None}})
 @given(st.dictionaries(st.sampled_from(WORDS), values, max_size=6))
 def test_any_values_are_a_configuration_or_an_error(value: dict[str, Any]) -> None:
     read(yaml.safe_dump(value, allow_unicode=True), "any.yaml")
