@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from parley.runtime.server import RunningServer
-from tests.support.orchestration import Orchestrator, orchestrating
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import Backstage, Orchestrator, Replica, backstage, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
 
 
@@ -25,3 +26,22 @@ async def gateway_server(gateway: ScriptedGateway) -> AsyncIterator[RunningServe
 async def orchestrator(gateway_server: RunningServer, tmp_path: Path) -> AsyncIterator[Orchestrator]:
     async with orchestrating(tmp_path, gateway_server) as served:
         yield served
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
+    """Replicas before one scripted gateway and one store; tests start them."""
+    async with backstage(tmp_path / "stage") as behind:
+        yield behind
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def replica(stage: Backstage, clock: ManualClock) -> AsyncIterator[Replica]:
+    """A replica whose time tests move."""
+    async with stage.replica(clock=clock) as started:
+        yield started

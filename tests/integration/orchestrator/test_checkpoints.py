@@ -1,9 +1,7 @@
 """Checkpoints: a person is asked, the debate waits for them, and what they said is recorded once."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -21,7 +19,6 @@ from tests.support.orchestration import (
     Backstage,
     Orchestrator,
     Replica,
-    backstage,
     check_log,
     failure_of,
     make_spec,
@@ -33,23 +30,6 @@ from tests.support.scripted_gateway import ScriptedGateway
 @pytest.fixture(autouse=True)
 def _checked_format(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch)
-
-
-@pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
-    async with backstage(tmp_path / "stage") as behind:
-        yield behind
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def replica(stage: Backstage, clock: ManualClock) -> AsyncIterator[Replica]:
-    async with stage.replica(clock=clock) as started:
-        yield started
 
 
 def spec(**fields: Any) -> DebateSpec:

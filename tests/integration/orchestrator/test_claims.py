@@ -1,10 +1,8 @@
 """Claims: one owner at a time, whatever stalls, crashes or drains."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,15 +12,9 @@ from parley.orchestrator.events import DebateFailed
 from parley.orchestrator.rows import Rows
 from parley.storage.ports import Log, Record, StoreUnavailableError
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, backstage, check_log, make_spec, outcomes, until
+from tests.support.orchestration import Backstage, check_log, make_spec, outcomes, until
 
 SPEC = make_spec(2, 1)
-
-
-@pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
-    async with backstage(tmp_path) as behind:
-        yield behind
 
 
 async def claims(stage: Backstage, debate: str) -> int:

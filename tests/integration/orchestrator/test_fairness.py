@@ -2,21 +2,13 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_spec, until
+from tests.support.orchestration import Backstage, Replica, check_log, make_spec, until
 
 SPEC = make_spec(2, 1)
-
-
-@pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
-    async with backstage(tmp_path) as behind:
-        yield behind
 
 
 async def accept(replica: Replica, tenant: str) -> str:

@@ -1,21 +1,13 @@
 """Wishes that are left in the inbox: they are taken up or ended, and keep no others waiting."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from parley.orchestrator.events import Intervened
 from parley.orchestrator.inbox import Wish
 from parley.orchestrator.rows import row_key
-from tests.support.orchestration import TENANT, Backstage, Replica, backstage, make_spec, until
-
-
-@pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
-    async with backstage(tmp_path) as behind:
-        yield behind
+from tests.support.orchestration import TENANT, Backstage, Replica, make_spec, until
 
 
 async def left(replica: Replica, debate: str, count: int) -> None:

@@ -1,8 +1,6 @@
 """Limits of time, tokens and money: what is late is left out, and what must end ends with the best there is."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -12,25 +10,8 @@ from parley.orchestrator.report import render
 from parley.orchestrator.spec import Concurrency, DebateSpec, Limits
 from parley.orchestrator.state import fold
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_spec, outcomes, until
+from tests.support.orchestration import Backstage, Replica, check_log, make_spec, outcomes, until
 from tests.support.scripted_gateway import refusal
-
-
-@pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
-    async with backstage(tmp_path) as behind:
-        yield behind
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def replica(stage: Backstage, clock: ManualClock) -> AsyncIterator[Replica]:
-    async with stage.replica(clock=clock) as started:
-        yield started
 
 
 def limited(count: int = 3, rounds: int = 1, **limits: float) -> DebateSpec:
@@ -267,7 +248,7 @@ async def test_providers_that_come_back_are_waited_for_and_the_debate_goes_on_by
     await until(lambda: _has_status(stage, debate, "WAITING"), "its row says so")
     clock.advance(5)
     await stage.has(debate, "wait_started", 2)
-    await asyncio.sleep(0.1)
+    await clock.sleeping(2)
     clock.advance(10)
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
@@ -313,6 +294,7 @@ async def test_of_failures_of_both_kinds_only_those_that_pass_are_tried_again(
     stage.gateway.fail("round/1/propose/cy", refusal("CALL_TIMEOUT"), attempt=1)
     debate = await replica.create(limited())
     await stage.has(debate, "wait_started")
+    await clock.sleeping(2)
     clock.advance(5)
     await stage.comes_to(debate, "COMPLETED")
     assert stage.gateway.steps().count("round/1/propose/bo") == 1

@@ -1,8 +1,7 @@
 """Wishes that name the checkpoint they are for: they end that one or nothing, and the answer to them never changes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
-from pathlib import Path
+from collections.abc import Awaitable
 from typing import Any
 
 import grpc
@@ -20,7 +19,6 @@ from tests.support.orchestration import (
     Orchestrator,
     Replica,
     StoppingLog,
-    backstage,
     check_log,
     failure_of,
     make_spec,
@@ -32,12 +30,6 @@ from tests.support.scripted_gateway import ScriptedGateway
 @pytest.fixture(autouse=True)
 def _checked_format(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch)
-
-
-@pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
-    async with backstage(tmp_path / "stage") as behind:
-        yield behind
 
 
 def spec() -> DebateSpec:

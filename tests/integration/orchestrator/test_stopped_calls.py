@@ -1,35 +1,15 @@
 """Calls that are stopped: by a limit, by an owner before, or by a gateway that does not answer any more."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from parley.orchestrator.events import Concluded, LimitReached, StepFailed, Usage
 from parley.orchestrator.spec import Limits
 from parley.orchestrator.state import fold
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_spec, outcomes, until
+from tests.support.orchestration import Backstage, Replica, check_log, make_spec, outcomes, until
 from tests.support.scripted_gateway import refusal
 
 LATE = "round/1/critique/bo/of/ada"
-
-
-@pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
-    async with backstage(tmp_path) as behind:
-        yield behind
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def replica(stage: Backstage, clock: ManualClock) -> AsyncIterator[Replica]:
-    async with stage.replica(clock=clock) as started:
-        yield started
 
 
 async def test_what_a_call_used_that_a_limit_stopped_counts(
