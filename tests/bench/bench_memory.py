@@ -3,8 +3,8 @@
 import asyncio
 import gc
 import os
+import sys
 import tempfile
-import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ _QUICK_FIRST, _QUICK_LAST = 40, 200
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Memory after so many debates, in bytes: what Python's objects take, and what the kernel says of the process."""
+    """After so many debates: Python's objects, its blocks of memory, and the bytes that the kernel says the process has."""
 
     debates: int
     objects: int
-    python: int
+    blocks: int
     anonymous: int
     files: int
 
@@ -43,18 +43,25 @@ async def run(quick: bool) -> None:
     """Hold debates, and look at the memory after the first ones and then at equal distances."""
     first, last = (_QUICK_FIRST, _QUICK_LAST) if quick else (_FIRST, _LAST)
     marks = [first + (last - first) * step // _STEPS for step in range(_STEPS + 1)]
-    tracemalloc.start()
     held = []
     async with model_server() as models, _system(models.base_url) as client:
         for before, mark in pairwise([0, *marks]):
             await hold(client, range(before, mark))
             held.append(measured(mark))
+            print(held[-1], file=sys.stderr, flush=True)  # a long run that is stopped is not for nothing
     table(
-        ["debates held", "objects", "Python (MiB)", "process, anonymous (MiB)", "process, files (MiB)"],
-        [[f"{each.debates:,}", f"{each.objects:,}", *(_mib(size) for size in _sizes(each))] for each in held],
+        ["debates held", "objects", "blocks", "anonymous memory (MiB)", "mapped files (MiB)"],
+        [
+            [
+                f"{each.debates:,}",
+                f"{each.objects:,}",
+                f"{each.blocks:,}",
+                _mib(each.anonymous),
+                _mib(each.files),
+            ]
+            for each in held
+        ],
     )
-    print()
-    _show_growth(held[0], held[-1])
 
 
 @asynccontextmanager
@@ -89,30 +96,10 @@ def measured(debates: int) -> Held:
     return Held(
         debates,
         len(gc.get_objects()),
-        tracemalloc.get_traced_memory()[0],
+        sys.getallocatedblocks(),
         _bytes(status["RssAnon"]),
         _bytes(status["RssFile"]),
     )
-
-
-def _show_growth(first: Held, last: Held) -> None:
-    debates = last.debates - first.debates
-    grown = [after - before for before, after in zip(_sizes(first), _sizes(last), strict=True)]
-    table(
-        [f"growth from debate {first.debates:,} to {last.debates:,}", "MiB", "KiB a debate"],
-        [
-            [name, _mib(size), f"{size / 2**10 / debates:.2f}"]
-            for name, size in zip(
-                ("Python's objects", "process, anonymous memory", "process, memory of files"),
-                grown,
-                strict=True,
-            )
-        ],
-    )
-
-
-def _sizes(held: Held) -> tuple[int, int, int]:
-    return held.python, held.anonymous, held.files
 
 
 def _bytes(kilobytes: str) -> int:
