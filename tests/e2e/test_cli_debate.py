@@ -5,14 +5,12 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.harness import model_server as models
 from tests.support.command import Command, Ended
 from tests.support.model_server import Call, Match, ModelServer, Rule, ToolCall, ToolCalls
 
@@ -26,22 +24,6 @@ Run = Callable[..., Command]
 def nothing_is_left_running() -> Iterator[None]:
     yield
     Command.kill_all()
-
-
-@contextmanager
-def models(*arguments: str) -> Iterator[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.model_server", *arguments],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait(10)
 
 
 def debate(folder: Path, url: str, *arguments: str) -> Command:

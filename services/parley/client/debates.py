@@ -1,53 +1,30 @@
 """The client of the orchestrator."""
 
-import asyncio
-import random
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
 
 import grpc
 
+from parley.client.connection import Connection
 from parley.client.events import DebateEvent
 from parley.client.watching import Stream, TextPiece, follow
-from parley.runtime.channel import channel
-from parley.runtime.errors import from_rpc_error, is_transport
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
-__all__ = ["ParleyClient", "repeated"]
+__all__ = ["ParleyClient"]
 
-_CALL_SECONDS: Final = 30.0
 _PAGE: Final = 200
 
-Answer = TypeVar("Answer")
 
-
-class ParleyClient:
+class ParleyClient(Connection):
     """Debates of one tenant at an orchestrator; use it as `async with`.
 
     Every call may be repeated without harm, and is for up to `patience` seconds where the connection breaks or a
     replica stops. Failures are ParleyError.
     """
 
-    def __init__(self, target: str, tenant: str = "default", *, patience: float = 30.0) -> None:
-        """Calls `host:port`, or a gRPC target such as `dns:///orchestrator:7401`, which must not be empty."""
-        self._target = target
-        self._metadata = (("parley-tenant", tenant),)
-        self._patience = patience
-        self._channel: grpc.aio.Channel | None = None
-
-    async def __aenter__(self) -> Self:
-        self._channel = channel(self._target)
-        self._stub = orchestrator_pb2_grpc.OrchestratorServiceStub(self._channel)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._channel is not None:
-            await self._channel.close()
-            self._channel = None
+    def _opened(self, connected: grpc.aio.Channel) -> None:
+        self._stub = orchestrator_pb2_grpc.OrchestratorServiceStub(connected)
 
     async def create_debate(self, spec: orchestrator_pb2.DebateSpec, request_id: str | None = None) -> str:
         """Starts a debate and returns its id; the same `request_id` with the same spec is the same debate."""
@@ -164,29 +141,6 @@ class ParleyClient:
             request_id=request_id or _request_id(), debate_id=debate_id, **wish
         )
         return (await self._call(self._stub.Intervene, request)).sequence
-
-    async def _call(self, method: Callable[..., Awaitable[Answer]], request: object) -> Answer:
-        return await repeated(method, request, self._metadata, self._patience)
-
-
-async def repeated(
-    method: Callable[..., Awaitable[Answer]],
-    request: object,
-    metadata: tuple[tuple[str, str], ...],
-    patience: float,
-) -> Answer:
-    """The answer to a call that may be made again; raises ParleyError."""
-    clock = asyncio.get_running_loop().time
-    ends, pause = clock() + patience, 0.1
-    while True:
-        try:
-            return await method(request, timeout=_CALL_SECONDS, metadata=metadata)
-        except grpc.aio.AioRpcError as broken:
-            error = from_rpc_error(broken)
-        if not is_transport(error) or clock() + pause > ends:
-            raise error
-        await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 (jitter)
-        pause = min(pause * 2, 5.0)
 
 
 def _request_id() -> str:
