@@ -7,7 +7,7 @@ call (see `CrashingLog`, `CrashingDocuments` and `process.py`), the last one cou
 import json
 import os
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
@@ -22,6 +22,7 @@ from parley.storage.ports import (
     Record,
     Where,
 )
+from tests.support.passing_log import PassingLog
 
 __all__ = ["CRASHED", "CrashPoint", "CrashingDocuments", "CrashingLog", "UnfencedLog", "around"]
 
@@ -70,11 +71,11 @@ def around(point: CrashPoint, name: str, call: Callable[P, Awaitable[T]]) -> Cal
     return called
 
 
-class CrashingLog:
+class CrashingLog(PassingLog):
     """A log whose appends are points: `append`, and `append.KIND` for each kind of event in the record."""
 
     def __init__(self, log: Log, point: CrashPoint) -> None:
-        self._log = log
+        super().__init__(log)
         self._point = point
 
     async def append(self, log: str, record: Record) -> None:
@@ -82,15 +83,6 @@ class CrashingLog:
         self._point.reached("before", names)
         await self._log.append(log, record)
         self._point.reached("after", names)
-
-    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
-        return await self._log.read(log, after, limit)
-
-    def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
-        return self._log.follow(log, after)
-
-    async def delete(self, log: str) -> None:
-        await self._log.delete(log)
 
 
 class CrashingDocuments:

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +44,7 @@ from parley.runtime.server import RunningServer, ServerSettings, serving
 from parley.storage.opening import Store, open_store
 from parley.storage.ports import Log, Record
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+from tests.support.passing_log import PassingLog
 from tests.support.scripted_gateway import ScriptedGateway
 
 __all__ = [
@@ -94,12 +95,12 @@ async def until(condition: Callable[[], Awaitable[Any]], what: str, within: floa
     return found
 
 
-class StoppingLog:
+class StoppingLog(PassingLog):
     """A log whose writer dies, so to speak: at an event's append, before or after it is durable, nothing goes on."""
 
     def __init__(self, log: Log, at: int, *, durable: bool) -> None:
         self.stopped = asyncio.Event()
-        self._log = log
+        super().__init__(log)
         self._at = at
         self._durable = durable
 
@@ -110,15 +111,6 @@ class StoppingLog:
         await self._log.append(log, record)
         if here:
             await self._stop()
-
-    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
-        return await self._log.read(log, after, limit)
-
-    def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
-        return self._log.follow(log, after)
-
-    async def delete(self, log: str) -> None:
-        await self._log.delete(log)
 
     async def _stop(self) -> None:
         self.stopped.set()

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -13,28 +13,20 @@ from parley.runtime.errors import ParleyError
 from parley.storage.ports import Log, Record
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_spec, until
+from tests.support.passing_log import PassingLog
 
 
-class WaveringLog:
+class WaveringLog(PassingLog):
     """A log whose appends take now more, now fewer turns of the loop, before and after they are durable."""
 
     def __init__(self, log: Log, dice: random.Random) -> None:
-        self._log = log
+        super().__init__(log)
         self._dice = dice
 
     async def append(self, log: str, record: Record) -> None:
         await turns(self._dice.randrange(20))
         await self._log.append(log, record)
         await turns(self._dice.randrange(20))
-
-    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
-        return await self._log.read(log, after, limit)
-
-    def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
-        return self._log.follow(log, after)
-
-    async def delete(self, log: str) -> None:
-        await self._log.delete(log)
 
 
 async def turns(count: int) -> None:
