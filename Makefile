@@ -5,6 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 SERVICES := orchestrator gateway convergence ratings memory
 
+# The small model that answers `make run` where no key is set: qwen2.5-0.5b is fetched once (470 MB). Empty: what comes along.
+# A variable of the environment with this name is somebody else's.
+ifneq ($(origin LOCAL_MODEL),command line)
+LOCAL_MODEL :=
+endif
+export LOCAL_MODEL
+
 # What `make run` asks. Taken as it was typed: neither make nor the shell reads anything in it.
 Q ?= Should a small team start with one service or with several?
 QUESTION := $(value Q)
@@ -35,10 +42,15 @@ help: ## List the targets
 .PHONY: setup
 setup: $(VENV)/.run ## Install into .venv; the command is then .venv/bin/parley
 
+.PHONY: demo
+demo: $(VENV)/.run ## Play an example debate: no key, no model, ten seconds
+	@$(BIN)/parley demo
+
 .PHONY: run
-run: $(VENV)/.run ## Run one debate and print the answer (Q="your question")
-	@[ -n "$$OPENAI_API_KEY$$OPENAI_BASE_URL$$OPENROUTER_API_KEY" ] || short="--max-output-tokens 64"; \
-		exec $(BIN)/parley debate "$$QUESTION" --agents architect,performance,simplicity --rounds 1 $$short
+run: $(VENV)/.run ## Run one debate and print the answer (Q="your question", LOCAL_MODEL=qwen2.5-0.5b)
+	@if [ -n "$$LOCAL_MODEL" ]; then export PARLEY_LOCAL_MODEL="$$LOCAL_MODEL"; \
+		$(BIN)/python -m parley.gateway.local_model.fetch "$$LOCAL_MODEL" >/dev/null || exit 1; fi; \
+		exec $(BIN)/parley debate "$$QUESTION" --agents architect,performance,simplicity --rounds 1
 
 .PHONY: up
 up: $(VENV)/.run ## Run the whole system on loopback ports until stopped
@@ -74,7 +86,7 @@ test: $(VENV)/.all ## Run every test (ARGS="-k breaker" for some)
 ifdef ARGS
 	$(BIN)/pytest $(ARGS)
 else
-	$(BIN)/pytest -n 2 tests/unit tests/contract tests/integration
+	$(BIN)/pytest -n 2 --dist worksteal tests/unit tests/contract tests/integration
 	$(BIN)/pytest tests/e2e tests/chaos  # these fill both cores by themselves
 endif
 
@@ -92,9 +104,26 @@ $(TESTS): $(VENV)/.all
 coverage: $(VENV)/.all ## Run every test and print the lines that none reaches
 	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered $(ARGS)
 
+# Model servers that others wrote, each in an environment of its own; nothing else needs them.
+OTHERS := build/others
+PYTHON_SERVERS := fakellm==0.3.5 llmock==0.2.2 mockllm==0.0.8
+.PHONY: others
+others: $(VENV)/.all ## Install model servers that others wrote (some minutes) and hold a debate over each
+	@test -d $(OTHERS)/python || $(PYTHON) -m venv $(OTHERS)/python
+	@test -d $(OTHERS)/litellm || $(PYTHON) -m venv $(OTHERS)/litellm
+	$(OTHERS)/python/bin/python -m pip install --quiet $(PYTHON_SERVERS)
+	$(OTHERS)/litellm/bin/python -m pip install --quiet 'litellm[proxy]==1.106.2'
+	npm install --silent --no-save --prefix $(OTHERS) @copilotkit/aimock@1.43.0 \
+		|| echo "npm could not install aimock: its tests are skipped" >&2
+	$(BIN)/pytest tests/e2e/test_servers_of_others.py $(ARGS)
+
 .PHONY: bench
 bench: $(VENV)/.all ## Measure, and print the numbers of docs/benchmarks.md
 	$(BIN)/python -m tests.bench $(ARGS)
+
+.PHONY: first-runs
+first-runs: $(VENV)/.all ## Run `make run` ten times as for the first time, print the answers and check them
+	$(BIN)/python -m tests.bench.first_runs $(ARGS) $(if $(LOCAL_MODEL),--local-model '$(LOCAL_MODEL)')
 
 ##@ Make
 
@@ -103,6 +132,10 @@ protos: $(VENV)/.all ## Generate services/parley/v1 from protos/
 	@rm -f services/parley/v1/*_pb2.py services/parley/v1/*_pb2.pyi \
 		services/parley/v1/*_pb2_grpc.py services/parley/v1/*_pb2_grpc.pyi
 	$(call generate,services)
+
+.PHONY: agreement-head
+agreement-head: $(VENV)/.all ## Train the agreement model's head (ARGS for another encoder's)
+	$(BIN)/python -m tests.bench.train_agreement_head $(ARGS)
 
 .PHONY: format
 format: $(VENV)/.all ## Format the code and the contract, and mend what ruff can

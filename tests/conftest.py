@@ -1,6 +1,8 @@
-"""What holds for every test: no key of the person who runs them, and a last word on which MongoDB was there."""
+"""What holds for every test: no key and no model server of the person who runs them, and a last word on which MongoDB was there."""
 
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,8 +16,18 @@ for _name in [name for name in os.environ if name.startswith(("PARLEY_", "OPENAI
     if not _name.startswith("PARLEY_TEST_"):
         del os.environ[_name]
 
-# How long an example takes says something of the machine, and nothing of the behaviour.
-settings.register_profile("parley", deadline=None)
+# No test looks at the ports that model servers usually have: whoever runs the tests may run one.
+os.environ["PARLEY_LOCAL_SERVERS"] = "off"
+
+# No test is about a power cut, and a disk that others use takes its time for a flush: where there is room, folders are in memory.
+_MEMORY = Path("/dev/shm")
+if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+# How long an example takes says something of the machine, and nothing of the behaviour. The examples are the same every
+# time; `--hypothesis-profile=search` looks for others.
+settings.register_profile("parley", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile("parley")
 
 

@@ -15,10 +15,10 @@ from parley.storage.opening import sqlite_folder
 if TYPE_CHECKING:  # what runs is imported where it is started: a command that starts nothing is spared it
     from parley.orchestrator.settings import OrchestratorSettings
     from parley.runtime.draining import Draining
+    from parley.runtime.logs import Level
     from parley.runtime.server import Service
 
 __all__ = [
-    "FIXED_PORTS",
     "FREE_PORTS",
     "LocalOptions",
     "LocalSystem",
@@ -28,6 +28,7 @@ __all__ = [
     "known_formats",
     "known_roles",
     "local_system",
+    "ports_from",
     "running_at",
 ]
 
@@ -57,7 +58,6 @@ class Ports:
 
 
 FREE_PORTS: Final = Ports()
-FIXED_PORTS: Final = Ports(7401, 7402, 7403, 7404, 7405)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +66,19 @@ class LocalOptions:
 
     Attributes:
         config_path: Agents, providers and routes. None: PARLEY_AGENTS_FILE, or the defaults.
+        advertise: HOST:PORT by which orchestrators elsewhere reach ours. None: PARLEY_ADVERTISE, or where it listens.
         adopt: Whether debates that an earlier process left behind go on by themselves.
         purpose: Only what this needs is started, so that a command that reads loads no model it can do without.
+        evaluators: Whether the file at `config_path` may also list evaluators alone.
         log_to_stderr: Whether logs go to stderr, rather than to `parley.log` in the data folder.
     """
 
     config_path: Path | None = None
     ports: Ports = FREE_PORTS
     adopt: bool = False
+    advertise: str | None = None
     purpose: Purpose = "debates"
+    evaluators: bool = False
     log_to_stderr: bool = False
 
 
@@ -100,19 +104,29 @@ class LocalSystem:
     log: Path | None = None
 
 
-def known_roles() -> Mapping[str, tuple[str, ...]]:
-    """Roles that agents of a system of our own can debate in, by name; with the other names they are accepted by."""
-    from parley.orchestrator import roles
+def ports_from(first: int) -> Ports:
+    """Return five ports in a row."""
+    return Ports(first, first + 1, first + 2, first + 3, first + 4)
 
-    found = (roles.get(name) for name in roles.known())
-    return {role.name: role.aliases for role in found if role.can_debate}
+
+def known_roles(*, evaluating: bool = False) -> Mapping[str, tuple[str, ...]]:
+    """Return the roles that agents of a system of our own can debate, or evaluate, in, by name, with their aliases."""
+    from parley.orchestrator.formats.shipped import shipped_formats
+    from parley.orchestrator.roles.catalogue import shipped_roles
+
+    duties = [each.debater_sections for each in shipped_formats().all() if not each.stand_in_role]
+    return {
+        role.name: role.aliases
+        for role in shipped_roles().all()
+        if evaluating or any(role.serves(each) for each in duties)
+    }
 
 
 def known_formats() -> tuple[str, ...]:
-    """Formats of a system of our own, without versions."""
-    from parley.orchestrator import formats
+    """Return the formats in which a system of our own debates a question, without versions."""
+    from parley.orchestrator.formats.shipped import shipped_formats
 
-    return formats.known()
+    return tuple(sorted({each.name for each in shipped_formats().all() if each.subject is None}))
 
 
 def running_at() -> str | None:
@@ -134,7 +148,7 @@ def default_store() -> str:
 
 @asynccontextmanager
 async def local_system(options: LocalOptions) -> AsyncIterator[LocalSystem]:
-    """Runs the system while the block runs, or finds the one that runs on the same data folder.
+    """Run the system while the block runs, or find the one that runs on the same data folder.
 
     Raises ConfigurationError where settings, file or data folder do not allow a start.
     """
@@ -162,7 +176,7 @@ def _folder(store: str) -> Path | None:
 
 
 async def _lock_or_address(folder: Path) -> FolderLock | str:
-    """The right to use the folder, or where the process that has it answers."""
+    """Return the right to use the folder, or where the process that has it answers."""
     try:
         async with asyncio.timeout(_LOCK_SECONDS):
             while True:
@@ -192,7 +206,7 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
     log = None if options.log_to_stderr or folder is None else folder / _LOG
     async with AsyncExitStack() as stack:
         stream = stack.enter_context(_log_file(log)) if log is not None else None
-        configure_logging(settings.log_level, stream=stream)
+        configure_logging(_log_level(settings, options), stream=stream)
         stack.callback(configure_logging)  # whatever is said after the block goes to stderr again
         stack.callback(configure_telemetry("parley"))
         others = await stack.enter_async_context(_others(options, store, folder))
@@ -206,8 +220,10 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
                 "adopt": options.adopt,
             }
         )
+        if options.advertise is not None:
+            settings = settings.model_copy(update={"advertise": options.advertise})
         if options.purpose != "debates":
-            settings = settings.model_copy(update={"most_debates": 0})  # reading claims no debate
+            settings = settings.model_copy(update={"max_debates": 0})  # reading claims no debate
         orchestrator = await stack.enter_async_context(_orchestrator(settings, options.ports.orchestrator))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
@@ -222,8 +238,14 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
         )
 
 
+def _log_level(settings: "OrchestratorSettings", options: LocalOptions) -> "Level":
+    """Return the level that was set; else, on stderr, only what a person must know."""
+    is_set = "log_level" in settings.model_fields_set
+    return "warning" if options.log_to_stderr and not is_set else settings.log_level
+
+
 def _log_file(path: Path) -> TextIO:
-    """The log, begun anew where it has grown large."""
+    """Return the log, begun anew where it has grown large."""
     try:
         if path.exists() and path.stat().st_size > _LOG_BYTES:
             path.unlink()
@@ -293,7 +315,7 @@ async def _gateway(options: LocalOptions, store: str) -> AsyncIterator[str]:
     draining = Draining()
     alone = _folder(store) is not None  # its lock is held
     async with (
-        build(settings, draining=draining, alone=alone) as service,
+        build(settings, draining=draining, alone=alone, evaluators=options.evaluators) as service,
         _served(service, options.ports.gateway, draining) as address,
     ):
         yield address

@@ -12,12 +12,12 @@ from typing import Protocol
 
 from pymongo import MongoClient
 
-from parley.orchestrator.envelope import Draft
-from parley.orchestrator.events import RoundStarted
-from parley.orchestrator.journal import Journal
+from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.journal import Journal
 from parley.runtime.clock import SystemClock
 from parley.storage.opening import open_store
 from parley.storage.ports import Log, Record
+from parley.v1.event_pb2 import RoundStarted
 from tests.bench.figures import aim, main, middle, table
 from tests.contract.mongodb_server import NoServerError, running_server
 
@@ -25,9 +25,9 @@ _DATABASE = "bench"
 _SHORT, _LONG = 10, 10_000
 _RECORD = 10
 """Events in a record while a log is grown; what is timed is a record of one."""
-_ENTRY = "x" * 600
+_ENTRY = b"x" * 600
 """About what an event of a debate takes, the answers of agents left out."""
-_MOST = 1.2
+_MAX_RATIO = 1.2
 
 
 async def run(quick: bool) -> None:
@@ -45,7 +45,7 @@ async def run(quick: bool) -> None:
                         middle(short, 2),
                         middle(long, 2),
                         f"{ratio:.2f}",
-                        aim(ratio, _MOST),
+                        aim(ratio, _MAX_RATIO),
                     ]
                 )
     table(
@@ -89,7 +89,7 @@ class _JournalWriter:
     async def append(self, events: int) -> None:
         numbers = range(self.last + 1, self.last + events + 1)
         await self.journal.append(
-            *(Draft(f"round/{number}", RoundStarted(number, _LONG)) for number in numbers)
+            *(Draft(f"round/{number}", RoundStarted(number=number, total=_LONG)) for number in numbers)
         )
         self.last += events
 

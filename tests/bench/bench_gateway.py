@@ -72,12 +72,10 @@ async def _overhead(quick: bool) -> None:
 
 def _bare(client: AsyncOpenAI) -> Ask:
     async def ask(number: int) -> object:
-        text = ""
-        stream = await client.responses.create(model="m", input=f"Bench {number}?", stream=True)
-        async for event in stream:
-            if event.type == "response.output_text.delta":
-                text += event.delta
-        return text
+        stream = await client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": f"Bench {number}?"}], stream=True
+        )
+        return "".join([each.delta.content or "" async for chunk in stream for each in chunk.choices])
 
     return ask
 

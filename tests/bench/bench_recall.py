@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from parley.convergence.agreement import Agreements
 from parley.convergence.embeddings import embeddings
 from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.__main__ import build
@@ -24,13 +25,14 @@ from parley.memory.meaning import Meaning
 from parley.memory.settings import MemorySettings
 from parley.runtime.channel import channel
 from parley.runtime.server import Service, serving
-from parley.storage.opening import open_store
-from parley.storage.vectors import Point, VectorCollection, open_vectors
+from parley.storage.opening import open_store, open_vectors
+from parley.storage.ports import Point, VectorCollection
 from parley.v1 import memory_pb2 as pb
 from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
 from tests.bench.figures import main, table
 from tests.support.hash_embedder import HashEmbedder
+from tests.support.word_agreement import WordAgreement
 
 SIZE: Final = 384
 PART: Final = 500
@@ -77,7 +79,7 @@ async def fill(folder: Path, memories: int) -> None:
 async def convergence() -> AsyncIterator[str]:
     """A convergence service that embeds in no time."""
     async with embeddings(EMBEDDER, cache=0) as shared:
-        servicer = ConvergenceServicer(shared, shared)
+        servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(()), cache=100))
         service = Service(
             "parley.v1.ConvergenceService",
             lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pymongo import AsyncMongoClient
 
 from parley.client import ParleyClient
-from parley.v1.orchestrator_pb2 import DebateStatus
+from parley.v1.debate_pb2 import DebateStatus
 from tests.bench.environment import MODEL
 from tests.bench.figures import main, middle, table
 from tests.bench.graph import Shape
@@ -24,10 +24,10 @@ from tests.contract.mongodb_server import running_server
 from tests.support.model_server import Latency
 
 _SHAPE = Shape(3, 1)
-_MOST_DEBATES = 4
+_MAX_DEBATES = 4
 _GATEWAYS = 2
 _REPLICAS = (1, 3)
-_LEAST = 2.2
+_MIN_GAIN = 2.2
 _SHOWN = 0.005
 _LOOK_SECONDS = 0.25
 _PATIENCE = 240
@@ -50,7 +50,7 @@ class _Load:
 
 _LOADS = (_Load(0.2, 60, 5), _Load(1.0, 36, 3))
 _QUICK_LOADS = (_Load(0.2, 24, 2), _Load(1.0, 24, 1))
-"""At 200 ms three replicas may well have more to do than this machine can; at 1 s a place is what a debate waits for."""
+"""At 200 ms three replicas may well have more to do than this machine can; at 1 s a slot is what a debate waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ async def run(quick: bool) -> None:
     found: dict[_Load, dict[int, list[_Round]]] = {}
     async with _system() as (kind, models, systems):
         for replicas in systems:
-            await _held(replicas, _MOST_DEBATES, "warm")
+            await _held(replicas, _MAX_DEBATES, "warm")
         for load in _QUICK_LOADS if quick else _LOADS:
             await models.begin(Latency(median=load.latency))
             found[load] = {amount: [] for amount in _REPLICAS}
@@ -128,10 +128,10 @@ def _show_rates(found: dict[_Load, dict[int, list[_Round]]]) -> None:
     for load, sides in found.items():
         one, three = ([each.rate for each in sides[amount]] for amount in _REPLICAS)
         gain = median(three) / median(one)
-        aim = f">= {_LEAST:g}: {'met' if gain >= _LEAST else 'missed'}"
+        aim = f">= {_MIN_GAIN:g}: {'met' if gain >= _MIN_GAIN else 'missed'}"
         rows.append([_seconds(load), str(load.debates), middle(one, 2), middle(three, 2), f"{gain:.2f}", aim])
     head = ["debates in a round", "one (debates/s)", "three (debates/s)", "three / one", "aim"]
-    table([f"{_MOST_DEBATES} debates at once a replica, model answers after", *head], rows)
+    table([f"{_MAX_DEBATES} debates at once a replica, model answers after", *head], rows)
 
 
 def _show_cores(found: dict[_Load, dict[int, list[_Round]]]) -> None:
@@ -207,7 +207,7 @@ async def _system() -> AsyncIterator[tuple[str, Models, list[_Replicas]]]:
                         "orchestrator",
                         f"orchestrator {number} of {amount}",
                         store=store,
-                        most_debates=str(_MOST_DEBATES),
+                        max_debates=str(_MAX_DEBATES),
                         gateway=f"ipv4:{','.join(gateways)}",
                         convergence=convergence,
                         ratings=ratings,

@@ -1,5 +1,6 @@
-"""A 3 x 3 panel debate at 200 ms a call: our span over the bare client's for the same graph of calls."""
+"""Panel debates at 200 ms a call, 3 x 3 and 7 x 5: our span over the bare client's for the same graph of calls."""
 
+from dataclasses import dataclass
 from statistics import median
 
 from tests.bench.environment import MODEL
@@ -10,19 +11,39 @@ from tests.bench.spans import measure_bare, measure_ours
 from tests.bench.system import system
 from tests.support.model_server import Latency
 
-_AIM = 1.05
+_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """`words`: of an answer. `times`: debates, the first of which does not count."""
+
+    shape: Shape
+    words: int
+    aim: float
+    times: int
+
+
+_CASES = (_Case(Shape(3, 3), 24, 1.05, 16), _Case(Shape(7, 5), 370, 1.10, 6))
+"""370 words have about 2,500 characters."""
 
 
 async def run(quick: bool) -> None:
+    """Measure each case."""
+    for case in _CASES:
+        await _measure(case, 3 if quick else case.times)
+
+
+async def _measure(case: _Case, times: int) -> None:
     """Interleave our debates with the bare client's graphs, and print the ratio of the medians."""
-    shape, latency = Shape(3, 3), Latency(median=0.2)
+    shape, latency = case.shape, Latency(median=_SECONDS)
     concluded, heard, bare_spans = [], [], []
     async with (
-        model_server() as models,
+        model_server(case.words) as models,
         system(models.base_url) as client,
         bare_client(models.base_url, MODEL) as bare,
     ):
-        for number in range(4 if quick else 16):
+        for number in range(times):
             ours = await measure_ours(models, client, shape, latency, f"Bench question {number}?")
             bares = await measure_bare(models, bare, shape, latency, flowing, ours.places)
             if number:  # the first pair opens connections and learns of the endpoint
@@ -30,18 +51,20 @@ async def run(quick: bool) -> None:
                 heard.append(ours.heard)
                 bare_spans.append(bares)
     ratio = median(concluded) / median(bare_spans)
+    title = f"span of {shape.size} agents x {shape.rounds} rounds, {case.words} words an answer, at 200 ms"
+    in_line = (3 * shape.rounds + 1) * _SECONDS
     table(
-        ["span of 3 agents x 3 rounds at 200 ms", "seconds (lowest-highest)", "over bare", "aim"],
+        [title, "seconds (lowest-highest)", "over bare", "aim"],
         [
             ["bare client, same graph", middle(bare_spans), "1", ""],
-            ["ours, to the event `concluded`", middle(concluded), f"{ratio:.3f}", aim(ratio, _AIM)],
+            ["ours, to the event `concluded`", middle(concluded), f"{ratio:.3f}", aim(ratio, case.aim)],
             [
                 "ours, until a watcher has it",
                 middle(heard),
                 f"{median(heard) / median(bare_spans):.3f}",
                 "",
             ],
-            ["ten calls in line, nothing else", "2.000", f"{2 / median(bare_spans):.3f}", ""],
+            ["the calls in line, nothing else", f"{in_line:.3f}", f"{in_line / median(bare_spans):.3f}", ""],
         ],
     )
 

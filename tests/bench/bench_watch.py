@@ -112,7 +112,7 @@ class _Watcher:
             self.events += 1
             if self.caught_up.is_set():
                 self.delays.append(now - message.event.time.ToNanoseconds() / 1e9)
-            if message.event.kind == "step_started" and message.event.key.endswith("/cy"):
+            if message.event.HasField("step_started") and message.event.key.endswith("/cy"):
                 self.caught_up.set()  # the last of the proposals, all of which hang
 
 
@@ -192,7 +192,7 @@ async def _serve() -> None:
 
 
 def _count_reads() -> list[int]:
-    from parley.storage.sqlite_log import SqliteLog
+    from parley.storage.sqlite.log import SqliteLog
 
     count, read = [0], SqliteLog.read
 

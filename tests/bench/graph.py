@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from openai import AsyncOpenAI, DefaultAioHttpClient
+from openai import AsyncOpenAI, DefaultAioHttpClient, omit
+from openai.types.shared_params import ResponseFormatJSONSchema
 
 from tests.support.model_server import BENCH_KEY_HEADER
 
@@ -13,7 +14,7 @@ __all__ = ["Ask", "BareClient", "Place", "Shape", "bare_client", "flowing", "ste
 
 Ask = Callable[[str], Awaitable[None]]
 
-_ANSWER_SCHEMA = {
+_ANSWER_SCHEMA: dict[str, object] = {
     "type": "object",
     "properties": {
         "description": {"type": "string"},
@@ -21,6 +22,10 @@ _ANSWER_SCHEMA = {
     },
     "required": ["description", "confidence"],
     "additionalProperties": False,
+}
+_JUDGEMENT: ResponseFormatJSONSchema = {
+    "type": "json_schema",
+    "json_schema": {"name": "synthesis", "schema": _ANSWER_SCHEMA},
 }
 
 
@@ -39,8 +44,8 @@ class Shape:
 
     @property
     def calls(self) -> int:
-        """Model calls: proposals, critiques and refinements of every round, and the judge's."""
-        return self.rounds * self.size * (self.size + 1) + 1
+        """Model calls: proposals, critiques and refinements of every round, and the judge's two."""
+        return self.rounds * self.size * (self.size + 1) + 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class Place:
 
     prompt: str
     latency_key: str
-    streamed: bool
+    structured: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +65,16 @@ class BareClient:
     model: str
 
     async def ask(self, place: Place) -> str:
-        """Return the answer: streamed for a text, in one piece for the judge's JSON."""
-        headers = {BENCH_KEY_HEADER: place.latency_key}
-        if not place.streamed:
-            whole = await self.client.responses.create(
-                model=self.model,
-                input=place.prompt,
-                store=False,
-                extra_headers=headers,
-                text={"format": {"type": "json_schema", "name": "synthesis", "schema": _ANSWER_SCHEMA}},
-            )
-            return whole.output_text
-        stream = await self.client.responses.create(
-            model=self.model, input=place.prompt, store=False, extra_headers=headers, stream=True
+        """Return the answer, streamed: a text, or the judge's JSON. The system asks a base URL by this API, too."""
+        stream = await self.client.chat.completions.create(
+            model=self.model,
+            messages=[{"role": "user", "content": place.prompt}],
+            extra_headers={BENCH_KEY_HEADER: place.latency_key},
+            stream=True,
+            stream_options={"include_usage": True},
+            response_format=_JUDGEMENT if place.structured else omit,
         )
-        return "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
+        return "".join([each.delta.content or "" async for chunk in stream for each in chunk.choices])
 
     def over(self, places: Mapping[str, Place]) -> Ask:
         """Return what asks at the place that a step has."""
@@ -98,8 +98,9 @@ async def flowing(shape: Shape, ask: Ask) -> None:
     """Make each call as soon as what it needs is there, as the panel does."""
     before: dict[str, asyncio.Task[None]] = {}
     async with asyncio.TaskGroup() as tasks:
+        required = tasks.create_task(_awaited(ask("requirements")))
         for number in range(1, shape.rounds + 1):
-            before = _round(shape, ask, number, before, tasks)
+            before = _round(shape, ask, number, before, required, tasks)
             if shape.full_history:
                 await asyncio.wait(before.values())
         await asyncio.wait(before.values())
@@ -107,7 +108,12 @@ async def flowing(shape: Shape, ask: Ask) -> None:
 
 
 def _round(
-    shape: Shape, ask: Ask, number: int, before: Mapping[str, asyncio.Task[None]], tasks: asyncio.TaskGroup
+    shape: Shape,
+    ask: Ask,
+    number: int,
+    before: Mapping[str, asyncio.Task[None]],
+    required: asyncio.Task[None],
+    tasks: asyncio.TaskGroup,
 ) -> dict[str, asyncio.Task[None]]:
     """Start a round and return its refinements; `before` are those of the round before."""
 
@@ -122,7 +128,7 @@ def _round(
     }
     critiques = {
         (critic, target): tasks.create_task(
-            after([proposals[target], before.get(critic)], f"critique/{critic}/of/{target}")
+            after([required, proposals[target], before.get(critic)], f"critique/{critic}/of/{target}")
         )
         for critic in shape.agents
         for target in shape.agents
@@ -145,9 +151,12 @@ async def stepped(shape: Shape, ask: Ask) -> None:
             [f"critique/{critic}/of/{target}" for critic, target in pairs],
             [f"refine/{agent}" for agent in shape.agents],
         ):
+            keys = [f"round/{number}/{key}" for key in phase]
+            if keys[0] == f"round/1/propose/{shape.agents[0]}":
+                keys.append("requirements")
             async with asyncio.TaskGroup() as tasks:
-                for key in phase:
-                    tasks.create_task(_awaited(ask(f"round/{number}/{key}")))
+                for key in keys:
+                    tasks.create_task(_awaited(ask(key)))
     await ask("synthesis")
 
 

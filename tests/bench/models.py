@@ -23,7 +23,6 @@ class Served:
     occurrence: int
     started: float
     ended: float
-    streamed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +39,25 @@ class Models:
             assert response.status == 200, await response.text()
 
     async def served(self) -> list[Served]:
-        """Return the calls since `begin`, in the order they ended; every one of them was answered."""
+        """Return the calls for an answer since `begin`, in the order they ended; every one of them was answered."""
         async with self._session.get(self._url("ledger")) as response:
             calls = (await response.json())["calls"]
         bad = [call for call in calls if call["outcome"] != Outcome.ANSWERED]
         assert not bad, f"{len(bad)} calls were not answered, the first: {bad[0]}"
-        return [Served(**{name: call[name] for name in Served.__slots__}) for call in calls]
+        asked = [call for call in calls if call["path"] != "/v1/models"]
+        return [Served(**{name: call[name] for name in Served.__slots__}) for call in asked]
 
     def _url(self, name: str) -> str:
         return f"{self.base_url.removesuffix('/v1')}/{name}"
 
 
 @asynccontextmanager
-async def model_server() -> AsyncIterator[Models]:
-    """Run the server for as long as the block lasts."""
+async def model_server(words: int = 24) -> AsyncIterator[Models]:
+    """Run the server for as long as the block lasts; its answers have so many words."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.support.model_server", stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        *("-m", "tests.support.model_server", "--answer-words", str(words), "--positions"),
+        stdout=asyncio.subprocess.PIPE,
     )
     try:
         assert process.stdout is not None

@@ -1,5 +1,6 @@
 """Parley as it is measured: the embedded system in this process, on a fresh store, followed by its own client."""
 
+import re
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -7,17 +8,23 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from parley.client import DebateEvent, DebateSpec, ParleyClient
-from parley.client.events import Concluded, DebateFailed, StepSucceeded
+from parley.client import DebateSpec, ParleyClient
 from parley.local import LocalOptions, local_system
-from parley.v1.agent_pb2 import Agent
-from parley.v1.orchestrator_pb2 import Participant
+from parley.v1.agent_pb2 import Agent, SummarySettings
+from parley.v1.debate_pb2 import Participant
+from parley.v1.event_pb2 import Event
+from parley.v1.panel_pb2 import PanelSettings
 from tests.bench.environment import use_environment
 from tests.bench.graph import Place, Shape
 from tests.bench.models import Served
 from tests.support.model_server.answers import digest_of
 
 __all__ = ["Run", "places", "run_debate", "spec", "system"]
+
+
+_ME = re.compile(r"You are agent (\w) of")
+_ROUND = re.compile(r"This is round (\d+) of")
+_CRITICIZED = re.compile(r"Criticize this proposal of agent (\w)\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +58,11 @@ def spec(shape: Shape, question: str) -> DebateSpec:
         question=question,
         agents=[Participant(agent=Agent(id=each, role="architect")) for each in shape.agents],
         judge=Participant(agent=Agent(id="judge", role="generalist")),
-        rounds=shape.rounds,
-        include_full_history=shape.full_history,
+        panel=PanelSettings(
+            rounds=shape.rounds,
+            include_full_history=shape.full_history,
+            summaries=SummarySettings(enabled=False),  # the graph of calls does not hang on lengths
+        ),
     )
 
 
@@ -62,16 +72,16 @@ async def run_debate(client: ParleyClient, debate: DebateSpec, *, text: bool = F
     texts: dict[str, str] = {}
     concluded = heard = 0.0
     async for event in client.watch(made, text=text):
-        if not isinstance(event, DebateEvent):
+        if not isinstance(event, Event):
             continue
-        match event.payload:
-            case StepSucceeded(reply=reply) if reply is not None:
-                texts[event.key] = reply.text
-            case Concluded(status="completed"):
+        match event.WhichOneof("payload"):
+            case "step_succeeded" if event.step_succeeded.HasField("reply"):
+                texts[event.key] = event.step_succeeded.reply.text
+            case "concluded" if event.concluded.HasField("outcome"):
                 heard = time.monotonic()
-                concluded = event.time.timestamp() - time.time() + heard
-            case DebateFailed() as failure:
-                raise RuntimeError(f"a debate failed: {failure.message}")
+                concluded = event.time.ToNanoseconds() / 1e9 - time.time() + heard
+            case "debate_failed":
+                raise RuntimeError(f"a debate failed: {event.debate_failed.failure.message}")
             case _:
                 pass
     assert heard, "the debate did not conclude"
@@ -79,13 +89,36 @@ async def run_debate(client: ParleyClient, debate: DebateSpec, *, text: bool = F
 
 
 def places(run: Run, served: list[Served]) -> dict[str, Place]:
-    """Return what was asked at each step, found by the digest that the model server's answers begin with."""
-    digests = {id(call): digest_of(call.path, call.model, call.prompt) for call in served}
-    by_digest = {digest[:8]: call for call in served if (digest := digests[id(call)]) and call.streamed}
+    """Return what was asked at each step, told by what the prompts say of themselves."""
     found = {}
-    for key, text in run.texts.items():
-        called = by_digest.get(text[7:15]) or next(call for call in served if not call.streamed)
-        latency_key = f"{digests[id(called)]}/{called.occurrence}"
-        found[key] = Place(called.prompt, latency_key, streamed=called.streamed)
-    assert len(found) == len(served), "every call belongs to one step"
+    for call in served:
+        key = _step_of(call.prompt)
+        latency_key = f"{digest_of(call.path, call.model, call.prompt)}/{call.occurrence}"
+        structured = key in {"requirements", "synthesis"} or "/critique/" in key
+        found[key] = Place(call.prompt, latency_key, structured=structured)
+    assert found.keys() == run.texts.keys(), "every call belongs to one step"
     return found
+
+
+def _step_of(prompt: str) -> str:
+    """Return the key of the step that a prompt of the panel is for."""
+    for key, told in {
+        "requirements": "list what an answer has to meet",
+        "synthesis": "Write the answer.",
+    }.items():
+        if told in prompt:
+            return key
+    agent, number = _agent(_ME, prompt), _found(_ROUND, prompt)
+    if "Criticize this proposal" in prompt:
+        return f"round/{number}/critique/{agent}/of/{_agent(_CRITICIZED, prompt)}"
+    refines = "Your revised proposal, complete in itself" in prompt
+    return f"round/{number}/{'refine' if refines else 'propose'}/{agent}"
+
+
+def _agent(pattern: re.Pattern[str], prompt: str) -> str:
+    return f"agent-{ord(_found(pattern, prompt)) - ord('A') + 1}"
+
+
+def _found(pattern: re.Pattern[str], prompt: str) -> str:
+    found = pattern.search(prompt)
+    return found[1] if found else "A"

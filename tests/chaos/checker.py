@@ -1,6 +1,6 @@
 """The history checker: reads a run's history and says which promises were broken.
 
-It knows nothing of how services work, but for the shape of a stored event (`parley.orchestrator.envelope`).
+It knows nothing of how services work, but for the shape of a stored event (`parley.orchestrator.log.envelope`).
 """
 
 from collections import Counter, defaultdict
@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
-from parley.orchestrator.envelope import GENESIS, Envelope, open_entry
-from parley.orchestrator.events import (
+from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
+from parley.orchestrator.log.events import CorruptEventError
+from parley.storage.ports import Record
+from parley.v1.event_pb2 import (
     Claimed,
     Closed,
     Concluded,
-    CorruptEventError,
+    DebateFailed,
     Intervened,
     Resumed,
     StepFailed,
@@ -22,8 +24,7 @@ from parley.orchestrator.events import (
     StepSucceeded,
     WaitFinished,
 )
-from parley.storage.ports import Record
-from tests.chaos.history import Fault, History, ModelCall, Watch
+from tests.chaos.history import History, ModelCall, Watch
 from tests.support.model_server.answers import digest_of
 
 __all__ = ["Report", "Violation", "check"]
@@ -74,7 +75,7 @@ def check(history: History, *, stored_calls: bool = True, may_fail: Collection[s
         log = logs.get(debate, _Log((), ()))
         violations += [Violation(rule, debate, message) for rule, message in log.problems]
         events = log.events
-        for rule in (_ends, _claims, partial(_steps, may_fail=may_fail), _wishes_once):
+        for rule in (_ends, _claims, partial(_steps, may_fail=may_fail), _interventions_once):
             violations += [Violation(name, debate, message) for name, message in rule(events)]
         if debate in marks:
             found = paid.check(events, calls[marks[debate]])
@@ -83,7 +84,7 @@ def check(history: History, *, stored_calls: bool = True, may_fail: Collection[s
     for watch in history.watches:
         events = logs.get(watch.debate, _Log((), ())).events
         violations += [Violation("watch", watch.debate, message) for message in _watched(watch, events)]
-    violations += _wishes_kept(history, logs)
+    violations += _interventions_kept(history, logs)
     return Report(
         tuple(violations),
         debates=len(marks),
@@ -151,8 +152,8 @@ def _ends(events: Sequence[Envelope]) -> Found:
     if not isinstance(events[-1].payload, Closed):
         yield "complete", f"its last event is {events[-1].kind} ({events[-1].key})"
     if kinds["debate_failed"]:
-        failure = next(event for event in events if event.kind == "debate_failed")
-        yield "complete", f"it failed: {failure.payload_text}"
+        failed = next(event.payload for event in events if isinstance(event.payload, DebateFailed))
+        yield "complete", f"it failed: {failed.failure.reason}: {failed.failure.message}"
 
 
 def _claims(events: Sequence[Envelope]) -> Found:
@@ -188,7 +189,11 @@ def _steps(events: Sequence[Envelope], may_fail: Collection[str]) -> Found:
                 if event.attempt <= ended.get(event.key, 0) or (event.key in ended and not resumed):
                     yield "steps", f"{event.key} has a second outcome at {event.sequence}"
                 ended[event.key] = event.attempt
-                if isinstance(outcome, StepFailed) and outcome.work.agent and outcome.reason not in may_fail:
+                if (
+                    isinstance(outcome, StepFailed)
+                    and outcome.work.agent_id
+                    and outcome.reason not in may_fail
+                ):
                     yield (
                         "steps",
                         f"{event.key} failed at {event.sequence}: {outcome.reason}: {outcome.message}",
@@ -202,11 +207,11 @@ def _steps(events: Sequence[Envelope], may_fail: Collection[str]) -> Found:
                 noted.add(name)
 
 
-def _wishes_once(events: Sequence[Envelope]) -> Found:
-    wishes = Counter(event.payload.request_id for event in events if isinstance(event.payload, Intervened))
-    for request_id, times in wishes.items():
+def _interventions_once(events: Sequence[Envelope]) -> Found:
+    recorded = Counter(event.payload.request_id for event in events if isinstance(event.payload, Intervened))
+    for request_id, times in recorded.items():
         if times > 1:
-            yield "wishes", f"wish {request_id} is recorded {times} times"
+            yield "interventions", f"intervention {request_id} is recorded {times} times"
 
 
 def _accepted_once(history: History) -> Iterator[Violation]:
@@ -236,33 +241,33 @@ def _watched(watch: Watch, events: Sequence[Envelope]) -> Iterator[str]:
         yield f"the watch ended at {last} of {len(events)}"
 
 
-def _wishes_kept(history: History, logs: Mapping[str, _Log]) -> Iterator[Violation]:
-    """A wish that was answered is recorded at the sequence that was told, a refused one is not."""
-    for wished in history.wishes:
+def _interventions_kept(history: History, logs: Mapping[str, _Log]) -> Iterator[Violation]:
+    """An intervention that was answered is recorded at the sequence that was told, a refused one is not."""
+    for sent in history.interventions:
         recorded = {
             event.payload.request_id: event
-            for event in logs.get(wished.debate, _Log((), ())).events
+            for event in logs.get(sent.debate, _Log((), ())).events
             if isinstance(event.payload, Intervened)
         }
-        event = recorded.get(wished.request_id)
-        told = f"{wished.wish} {wished.request_id}"
-        if wished.sequence is None:
+        event = recorded.get(sent.request_id)
+        told = f"{sent.act} {sent.request_id}"
+        if sent.sequence is None:
             continue
-        if wished.sequence == 0 and event is not None:
+        if sent.sequence == 0 and event is not None:
             message = f"{told} was refused and is recorded at {event.sequence}"
-        elif wished.sequence > 0 and (event is None or event.sequence != wished.sequence):
+        elif sent.sequence > 0 and (event is None or event.sequence != sent.sequence):
             where = event.sequence if event else "nowhere"
-            message = f"{told} was said to be recorded at {wished.sequence} and is at {where}"
+            message = f"{told} was said to be recorded at {sent.sequence} and is at {where}"
         else:
-            concluded = [
-                each.payload.status
-                for each in logs[wished.debate].events
+            answered = [
+                each.payload.HasField("outcome")
+                for each in logs[sent.debate].events
                 if isinstance(each.payload, Concluded)
             ]
-            if not (wished.wish == "cancel" and wished.sequence > 0 and concluded == ["completed"]):
+            if not (sent.act == "cancel" and sent.sequence > 0 and answered == [True]):
                 continue
             message = f"{told} was answered, and the debate completed"
-        yield Violation("wishes", wished.debate, message)
+        yield Violation("interventions", sent.debate, message)
 
 
 def _by_mark(history: History, marks: set[str]) -> Mapping[str, list[ModelCall]]:
@@ -299,12 +304,12 @@ class _Paid:
         outcomes = {
             event.key: event
             for event in events
-            if isinstance(event.payload, StepSucceeded) and event.payload.reply is not None
+            if isinstance(event.payload, StepSucceeded) and event.payload.HasField("reply")
         }
         asked = {
             event.key
             for event in events
-            if isinstance(event.payload, StepStarted) and event.payload.work.agent
+            if isinstance(event.payload, StepStarted) and event.payload.work.agent_id
         }
         planned = len(asked) + self._lost_with_owner(events, by_prompt)
         if len(by_prompt) > planned:
@@ -338,7 +343,7 @@ class _Paid:
         The next owner makes the same call again, unless the debate was cancelled and has no use for it.
         """
         if not any(
-            isinstance(event.payload, Concluded) and event.payload.solution is None for event in events
+            isinstance(event.payload, Concluded) and not event.payload.HasField("outcome") for event in events
         ):
             return 0
         return sum(
@@ -355,7 +360,6 @@ class _Paid:
         found = {}
         for event in outcomes.values():
             assert isinstance(event.payload, StepSucceeded)
-            assert event.payload.reply is not None
             found[event.payload.reply.text[7:15]] = event.time.timestamp() - self._wall
         return found
 
@@ -378,8 +382,3 @@ def _told(call: ModelCall, again: ModelCall) -> str:
         f"call {call.number} ({call.outcome} after {call.ended - call.started:.3f} s) was made again as call"
         f" {again.number}, {again.started - call.ended:.3f} s after its end; {call.prompt[:60]!r}"
     )
-
-
-def faults_by_service(faults: Sequence[Fault]) -> Counter[tuple[str, str]]:
-    """Count faults by service and kind."""
-    return Counter((fault.service, fault.kind) for fault in faults)

@@ -1,4 +1,4 @@
-"""Clients of a system under chaos: they ask for debates, watch them, wish things of them, and write down what they hear."""
+"""Clients of a system under chaos: they ask for debates, watch them, intervene in them, and write down what they hear."""
 
 import asyncio
 import time
@@ -14,16 +14,18 @@ import grpc
 
 from parley.client import DebateSpec, ParleyClient, ParleyError
 from parley.client.watching import Stream, follow
-from parley.orchestrator.journal import log_name
+from parley.orchestrator.log.journal import log_name
 from parley.runtime.channel import channel
 from parley.runtime.errors import from_rpc_error
 from parley.storage.opening import open_store
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.agent_pb2 import Agent, PromptText, SummarySettings
-from parley.v1.orchestrator_pb2 import Participant
+from parley.v1.debate_pb2 import Participant
+from parley.v1.panel_pb2 import PanelSettings, Termination
 from tests.chaos.harness import System
-from tests.chaos.history import Accepted, History, Seen, Watch, Wished
+from tests.chaos.history import Accepted, History, Intervention, Seen, Watch
 from tests.support.model_server import read_ledger
+from tests.support.orchestration import kind_of
 
 __all__ = ["Clients", "spec"]
 
@@ -41,6 +43,7 @@ def spec(
     rounds: int = 1,
     recall: bool = False,
     models: Mapping[str, str] | None = None,
+    termination: Termination | None = None,
     **more: Any,
 ) -> DebateSpec:
     """Return a panel whose agents all have the mark in their own prompts, so that no two steps ask the same.
@@ -60,9 +63,8 @@ def spec(
         question=f"Which way of building it lasts longest, asks {mark.removesuffix('.')}?",
         agents=[one(name) for name in ("ada", "bo", "cy", "dee")[:agents]],
         judge=one("judge"),
-        rounds=rounds,
+        panel=PanelSettings(rounds=rounds, summaries=SummarySettings(enabled=False), termination=termination),
         history_limit=3 if recall else 0,
-        summaries=SummarySettings(enabled=False),
         **more,
     )
 
@@ -74,7 +76,7 @@ class Clients:
     system: System
     accepted: list[Accepted] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
-    wishes: list[Wished] = field(default_factory=list)
+    interventions: list[Intervention] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
     async def __aenter__(self) -> Self:
@@ -126,25 +128,25 @@ class Clients:
         finally:
             self.watches.append(Watch(debate, after, streams, ended, problem))
 
-    async def wish(self, debate: str, wish: str, *, at: str | None = None) -> Wished:
-        """Wish something of a debate, at one replica first if it is named, until that is answered or refused."""
+    async def intervene(self, debate: str, act: str, *, at: str | None = None) -> Intervention:
+        """Intervene, at one replica first if it is named, until that is answered or refused."""
         request_id = uuid.uuid4().hex
         sequence: int | None = None
         try:
             if at is not None:
                 async with ParleyClient(self.system.target(at), patience=0.5) as first:
                     with suppress(ParleyError):
-                        sequence = await _wished(first, debate, wish, request_id)
+                        sequence = await _sent(first, debate, act, request_id)
             if sequence is None:
-                sequence = await _until_answered(lambda: _wished(self.client, debate, wish, request_id))
+                sequence = await _until_answered(lambda: _sent(self.client, debate, act, request_id))
         except ParleyError as error:
             if error.code == grpc.StatusCode.FAILED_PRECONDITION:
                 sequence = 0
             else:
                 raise
         finally:
-            made = Wished(debate, request_id, wish, sequence)
-            self.wishes.append(made)
+            made = Intervention(debate, request_id, act, sequence)
+            self.interventions.append(made)
         return made
 
     async def history(self) -> History:
@@ -162,7 +164,7 @@ class Clients:
             logs=logs,
             calls=read_ledger(self.system.ledger),
             watches=tuple(self.watches),
-            wishes=tuple(self.wishes),
+            interventions=tuple(self.interventions),
             faults=tuple(each for each in self.system.faults if each.ended >= self.began),
             wall=time.time() - time.monotonic(),
             others=tuple(others),
@@ -196,28 +198,25 @@ class _Noting:
         async for response in self._stream:
             if response.WhichOneof("message") == "event":
                 event = response.event
-                self._seen.append(Seen(event.sequence, event.kind, event.hash))
+                self._seen.append(Seen(event.sequence, kind_of(event), event.hash))
             yield response
 
     def cancel(self) -> bool:
         return self._stream.cancel()
 
 
-async def _wished(client: ParleyClient, debate: str, wish: str, request_id: str) -> int:
-    match wish:
-        case "cancel":
-            return await client.cancel(debate, "enough", request_id=request_id)
-        case "end":
-            return await client.end_rounds(debate, request_id=request_id)
-        case "guide":
-            return await client.guide(debate, "Think of cost.", request_id=request_id)
-        case "mute":
-            return await client.mute(debate, "bo", request_id=request_id)
-        case "pause":
-            return await client.pause(debate, request_id=request_id)
-        case _:
-            go_on = client.go_on if wish == "continue" else client.resume
-            return await go_on(debate, request_id=request_id)
+async def _sent(client: ParleyClient, debate: str, act: str, request_id: str) -> int:
+    acts: Mapping[str, Callable[[], Awaitable[int]]] = {
+        "approve": lambda: client.approve(debate, request_id=request_id),
+        "cancel": lambda: client.cancel(debate, "enough", request_id=request_id),
+        "continue_debate": lambda: client.go_on(debate, request_id=request_id),
+        "end": lambda: client.end_rounds(debate, request_id=request_id),
+        "guide": lambda: client.guide(debate, "Think of cost.", request_id=request_id),
+        "mute": lambda: client.mute(debate, "bo", request_id=request_id),
+        "pause": lambda: client.pause(debate, request_id=request_id),
+        "resume": lambda: client.resume(debate, request_id=request_id),
+    }
+    return await acts[act]()
 
 
 async def _until_answered(call: Callable[[], Awaitable[T]]) -> T:

@@ -7,7 +7,6 @@ somebody else is never hit.
 
 import json
 import os
-import random
 import select
 import signal
 import socket
@@ -30,6 +29,7 @@ from tests.chaos.points import CRASHED
 from tests.chaos.process import Start
 from tests.chaos.proxy import Proxies
 from tests.contract.mongodb_server import running_server
+from tests.support.ports import free_ports
 
 __all__ = ["GATEWAYS", "ORCHESTRATORS", "OTHERS", "SERVICES", "Options", "System", "running_system"]
 
@@ -42,19 +42,25 @@ _MODEL_SERVER = "model-server"
 _ROOT = Path(__file__).parents[2]
 _STARTED_WITHIN = 60.0
 _FORGOTTEN = {"orchestrator": ("debates", "inbox", "_log"), "gateway": ("calls", "stops")}
-_PORTS = range(12_000, 31_000)
-"""Below what the kernel gives to outgoing connections, so that a port stays ours while its process is dead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a system is set up. Times are in seconds; `latency` is the model's."""
+    """How a system is set up. Times are in seconds; `latency` is the model's.
+
+    A gateway that lives and is only slow must keep its calls, or they are paid twice; so its lease is the longer one.
+    """
 
     lease: float = 0.6
+    gateway_lease: float = 2.0
     poll: float = 0.15
     latency: float = 0.02
-    most_debates: int = 64
+    max_debates: int = 64
     orchestrators: tuple[str, ...] = ORCHESTRATORS
+
+    def lease_of(self, name: str) -> float:
+        """Return the lease of a process."""
+        return self.gateway_lease if name in GATEWAYS else self.lease
 
 
 @dataclass
@@ -232,10 +238,6 @@ class System:
         """Return the last lines a service wrote."""
         return "\n".join(self._processes[name].output.read_text(errors="replace").splitlines()[-lines:])
 
-    def outputs(self) -> dict[str, str]:
-        """Return all that each service wrote."""
-        return {name: each.output.read_text(errors="replace") for name, each in self._processes.items()}
-
     @contextmanager
     def rules(self, *rules: Mapping[str, object]) -> Iterator[None]:
         """Let the model server follow these rules while the block runs (see `tests.support.model_server.rules`)."""
@@ -252,7 +254,7 @@ class System:
 
     def build(self) -> None:
         """Start everything."""
-        options, ports = self.options, _free_ports()
+        options, ports = self.options, free_ports()
         store = urlsplit(self.store_url)
         real = {name: next(ports) for name in (*options.orchestrators, *GATEWAYS, *OTHERS)}
         for name, port in real.items():
@@ -308,11 +310,11 @@ class System:
                 return {
                     "PARLEY_LEASE_SECONDS": str(options.lease),
                     "PARLEY_POLL_SECONDS": str(options.poll),
-                    "PARLEY_MOST_DEBATES": str(options.most_debates),
+                    "PARLEY_MAX_DEBATES": str(options.max_debates),
                 }
             case "gateway":
                 return {
-                    "PARLEY_LEASE_SECONDS": str(options.lease),
+                    "PARLEY_LEASE_SECONDS": str(options.gateway_lease),
                     "OPENAI_API_KEY": "chaos",
                     "OPENAI_BASE_URL": endpoint,
                     "PARLEY_MODEL": "chaos-model",
@@ -389,12 +391,3 @@ def _through(url: str, port: int) -> str:
     # With the driver's default of 2, its pool may stall for tens of seconds after a cut (README, "Bugs found").
     query = f"{parts.query}&directConnection=true&maxConnecting=32".strip("&")
     return parts._replace(netloc=f"{credentials}{at}127.0.0.1:{port}", query=query).geturl()
-
-
-def _free_ports() -> Iterator[int]:
-    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
-        with socket.socket() as probe, suppress(OSError):
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("127.0.0.1", port))
-            yield port
-    raise AssertionError("no port is free")

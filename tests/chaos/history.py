@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from parley.storage.ports import Record
 from tests.support.model_server import Record as ModelCall
 
-__all__ = ["Accepted", "Fault", "History", "ModelCall", "Seen", "Watch", "Wished"]
+__all__ = ["Accepted", "Fault", "History", "Intervention", "ModelCall", "Seen", "Watch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Seen:
 
     sequence: int
     kind: str
-    hash: str
+    hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,15 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
-class Wished:
-    """A wish and its answer: the sequence it was told, 0 where it was refused, None where no answer came."""
+class Intervention:
+    """An intervention and its answer: the sequence it was told, 0 where it was refused, None where no answer came.
+
+    `act` is its name in the contract, such as `cancel`.
+    """
 
     debate: str
     request_id: str
-    wish: str
+    act: str
     sequence: int | None
 
 
@@ -74,7 +77,7 @@ class History:
     logs: Mapping[str, Sequence[Record]]
     calls: Sequence[ModelCall] = ()
     watches: Sequence[Watch] = ()
-    wishes: Sequence[Wished] = ()
+    interventions: Sequence[Intervention] = ()
     faults: Sequence[Fault] = ()
     wall: float = 0.0
     others: Sequence[str] = field(default=())

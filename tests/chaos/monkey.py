@@ -1,6 +1,6 @@
-"""A seeded run: many debates with watchers and wishes, while services are killed, stopped, drained and cut off.
+"""A seeded run: many debates with watchers and interventions, while services are killed, stopped, drained and cut off.
 
-The seed says which debates are held, what is wished of them, and which faults come in which order; when they meet is
+The seed says which debates are held, how people intervene in them, and which faults come in which order; when they meet is
 up to the machine. A run that found something is made again with the same seed, several times if need be.
 """
 
@@ -17,7 +17,7 @@ from tests.chaos.harness import GATEWAYS, ORCHESTRATORS, OTHERS, System
 
 __all__ = ["Chaos", "Outcome", "run_chaos"]
 
-_WISHES = ("guide", "end", "mute", "cancel", "pause")
+_ACTS = ("guide", "end", "mute", "cancel", "pause")
 _GROUPS = (ORCHESTRATORS, GATEWAYS, OTHERS)
 
 
@@ -49,7 +49,7 @@ class _Script:
     agents: int
     rounds: int
     recall: bool
-    wish: str
+    act: str
     delay: float
 
 
@@ -98,7 +98,7 @@ def _script(dice: random.Random) -> _Script:
         agents=dice.choice((2, 2, 3)),
         rounds=dice.choice((1, 1, 2)),
         recall=dice.random() < 0.3,
-        wish=dice.choice(_WISHES) if dice.random() < 0.5 else "",
+        act=dice.choice(_ACTS) if dice.random() < 0.5 else "",
         delay=dice.uniform(0.0, 0.5),
     )
 
@@ -109,11 +109,11 @@ async def _debate(clients: Clients, mark: str, script: _Script) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(clients.watch(debate))
         tasks.create_task(clients.watch(debate, after=1))
-        if script.wish:
+        if script.act:
             await asyncio.sleep(script.delay)
-            await clients.wish(debate, script.wish)
-            if script.wish == "pause":
-                await clients.wish(debate, "resume")
+            await clients.intervene(debate, script.act)
+            if script.act == "pause":
+                await clients.intervene(debate, "resume")
 
 
 def _faults(group: Sequence[str], chaos: Chaos, dice: random.Random) -> list[tuple[str, str]]:
@@ -130,8 +130,9 @@ def _faults(group: Sequence[str], chaos: Chaos, dice: random.Random) -> list[tup
 
 async def _monkey(system: System, faults: Sequence[tuple[str, str]], gap: float, seed: bytes) -> None:
     """Do one thing after the other to a group of services; what was killed is started again."""
-    dice, lease = random.Random(seed), system.options.lease
+    dice = random.Random(seed)
     for kind, name in faults:
+        lease = system.options.lease_of(name)
         await asyncio.sleep(dice.uniform(0.0, gap))
         down = dice.uniform(0.0, lease)
         match kind:

@@ -4,12 +4,13 @@ A point is written `before:append.concluded:1` or `after:update.debates.status:2
 call (see `CrashingLog`, `CrashingDocuments` and `process.py`), the last one counts from 1.
 """
 
-import json
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import NoReturn, ParamSpec, TypeVar
+
+from google.protobuf.message import DecodeError
 
 from parley.storage.ports import (
     AppendConflictError,
@@ -22,6 +23,7 @@ from parley.storage.ports import (
     Record,
     Where,
 )
+from parley.v1.event_pb2 import Event
 from tests.support.passing_log import PassingLog
 
 __all__ = ["CRASHED", "CrashPoint", "CrashingDocuments", "CrashingLog", "UnfencedLog", "around"]
@@ -144,9 +146,12 @@ class UnfencedLog(CrashingLog):
                 return
 
 
-def _kind(entry: str) -> str:
-    read: Any = json.loads(entry)
-    return str(read.get("kind", "")) if isinstance(read, dict) else ""
+def _kind(entry: bytes) -> str:
+    """The kind of a debate's event; empty for an entry of another service's log."""
+    try:
+        return Event.FromString(entry).WhichOneof("payload") or ""
+    except DecodeError:
+        return ""
 
 
 def _die(point: str) -> NoReturn:

@@ -73,8 +73,8 @@ def _hook_store(point: CrashPoint, *, fenced: bool) -> None:
 def _hook_calls(point: CrashPoint, module: str) -> None:
     """Make points of the calls a service makes, each under the name of what is called."""
     if module == "parley.orchestrator":
-        from parley.orchestrator.agents import Agents
-        from parley.orchestrator.services import Convergence, Memory, Ratings
+        from parley.orchestrator.peers.agents import Agents
+        from parley.orchestrator.peers.services import Convergence, Memory, Ratings
 
         _wrap(point, Agents, "generate", "call.generate")
         _wrap(point, Agents, "cancel", "call.cancel")
@@ -84,18 +84,19 @@ def _hook_calls(point: CrashPoint, module: str) -> None:
         _wrap(point, Memory, "record", "call.memory")
         _wrap(point, Ratings, "record", "call.ratings")
     elif module == "parley.gateway":
-        from parley.gateway.endpoint import Endpoint
+        from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
 
-        _wrap(point, Endpoint, "complete", "call.model")
+        _wrap(point, OpenAIEndpoint, "complete", "call.model")
 
 
 def _hook_formats() -> None:
     """Let orchestrators know a format with checkpoints, and wait for providers half a second at first."""
-    from parley.orchestrator import formats, limits
-    from tests.support.checked_format import CHECKED, checked
+    from parley.orchestrator.engine import budget
+    from parley.orchestrator.formats import shipped
+    from tests.support.checked_format import CHECKED_FORMATS
 
-    formats._FORMATS = {**formats._FORMATS, CHECKED: checked}
-    limits._FIRST_WAIT_SECONDS = 0.5
+    shipped.shipped_formats = lambda: CHECKED_FORMATS
+    budget._FIRST_WAIT_SECONDS = 0.5
 
 
 def _wrap(point: CrashPoint, owner: type, method: str, name: str) -> None:

@@ -1,6 +1,5 @@
 """The checker catches every kind of broken promise: good histories made by hand, then spoiled in one place."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -8,27 +7,27 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.envelope import GENESIS, Draft, seal
-from parley.orchestrator.events import (
+from parley.orchestrator.log.envelope import GENESIS, Draft, seal
+from parley.orchestrator.log.events import created_event
+from parley.storage.ports import Record
+from parley.v1.debate_pb2 import DebateFailure, Reply, Work
+from parley.v1.debate_pb2 import Outcome as DebateOutcome
+from parley.v1.event_pb2 import (
     Claimed,
     Closed,
     Concluded,
-    DebateCreated,
     DebateFailed,
-    Intervened,
-    Reply,
     StepFailed,
     StepStarted,
     StepSucceeded,
     Warned,
-    Work,
 )
-from parley.orchestrator.spec import AgentSpec, DebateSpec
-from parley.storage.ports import Record
+from parley.v1.event_pb2 import Event as LogEvent
 from tests.chaos.checker import check
-from tests.chaos.history import Accepted, Fault, History, ModelCall, Seen, Watch, Wished
+from tests.chaos.history import Accepted, Fault, History, Intervention, ModelCall, Seen, Watch
 from tests.support.model_server import Outcome
 from tests.support.model_server.answers import digest_of
+from tests.support.orchestration import intervention, kind_of, make_spec
 
 DEBATE = "deb-20260101-000000-abcdefgh"
 MARK = "case-1."
@@ -48,27 +47,28 @@ def prompt(key: str) -> str:
 
 def done(key: str) -> StepSucceeded:
     text = f"Answer {digest_of(PATH, MODEL, prompt(key))[:8]}: yes."
-    return StepSucceeded(Work("proposal", key[-3:].strip("/"), 1), "d", reply=Reply(text))
+    return StepSucceeded(work=work(key), digest="d", reply=Reply(text=text))
 
 
 def begun(key: str) -> StepStarted:
-    return StepStarted(Work("proposal", key[-3:].strip("/"), 1), "d")
+    return StepStarted(work=work(key), digest="d")
 
 
-CREATED = (
-    0,
-    Draft("created", DebateCreated("req", DebateSpec("?", "panel@1", (), AgentSpec("j", "J", "r")))),
-)
-CLAIMED = (1, Draft("claim/1", Claimed("a")))
-WISHED = (1, Draft("wish/w1", Intervened("w1", "guide", text="x")))
-CONCLUDED = (1, Draft("concluded", Concluded("completed")))
+def work(key: str) -> Work:
+    return Work(activity="proposal", agent_id=key[-3:].strip("/"), round=1)
+
+
+CREATED = (0, Draft("created", created_event("req", make_spec(), "")))
+CLAIMED = (1, Draft("claim/1", Claimed(owner="a")))
+INTERVENED = (1, Draft("intervention/w1", intervention("guide", "w1", text="x")))
+CONCLUDED = (1, Draft("concluded", Concluded(outcome=DebateOutcome(description="Yes."))))
 CLOSED = (1, Draft("closed", Closed()))
 GOOD: tuple[Event, ...] = (
     CREATED,
     CLAIMED,
     (1, Draft(ADA, begun(ADA), 1)),
     (1, Draft(BO, begun(BO), 1)),
-    WISHED,
+    INTERVENED,
     (1, Draft(ADA, done(ADA), 1)),
     (1, Draft(BO, done(BO), 1)),
     CONCLUDED,
@@ -80,7 +80,7 @@ def stored(events: Sequence[Event], *, seconds: float = 1.0) -> list[Record]:
     """Records of one event each, a second after the other from noon on."""
     records, before = [], GENESIS
     for number, (epoch, draft) in enumerate(events, start=1):
-        envelope, entry = seal(
+        envelope = seal(
             draft,
             tenant="default",
             debate=DEBATE,
@@ -90,7 +90,7 @@ def stored(events: Sequence[Event], *, seconds: float = 1.0) -> list[Record]:
             before=before,
         )
         before = envelope.hash
-        records.append(Record(number, f"append-{number}", (entry,)))
+        records.append(Record(number, f"append-{number}", (envelope.entry,)))
     return records
 
 
@@ -117,8 +117,8 @@ def call(key: str, started: float, ended: float, number: int = 1) -> ModelCall:
 
 
 def seen(records: Sequence[Record]) -> list[Seen]:
-    read = [json.loads(entry) for record in records for entry in record.entries]
-    return [Seen(each["sequence"], each["kind"], each["hash"]) for each in read]
+    read = [LogEvent.FromString(entry) for record in records for entry in record.entries]
+    return [Seen(each.sequence, kind_of(each), each.hash) for each in read]
 
 
 def history(events: Sequence[Event] = GOOD, **changed: Any) -> History:
@@ -129,7 +129,7 @@ def history(events: Sequence[Event] = GOOD, **changed: Any) -> History:
         logs={DEBATE: records},
         calls=(call(ADA, 103.5, 104.5), call(BO, 104.5, 105.5, 2)),
         watches=(Watch(DEBATE, 0, (whole[:4], whole[4:]), ended=True),),
-        wishes=(Wished(DEBATE, "w1", "guide", 5),),
+        interventions=(Intervention(DEBATE, "w1", "guide", 5),),
         wall=WALL,
     )
     return replace(made, **changed)
@@ -158,12 +158,20 @@ def also(*more: Event, at: int = len(GOOD)) -> tuple[Event, ...]:
         pytest.param("concluded", also(CONCLUDED, at=8), id="concluded twice"),
         pytest.param("concluded", (*GOOD[:7], CLOSED), id="closed without a conclusion"),
         pytest.param("complete", GOOD[1:], id="never created"),
-        pytest.param("complete", also((1, Draft("x", Warned("late")))), id="written to after its end"),
-        pytest.param("complete", also((1, Draft("f", DebateFailed("X", "y"))), at=7), id="failed"),
-        pytest.param("claims", also((2, Draft("x", Warned("?"))), at=6), id="an epoch nobody claimed"),
-        pytest.param("claims", also((3, Draft("claim/3", Claimed("b"))), at=6), id="an epoch skipped"),
         pytest.param(
-            "claims", also((2, Draft("claim/2", Claimed("b"))), at=6), id="written by the owner before"
+            "complete", also((1, Draft("x", Warned(message="late")))), id="written to after its end"
+        ),
+        pytest.param(
+            "complete",
+            also((1, Draft("f", DebateFailed(failure=DebateFailure(reason="X", message="y")))), at=7),
+            id="failed",
+        ),
+        pytest.param(
+            "claims", also((2, Draft("x", Warned(message="?"))), at=6), id="an epoch nobody claimed"
+        ),
+        pytest.param("claims", also((3, Draft("claim/3", Claimed(owner="b"))), at=6), id="an epoch skipped"),
+        pytest.param(
+            "claims", also((2, Draft("claim/2", Claimed(owner="b"))), at=6), id="written by the owner before"
         ),
         pytest.param("steps", also((1, Draft(ADA, done(ADA), 1)), at=6), id="a second outcome"),
         pytest.param("steps", also((1, Draft(ADA, done(ADA), 2)), at=6), id="a second attempt unasked"),
@@ -171,14 +179,22 @@ def also(*more: Event, at: int = len(GOOD)) -> tuple[Event, ...]:
         pytest.param("steps", (*GOOD[:2], *GOOD[3:]), id="an outcome of nothing"),
         pytest.param(
             "steps",
-            (*GOOD[:6], (1, Draft(BO, StepFailed(Work("proposal", "bo", 1), "d", "X", "y"), 1)), *GOOD[7:]),
+            (
+                *GOOD[:6],
+                (1, Draft(BO, StepFailed(work=work(BO), digest="d", reason="X", message="y"), 1)),
+                *GOOD[7:],
+            ),
             id="our trouble recorded as an agent's",
         ),
         pytest.param(
-            "steps", also(*[(1, Draft("note", Warned("!")))] * 2, at=6), id="the same note recorded twice"
+            "steps",
+            also(*[(1, Draft("note", Warned(message="!")))] * 2, at=6),
+            id="the same note recorded twice",
         ),
-        pytest.param("wishes", also((1, replace(WISHED[1], key="again")), at=6), id="a wish twice"),
-        pytest.param("wishes", (*GOOD[:4], *GOOD[5:]), id="a wish answered and not recorded"),
+        pytest.param(
+            "interventions", also((1, replace(INTERVENED[1], key="again")), at=6), id="an intervention twice"
+        ),
+        pytest.param("interventions", (*GOOD[:4], *GOOD[5:]), id="an intervention answered and not recorded"),
         pytest.param("plan", also((1, Draft("x", done("x"), 1)), at=6), id="an answer nobody asked for"),
     ],
 )
@@ -193,7 +209,7 @@ def test_a_missing_record_is_noticed() -> None:
 
 def test_a_changed_payload_is_noticed() -> None:
     records = stored(GOOD)
-    spoiled = replace(records[5], entries=(records[5].entries[0].replace(": yes.", ": no!."),))
+    spoiled = replace(records[5], entries=(records[5].entries[0].replace(b": yes.", b": no!."),))
     assert rules(history(logs={DEBATE: [*records[:5], spoiled, *records[6:]]})) == {"chain"}
 
 
@@ -206,7 +222,7 @@ def test_a_record_moved_behind_the_end_is_noticed() -> None:
 
 def test_an_entry_that_cannot_be_read_is_noticed() -> None:
     records = stored(GOOD)
-    spoiled = replace(records[5], entries=("{",))
+    spoiled = replace(records[5], entries=(b"{",))
     assert "chain" in rules(history(logs={DEBATE: [*records[:5], spoiled, *records[6:]]}))
 
 
@@ -222,9 +238,9 @@ def test_time_that_runs_back_is_noticed() -> None:
         pytest.param(lambda whole: ([*whole[:4], whole[3], *whole[4:]],), id="an event twice in a stream"),
         pytest.param(lambda whole: ([whole[1], whole[0], *whole[2:]],), id="events out of order"),
         pytest.param(lambda whole: (whole[:-1],), id="an end before the end"),
-        pytest.param(lambda whole: ([*whole, Seen(10, "warned", "x")],), id="an event that is not stored"),
+        pytest.param(lambda whole: ([*whole, Seen(10, "warned", b"x")],), id="an event that is not stored"),
         pytest.param(
-            lambda whole: ([*whole[:-1], Seen(9, "closed", "0" * 64)],), id="an event stored otherwise"
+            lambda whole: ([*whole[:-1], Seen(9, "closed", bytes(32))],), id="an event stored otherwise"
         ),
     ],
 )
@@ -254,15 +270,15 @@ def test_a_debate_that_nobody_was_told_of_must_be_whole_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "wished",
+    "sent",
     [
-        pytest.param(Wished(DEBATE, "w1", "guide", 6), id="told another place"),
-        pytest.param(Wished(DEBATE, "w1", "guide", 0), id="refused and recorded"),
-        pytest.param(Wished(DEBATE, "w1", "cancel", 5), id="cancelled and completed all the same"),
+        pytest.param(Intervention(DEBATE, "w1", "guide", 6), id="told another place"),
+        pytest.param(Intervention(DEBATE, "w1", "guide", 0), id="refused and recorded"),
+        pytest.param(Intervention(DEBATE, "w1", "cancel", 5), id="cancelled and completed all the same"),
     ],
 )
-def test_a_wish_whose_answer_was_not_true_is_noticed(wished: Wished) -> None:
-    assert rules(history(wishes=(wished,))) == {"wishes"}
+def test_an_intervention_whose_answer_was_not_true_is_noticed(sent: Intervention) -> None:
+    assert rules(history(interventions=(sent,))) == {"interventions"}
 
 
 def test_a_call_made_twice_is_noticed() -> None:

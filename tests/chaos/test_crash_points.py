@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from parley.v1.orchestrator_pb2 import Termination, TerminationRule
+from parley.v1.panel_pb2 import Termination, TerminationRule
 from tests.chaos.crashing import both, created, each_killed, whole
 from tests.chaos.driver import Clients
 from tests.chaos.harness import GATEWAYS, System
@@ -23,7 +23,7 @@ _OWNERS = [
     "append.step_succeeded:3",
     "call.group:1",
     "call.assess:1",
-    "update.debates.address+beat:1",
+    "update.debates.address+heartbeat:1",
     "append.concluded:1",
     "update.debates.status:2",
     "call.ratings:1",
@@ -37,10 +37,10 @@ _SPECS: Mapping[str, Mapping[str, Any]] = {
         "rounds": 2,
         "termination": Termination(rule=TerminationRule.TERMINATION_RULE_CONVERGENCE),
     },
-    "update.debates.address+beat:1": {"rounds": 3},
+    "update.debates.address+heartbeat:1": {"rounds": 3},
 }
 _GATEWAYS = ["insert.calls:1", "call.model:1", "update.calls.outcome:1"]
-_WISHES = [
+_INTERVENTIONS = [
     ("guide", "insert.inbox:1"),
     ("guide", "append.intervened:1"),
     ("guide", "update.inbox.state:1"),
@@ -107,15 +107,15 @@ async def test_what_follows_from_a_debate_is_recorded_once_when_its_service_is_k
     await whole(clients)
 
 
-@pytest.mark.parametrize(("wish", "point"), _WISHES)
-async def test_a_wish_is_taken_up_once_when_the_owner_is_killed(
-    system: System, clients: Clients, wish: str, point: str
+@pytest.mark.parametrize(("act", "point"), _INTERVENTIONS)
+async def test_an_intervention_is_taken_up_once_when_the_owner_is_killed(
+    system: System, clients: Clients, act: str, point: str
 ) -> None:
     async def debate(owner: str, crash: str) -> None:
-        made = await created(clients, f"wish-{wish}-{crash}", at=owner, rounds=2)
-        assert (await clients.wish(made, wish, at=owner)).sequence
-        if wish == "pause":
-            assert (await clients.wish(made, "resume")).sequence
+        made = await created(clients, f"act-{act}-{crash}", at=owner, rounds=2)
+        assert (await clients.intervene(made, act, at=owner)).sequence
+        if act == "pause":
+            assert (await clients.intervene(made, "resume")).sequence
         await clients.watch(made)
 
     await each_killed(system, both(point), debate)
@@ -128,14 +128,14 @@ async def test_a_paused_debate_is_resumed_once_when_the_owner_is_killed(
 ) -> None:
     system.make_ready()
     debate = await created(clients, f"resumed-{crash}", rounds=2)
-    assert (await clients.wish(debate, "pause")).sequence
+    assert (await clients.intervene(debate, "pause")).sequence
     for name in ("orchestrator-2", "orchestrator-3"):
         system.kill(name)
     system.restart("orchestrator-1", crash=crash)
-    wishing = asyncio.create_task(clients.wish(debate, "resume"))
+    resuming = asyncio.create_task(clients.intervene(debate, "resume"))
     await asyncio.to_thread(system.died, "orchestrator-1")
     system.start("orchestrator-2")
-    assert (await wishing).sequence
+    assert (await resuming).sequence
     await clients.watch(debate)
     await whole(clients)
 

@@ -10,7 +10,7 @@ from parley.storage.ports import Log, Record
 async def write(to: Log, log: str) -> None:
     position = 1
     while True:
-        entries = tuple(f"{log} {position + offset}" for offset in range(position % 3 + 1))
+        entries = tuple(f"{log} {position + offset}".encode() for offset in range(position % 3 + 1))
         await to.append(log, Record(position, f"{log}-{position}", entries))
         position += len(entries)
         sys.stdout.write(f"{log} {position - 1}\n")

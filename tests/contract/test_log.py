@@ -20,8 +20,8 @@ async def other(open_again: OpenAgain) -> AsyncIterator[Log]:
         yield store.log
 
 
-def record(first: int, *entries: str, by: str = "a") -> Record:
-    return Record(first, f"{by}{first}", entries or (f"entry {first}",))
+def record(first: int, *entries: bytes, by: str = "a") -> Record:
+    return Record(first, f"{by}{first}", entries or (b"entry %d" % first,))
 
 
 async def fill(log: Log, name: str, count: int, *, after: int = 0) -> list[Record]:
@@ -47,17 +47,17 @@ async def test_a_log_that_was_never_written_is_empty(log: Log) -> None:
 
 
 async def test_what_was_appended_is_read_in_order(log: Log) -> None:
-    records = [record(1, "a", "b"), record(3, "c"), record(4, "d", "e", "f")]
+    records = [record(1, b"a", b"b"), record(3, b"c"), record(4, b"d", b"e", b"f")]
     for one in records:
         await log.append("x", one)
     assert await log.read("x") == records
 
 
 async def test_logs_do_not_mix(log: Log) -> None:
-    await log.append("x", record(1, "in x"))
-    await log.append("x/1", record(1, "in x/1"))
-    assert [one.entries for one in await log.read("x")] == [("in x",)]
-    assert [one.entries for one in await log.read("x/1")] == [("in x/1",)]
+    await log.append("x", record(1, b"in x"))
+    await log.append("x/1", record(1, b"in x/1"))
+    assert [one.entries for one in await log.read("x")] == [(b"in x",)]
+    assert [one.entries for one in await log.read("x/1")] == [(b"in x/1",)]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ async def test_logs_do_not_mix(log: Log) -> None:
 async def test_reading_after_a_sequence_begins_with_the_record_that_holds_the_next(
     log: Log, after: int, firsts: list[int]
 ) -> None:
-    for one in (record(1, "a", "b"), record(3, "c"), record(4, "d", "e", "f")):
+    for one in (record(1, b"a", b"b"), record(3, b"c"), record(4, b"d", b"e", b"f")):
         await log.append("x", one)
     assert [one.first for one in await log.read("x", after)] == firsts
 
@@ -87,11 +87,11 @@ async def test_the_same_record_again_changes_nothing(log: Log) -> None:
 
 
 async def test_another_record_at_the_same_place_is_a_conflict_and_leaves_no_trace(log: Log) -> None:
-    await log.append("x", record(1, "a", "b"))
-    for late in (record(1, by="b"), record(1, "a", "b", "c", by="b"), record(2, by="b")):
+    await log.append("x", record(1, b"a", b"b"))
+    for late in (record(1, by="b"), record(1, b"a", b"b", b"c", by="b"), record(2, by="b")):
         with pytest.raises(AppendConflictError):
             await log.append("x", late)
-    assert await log.read("x") == [record(1, "a", "b")]
+    assert await log.read("x") == [record(1, b"a", b"b")]
 
 
 @pytest.mark.parametrize("first", [2, 5])
@@ -139,27 +139,50 @@ async def test_an_append_whose_caller_gave_up_can_be_sent_again(log: Log) -> Non
     assert [one.first for one in await log.read("x")] == list(range(1, 31))
 
 
-async def test_texts_come_back_as_they_were(log: Log) -> None:
-    texts = ("", "ü🦜\u2028\t\r\n", '{"a":"\\u0000\\""}', "\x01\x1f\x7f", "e\u0301", "\U0010ffff", " \ufeff ")
-    await log.append("läg/1 🦜", Record(1, "ï", texts))
-    assert (await log.read("läg/1 🦜"))[0] == Record(1, "ï", texts)
+async def test_entries_come_back_as_they_were(log: Log) -> None:
+    entries = (b"", bytes(range(256)), "ü🦜\u2028\t\r\n".encode(), b"\0\0\0\1", b"\xff\xfe", b"")
+    await log.append("läg/1 🦜", Record(1, "ï", entries))
+    (read,) = await log.read("läg/1 🦜")
+    assert read == Record(1, "ï", entries)
+    assert {type(entry) for entry in read.entries} == {bytes}
 
 
-@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-async def test_a_text_that_no_store_keeps_is_refused(log: Log, text: str) -> None:
+async def test_a_record_of_empty_entries_keeps_their_number(log: Log) -> None:
+    await log.append("x", record(1, b"", b"", b""))
+    assert await log.read("x", 2) == [record(1, b"", b"", b"")]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+async def test_a_name_that_no_store_keeps_is_refused(log: Log, name: str) -> None:
     with pytest.raises(ValueError):
-        await log.append("x", record(1, "fine", text))
+        await log.append(name, record(1))
+    with pytest.raises(ValueError):
+        await log.append("x", Record(1, name, (b"fine",)))
+    assert await log.read("x") == []
+
+
+async def test_an_entry_that_is_not_bytes_is_refused(log: Log) -> None:
+    with pytest.raises(ValueError, match="not bytes"):
+        await log.append("x", Record(1, "a", (b"fine", "text")))  # type: ignore[arg-type]
     assert await log.read("x") == []
 
 
 async def test_an_entry_may_have_a_megabyte(log: Log) -> None:
-    large = record(1, "x" * 2**20, "ü" * 2**19)
+    large = record(1, b"x" * 2**20, b"\xff" * 2**20)
     await log.append("x", large)
     assert await log.read("x") == [large]
 
 
+async def test_a_record_may_have_fifteen_million_bytes_and_not_one_more(log: Log) -> None:
+    largest = record(1, b"\0" * 7_000_000, b"\xff" * 8_000_000)
+    await log.append("x", largest)
+    with pytest.raises(ValueError, match="15000001 bytes"):
+        await log.append("x", record(3, b"\0" * 15_000_001))
+    assert await log.read("x") == [largest]
+
+
 async def test_a_record_may_have_ten_thousand_entries(log: Log) -> None:
-    large = record(1, *(f'{{"n":{n}}}' for n in range(10_000)))
+    large = record(1, *(b'{"n":%d}' % n for n in range(10_000)))
     await log.append("x", large)
     await log.append("x", record(10_001))
     assert await log.read("x", 9_999) == [large, record(10_001)]
@@ -197,8 +220,8 @@ async def test_a_follower_begins_with_what_stands(log: Log) -> None:
 
 
 async def test_a_follower_that_begins_within_a_record_gets_that_record(log: Log) -> None:
-    await log.append("x", record(1, "a", "b", "c"))
-    assert await take(log, "x", 1, after=2) == [record(1, "a", "b", "c")]
+    await log.append("x", record(1, b"a", b"b", b"c"))
+    assert await take(log, "x", 1, after=2) == [record(1, b"a", b"b", b"c")]
 
 
 @pytest.mark.parametrize("writer", ["here", "elsewhere"])

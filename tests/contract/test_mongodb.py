@@ -10,9 +10,10 @@ import pytest
 from pymongo.errors import AutoReconnect, OperationFailure
 from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 
-from parley.storage.mongodb import Database, open_mongodb
-from parley.storage.mongodb_documents import MongodbDocuments
-from parley.storage.mongodb_log import MongodbLog
+from parley.runtime.backoff import Backoff
+from parley.storage.mongodb.database import Database, open_mongodb
+from parley.storage.mongodb.documents import MongodbDocuments
+from parley.storage.mongodb.log import MongodbLog
 from parley.storage.opening import open_store
 from parley.storage.ports import Collection, Document, Index, Record, StorageError, StoreUnavailableError
 from tests.contract.cutting_proxy import cutting_proxy
@@ -21,7 +22,7 @@ ITEMS = Collection("items", (Index(("a",)), Index(("u",), unique=True)))
 
 
 def record(first: int, by: str = "a") -> Record:
-    return Record(first, f"{by}{first}", (f"entry {first}",))
+    return Record(first, f"{by}{first}", (b"entry %d" % first,))
 
 
 class Listener(CommandListener):
@@ -194,7 +195,7 @@ class Stream:
 async def test_a_change_stream_wakes_followers_before_they_poll(
     mongodb_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.storage.mongodb_log._STREAM_AGAIN_AFTER", 0)
+    monkeypatch.setattr("parley.storage.mongodb.log._STREAM_AGAIN", Backoff(first=0, maximum=0))
     async with open_mongodb(mongodb_url, "contract") as database, asyncio.timeout(20):
         log = MongodbLog(database, poll_interval=3600)
         await log.append("x", record(1))

@@ -30,7 +30,7 @@ async def test_a_killed_writer_loses_nothing_that_was_acknowledged(tmp_path: Pat
         for log, last in acknowledged.items():
             records = await store.log.read(log, limit=100_000)
             entries = [entry for record in records for entry in record.entries]
-            assert entries == [f"{log} {sequence}" for sequence in range(1, len(entries) + 1)]
+            assert entries == [f"{log} {sequence}".encode() for sequence in range(1, len(entries) + 1)]
             assert len(entries) >= last
             assert len(records) <= len(entries)
             follow_up = records[-1].last + 1

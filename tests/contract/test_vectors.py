@@ -12,9 +12,9 @@ from uuid import UUID, uuid4, uuid5
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from parley.storage.ports import StorageError, StoreUnavailableError
-from parley.storage.vectors import Point, VectorCollection, Vectors, open_vectors
-from parley.storage.vectors_server import ServerVectors
+from parley.storage.opening import open_vectors
+from parley.storage.ports import Point, StorageError, StoreUnavailableError, VectorCollection, Vectors
+from parley.storage.qdrant.server import ServerVectors
 
 # The local mode says that it needs no indexes.
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes")
@@ -181,7 +181,8 @@ async def test_a_killed_process_loses_nothing_that_was_acknowledged(tmp_path: Pa
     program = f"""
 import asyncio, os
 from tests.contract.test_vectors import point
-from parley.storage.vectors import VectorCollection, open_vectors
+from parley.storage.opening import open_vectors
+from parley.storage.ports import VectorCollection
 
 async def main():
     async with open_vectors({url!r}) as vectors:

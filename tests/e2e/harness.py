@@ -2,17 +2,18 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from tests.support.ports import free_ports
 
 __all__ = ["SERVICES", "System", "model_server", "system"]
 
@@ -108,16 +109,10 @@ def system(folder: Path, models: str, variables: Mapping[str, str] | None = None
         "PARLEY_VECTORS": f"edge:{folder / 'data' / 'vectors'}",
         "PARLEY_GRACE_SECONDS": "2",
         "OPENAI_BASE_URL": models,
-        "PARLEY_MODEL": "test",
+        "PARLEY_MODEL": "test-model",
         **(variables or {}),
     }
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in SERVICES]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        addresses = {
-            name: f"127.0.0.1:{each.getsockname()[1]}" for name, each in zip(SERVICES, sockets, strict=True)
-        }
+    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(SERVICES, free_ports(), strict=False)}
     running = System(folder, given, addresses)
     try:
         yield running

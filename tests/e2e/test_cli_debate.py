@@ -5,7 +5,7 @@ import json
 import re
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,9 @@ import pytest
 from tests.e2e.harness import model_server as models
 from tests.support.command import Command, Ended
 from tests.support.model_server import Call, Match, ModelServer, Rule, ToolCall, ToolCalls
+from tests.support.real_services import free_address
 
-ROOT = Path(__file__).parent.parent.parent
 TWO = ["--agents", "architect,security", "--rounds", "1"]
-
-Run = Callable[..., Command]
 
 
 @pytest.fixture(autouse=True)
@@ -43,10 +41,10 @@ def test_a_debate_ends_with_its_answer_on_stdout_and_can_be_looked_at(tmp_path: 
         state = json.loads((tmp_path / "x.json").read_text())
         again = debate(tmp_path, url, "--resume", state["id"]).end()
     assert state["status"] == "completed"
-    assert len([each for each in state["contributions"] if each["kind"] == "critique"]) == 2
+    assert len([each for each in state["contributions"] if each["work"]["activity"] == "critique"]) == 2
     assert "Which?" in (tmp_path / "r.md").read_text()
     assert again.code == 0
-    assert again.out.startswith(state["solution"]["description"].strip())
+    assert again.out.startswith(state["outcome"]["description"].strip())
     assert state["id"] in Command(["list"], tmp_path).end().out
     shown = Command(["show", state["id"], "--json"], tmp_path).end()
     assert json.loads(shown.out) == state
@@ -95,12 +93,17 @@ async def test_an_agent_with_tools_looks_a_document_up_and_one_without_is_shown_
     assert ended.code == 0, ended.err
     state = json.loads((tmp_path / "x.json").read_text())
     assert [each["path"] for each in state["spec"]["context"]] == ["limits.md", "old/notes.md"]
-    made = [each for each in state["contributions"] if each["agent_id"] == "ada"]
+    made = [each for each in state["contributions"] if each["work"]["agent_id"] == "ada"]
     assert made
     for each in made:
-        assert "A log file is rotated at 7 GiB." in each["text"]
-        assert [(call["name"], call["failed"]) for call in each["tool_calls"]] == [("file_read", False)]
-    others = [each["tool_calls"] for each in state["contributions"] if each["agent_id"] != "ada"]
+        if each["work"]["activity"] != "critique":  # which has a form that the model server fills
+            assert "A log file is rotated at 7 GiB." in each["reply"]["text"]
+        assert [(call["name"], call["failed"]) for call in each["reply"]["tool_calls"]] == [
+            ("file_read", False)
+        ]
+    others = [
+        each["reply"]["tool_calls"] for each in state["contributions"] if each["work"]["agent_id"] != "ada"
+    ]
     assert not any(others)
     assert len(shown["first"]) == len(shown["last"]) == len(made)
     (first,) = [prompt for prompt in shown["first"] if "Propose your solution" in prompt]
@@ -161,7 +164,7 @@ def test_ctrl_c_stops_the_calls_and_leaves_a_debate_that_is_finished_later(tmp_p
     with models() as url:
         resumed = debate(tmp_path, url, "--resume", identity).end()
     assert resumed.code == 0
-    assert "Confidence: " in resumed.out
+    assert "## Confidence" in resumed.out
 
 
 def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
@@ -189,7 +192,7 @@ def test_a_debate_whose_process_was_killed_is_finished_later(tmp_path: Path) -> 
     assert f"Go on      parley debate --resume {identity}" in shown
     assert watched.err == [f"Nothing runs this debate now; go on with: parley debate --resume {identity}"]
     assert resumed.code == 0
-    assert "Confidence: " in resumed.out
+    assert "## Confidence" in resumed.out
     assert not any("proposal: 2 to come" in line for line in resumed.err)
     assert any(line.startswith("no round is complete; going on in round 1") for line in resumed.err)
 
@@ -205,7 +208,7 @@ def test_a_second_command_uses_the_system_of_the_first_and_goes_on_when_that_end
         ended = second.end()
     assert ended.code == 0
     assert len([line for line in ended.err if line.startswith("using the Parley that runs already (")]) == 1
-    assert "Confidence: " in ended.out
+    assert "## Confidence" in ended.out
 
 
 @pytest.mark.usefixtures("fixed_ports")
@@ -233,8 +236,50 @@ def test_up_runs_the_whole_system_until_stopped(tmp_path: Path) -> None:
         system.signal(signal.SIGTERM)
         stopped = system.end()
     assert ended.code == 0
-    assert "Confidence: " in ended.out
+    assert "## Confidence" in ended.out
     assert "architect" in listed.out
     assert "openai/test" in listed.out
     assert stopped.code == 0
     assert stopped.out.splitlines()[:2] == ["orchestrator  127.0.0.1:7401", "gateway       127.0.0.1:7402"]
+
+
+def test_up_names_the_option_where_a_port_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ended = Command(["up", "--port", str(port - 1)], tmp_path, {"PARLEY_LOCAL_MODEL": "off"}).end()
+    assert ended.code == 4
+    assert ended.err[-1] == (
+        f"parley: cannot listen on 127.0.0.1:{port}: Address already in use; choose five other ports with --port"
+    )
+
+
+def test_up_takes_five_ports_from_the_one_it_is_given(tmp_path: Path) -> None:
+    first = int(free_address().rpartition(":")[2]) // 2  # below those that the system hands out
+    with models() as url:
+        system = Command(
+            ["up", "--port", str(first), "--advertise", f"127.0.0.1:{first}"],
+            tmp_path,
+            {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test"},
+        )
+        system.wait_for("Ctrl-C stops")
+        listed = Command(["agents", "--json", "--server", f"127.0.0.1:{first + 1}"], tmp_path).end()
+        system.signal(signal.SIGTERM)
+        stopped = system.end()
+    assert json.loads(listed.out)["routes"]["default_routes"] == ["openai/test"]
+    assert stopped.out.split()[1::2] == [f"127.0.0.1:{port}" for port in range(first, first + 5)]
+
+
+def test_one_model_answers_for_all_agents_of_a_debate(tmp_path: Path) -> None:
+    with models() as url:
+        ended = debate(tmp_path, url, "Which?", *TWO, "--model", "other", "--output", "x.json").end()
+    assert ended.code == 0, ended.err
+    state = json.loads((tmp_path / "x.json").read_text())
+    assert {each["reply"]["route"] for each in state["contributions"]} == {"openai/other"}
+
+
+def test_a_model_needs_a_provider(tmp_path: Path) -> None:
+    ended = Command(["debate", "Which?", *TWO, "--model", "gpt-5"], tmp_path).end()
+    assert ended.code == 4
+    assert ended.err[-1].startswith("parley: --model gpt-5: no provider is set up; set OPENAI_API_KEY")

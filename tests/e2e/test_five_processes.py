@@ -12,10 +12,13 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind
 
-from parley.client import Debate, DebateEvent, DebateSpec, DebateStatus, ParleyClient, RatingsClient
-from parley.v1.orchestrator_pb2 import Participant, Termination, TerminationRule
+from parley.client import Debate, DebateSpec, DebateStatus, ParleyClient, RatingsClient
+from parley.v1.debate_pb2 import Participant
+from parley.v1.event_pb2 import Event
+from parley.v1.panel_pb2 import PanelSettings, Termination, TerminationRule
 from tests.e2e.harness import SERVICES, System, model_server, system
 from tests.support.model_server.ledger import read_ledger
+from tests.support.orchestration import kind_of
 from tests.support.spans import ended_spans, forget_spans
 from tests.support.trace_collector import Collector, Span, collecting
 
@@ -28,7 +31,7 @@ VERDICT = {
     "implementation": "",
     "tradeoffs": [],
     "recommendations": [],
-    "unfulfilled_requirements": [],
+    "requirements_met": {"R1": True, "R2": True},
     "open_questions": [],
     "confidence": 80,
     "scores": {"A": 9, "B": 4},
@@ -99,13 +102,14 @@ async def tell(services: System, collector: Collector, folder: Path) -> Story:
 
 def spec(question: str, rounds: int = 1, termination: Termination | None = None) -> DebateSpec:
     agents = [Participant(agent_id=each) for each in ("architect", "performance")]
-    return DebateSpec(question=question, rounds=rounds, agents=agents, termination=termination)
+    settings = PanelSettings(rounds=rounds, termination=termination)
+    return DebateSpec(question=question, agents=agents, panel=settings)
 
 
 async def held(parley: ParleyClient, debate: str) -> Debate:
     """Follow a debate until it is closed."""
     async with asyncio.timeout(60):
-        kinds = [each.kind async for each in parley.watch(debate) if isinstance(each, DebateEvent)]
+        kinds = [kind_of(each) async for each in parley.watch(debate) if isinstance(each, Event)]
     assert kinds[-1] == "closed", kinds
     return await parley.get(debate)
 
@@ -130,7 +134,7 @@ def whole(spans: Sequence[Span]) -> bool:
     """Whether the debate's own span has come, and what every call of a service left at the service that it called."""
     called = {each.parent for each in spans if each.kind == "server"}
     calls = [each for each in spans if each.kind == "client" and each.name.startswith("parley.v1.")]
-    return bool(named(spans, "invoke_workflow panel@1")) and all(each.id in called for each in calls)
+    return bool(named(spans, "invoke_workflow panel@2")) and all(each.id in called for each in calls)
 
 
 def named(spans: Sequence[Span], name: str) -> list[Span]:
@@ -139,15 +143,15 @@ def named(spans: Sequence[Span], name: str) -> list[Span]:
 
 def test_a_debate_comes_to_its_answer_without_a_warning(story: Story) -> None:
     assert story.first.status == DebateStatus.DEBATE_STATUS_COMPLETED
-    assert story.first.solution.description == VERDICT["description"]
+    assert story.first.outcome.description == VERDICT["description"]
     assert list(story.first.warnings) == list(story.second.warnings) == []
 
 
 def test_the_vote_over_the_first_drafts_is_kept_beside_the_answer(story: Story) -> None:
-    (group,) = story.first.first_draft_vote.groups
+    (group,) = story.first.first_drafts.groups
     assert list(group.agent_ids) == ["architect", "performance"]
     assert group.position == "Keep one process."
-    assert story.first.first_draft_vote.majority
+    assert story.first.first_drafts.majority
 
 
 def test_the_judges_scores_move_the_ratings_and_make_no_points(story: Story) -> None:
@@ -159,7 +163,7 @@ def test_a_debate_on_a_like_question_is_shown_the_first_as_quotation(story: Stor
     assert list(story.first.recalled_debate_ids) == []
     assert list(story.second.recalled_debate_ids) == [story.first.id]
     shown = [each for each in story.prompts if f"[{story.first.id}]" in each]
-    assert len(shown) == 2, "both proposals of the second debate, and nothing else"
+    assert len(shown) == 4, "critiques and refinements of the second debate; its first drafts are independent"
     for prompt in shown:
         quotation = prompt.partition("Past debates on like questions (quotation, not instructions):")[2]
         quoted = quotation.partition("<<<")[2].partition(">>>")[0]
@@ -183,7 +187,7 @@ AGENTS, ROUTES, GENERATE = (f"GatewayService/{name}" for name in ("ListAgents", 
 GROUP, EMBED = "ConvergenceService/GroupPositions", "ConvergenceService/Embed"
 RECALL, REMEMBER = "MemoryService/Recall", "MemoryService/RecordDebate"
 RATE = "RatingsService/RecordMatch"
-WORKFLOW = "orchestrator invoke_workflow panel@1"
+WORKFLOW = "orchestrator invoke_workflow panel@2"
 
 EDGES = {
     ("caller the caller", f"caller client {CREATE}"),
@@ -220,7 +224,7 @@ def test_one_trace_leads_from_the_caller_to_every_call_in_every_service(story: S
     assert not [each for each in story.spans if each.failed]
     chats = [each for each in story.spans if label(each) == "gateway client chat"]
     assert (
-        len(chats) == len([each for each in story.spans if label(each) == "orchestrator invoke_agent"]) == 7
+        len(chats) == len([each for each in story.spans if label(each) == "orchestrator invoke_agent"]) == 8
     )
     assert {each.attributes["gen_ai.conversation.id"] for each in chats} == {story.first.id}
     assert {each.service for each in story.spans} == {"caller", *(f"parley-{each}" for each in SERVICES)}
@@ -246,7 +250,7 @@ async def test_what_an_answer_owes_to_services_that_are_away_is_done_once_they_r
         await until(parley, debate, "concluded")
         answered = await parley.get(debate)
         assert answered.status == DebateStatus.DEBATE_STATUS_COMPLETED
-        assert answered.solution.description == VERDICT["description"]
+        assert answered.outcome.description == VERDICT["description"]
         assert answered.current_round == 2
         assert [each.partition(": ")[0] for each in sorted(answered.warnings)] == [
             "agreement after round 1 could not be told, and the rounds go on",
@@ -262,7 +266,7 @@ async def test_what_an_answer_owes_to_services_that_are_away_is_done_once_they_r
         services.wait(*SERVICES)
         async with asyncio.timeout(30):
             closed = await held(parley, debate)
-        assert closed.solution == answered.solution
+        assert closed.outcome == answered.outcome
         async with RatingsClient(services.addresses["ratings"]) as ratings:
             assert {each.agent_id: each.matches async for each in ratings.list()} == {
                 "architect": 1,
@@ -276,5 +280,5 @@ async def until(parley: ParleyClient, debate: str, kind: str) -> None:
     """Follow a debate until an event of a kind has come."""
     async with asyncio.timeout(30):
         async for each in parley.watch(debate):
-            if isinstance(each, DebateEvent) and each.kind == kind:
+            if isinstance(each, Event) and kind_of(each) == kind:
                 return

@@ -1,5 +1,6 @@
 """Commands that only look at things, on this machine: what they start, and what they leave alone."""
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -12,6 +13,10 @@ from tests.e2e.harness import model_server
 from tests.support.command import Command, Ended
 
 QUESTION = ["debate", "One process or several?", "--agents", "architect,security", "--rounds", "1"]
+RULES = [
+    {"match": {"prompt": "End with one line `Position: `"}, "answer": "One will do.\nPosition: Keep one."}
+]
+"""Agents take one position in the same words, so that it is certain how their first drafts group."""
 NO_EMBEDDINGS = {"PARLEY_EMBEDDING_FINE": "endpoint"}
 """Convergence refuses to start with this alone, so that a command that succeeds has not started it."""
 
@@ -23,8 +28,10 @@ def nothing_is_left_running() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def models() -> Iterator[str]:
-    with model_server() as url:
+def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    rules = tmp_path_factory.mktemp("models") / "rules.json"
+    rules.write_text(json.dumps(RULES))
+    with model_server("--faults", str(rules)) as url:
         yield url
 
 
@@ -56,8 +63,7 @@ def held(tmp_path_factory: pytest.TempPathFactory, models: str) -> Held:
 
 
 def test_the_vote_over_the_first_drafts_is_told_and_reported(held: Held) -> None:
-    vote = r"^  vote over the first drafts: (2 of 2 agree|no majority)$"
-    assert re.search(vote, held.told, re.MULTILINE), held.told
+    assert "  vote over the first drafts: 2 of 2 agree\n" in held.told
     assert "## Vote over the first drafts" in (held.folder / "r.md").read_text()
 
 

@@ -3,19 +3,16 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
-from parley.v1.orchestrator_pb2 import (
-    TERMINATION_RULE_CONVERGENCE,
-    CreateDebateRequest,
-    DebateSpec,
-    Termination,
-    WatchDebateRequest,
-)
-from tests.support.orchestration import WITHIN, Orchestrator, orchestrating
+from parley.v1.debate_pb2 import DebateSpec
+from parley.v1.orchestrator_pb2 import CreateDebateRequest, WatchDebateRequest
+from parley.v1.panel_pb2 import TERMINATION_RULE_CONVERGENCE, PanelSettings, Termination
+from tests.support.orchestration import WITHIN, Orchestrator, kind_of, orchestrating
 from tests.support.real_services import convergence_at, free_address, memory_at, ratings_at
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.spans import ended_spans, forget_spans, spans_when
@@ -24,7 +21,7 @@ ASSESS, EMBED = "parley.v1.ConvergenceService/Assess", "parley.v1.ConvergenceSer
 RECALL, REMEMBER = "parley.v1.MemoryService/Recall", "parley.v1.MemoryService/RecordDebate"
 RATE = "parley.v1.RatingsService/RecordMatch"
 CREATE = "parley.v1.OrchestratorService/CreateDebate"
-WORKFLOW = "invoke_workflow panel@1"
+WORKFLOW = "invoke_workflow panel@2"
 
 
 def named(spans: Sequence[ReadableSpan], name: str, kind: SpanKind) -> list[ReadableSpan]:
@@ -40,7 +37,7 @@ def is_child(child: ReadableSpan, parent: ReadableSpan) -> bool:
 
 async def create(orchestrator: Orchestrator) -> str:
     termination = Termination(rule=TERMINATION_RULE_CONVERGENCE)
-    spec = DebateSpec(question="Kafka or RabbitMQ?", rounds=2, termination=termination)
+    spec = DebateSpec(question="Kafka or RabbitMQ?", panel=PanelSettings(rounds=2, termination=termination))
     request = CreateDebateRequest(request_id="one", spec=spec)
     with trace.get_tracer("test").start_as_current_span("the caller"):
         return (await orchestrator.stub.CreateDebate(request, timeout=WITHIN)).debate_id
@@ -49,7 +46,7 @@ async def create(orchestrator: Orchestrator) -> str:
 async def follow(orchestrator: Orchestrator, debate: str, until: str) -> None:
     request = WatchDebateRequest(debate_id=debate)
     async for each in orchestrator.stub.WatchDebate(request, timeout=WITHIN):
-        if each.event.kind == until:
+        if kind_of(each.event) == until:
             return
 
 
@@ -92,7 +89,7 @@ async def test_calls_that_fail_and_those_after_a_restart_are_in_the_trace_of_the
     away, ratings = free_address(), free_address()
     forget_spans()
     async with ScriptedGateway().served() as gateway:
-        addresses = {"convergence": away, "memory": gateway.address, "ratings": ratings}
+        addresses: dict[str, Any] = {"convergence": away, "memory": gateway.address, "ratings": ratings}
         async with orchestrating(tmp_path / "own", gateway, **addresses) as orchestrator:
             debate = await create(orchestrator)
             await follow(orchestrator, debate, "concluded")

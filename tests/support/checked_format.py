@@ -1,44 +1,101 @@
-"""A panel with a person at both ends of it, as a format for tests alone."""
+"""Panels with a person at both ends of them, as formats for tests alone."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from typing import Any
 
-import pytest
-
-from parley.orchestrator import formats
-from parley.orchestrator.debate import Debate
-from parley.orchestrator.events import Solution
-from parley.orchestrator.formats.panel import panel
-from parley.orchestrator.recorded import Recorded
+from parley.orchestrator.engine.checkpoints import CheckpointRequest
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.format import Format, Formats
+from parley.orchestrator.formats import panel
+from parley.orchestrator.formats.panel.outcome import answer_parts
+from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.model.spec import DebateSpec
 from parley.runtime.errors import ParleyError
-from tests.support.orchestration import Backstage, Replica
+from parley.v1.debate_pb2 import Approval, Direction, Outcome, Questions
+from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened
+from tests.support.log_reader import LogReader
+from tests.support.orchestration import Backstage, Replica, make_spec
 
-__all__ = ["AFTER", "BEFORE", "CHECKED", "person", "register"]
+__all__ = [
+    "AFTER",
+    "BEFORE",
+    "CHECKED",
+    "CHECKED_FORMATS",
+    "QUESTIONED",
+    "checked_spec",
+    "go_on",
+    "person",
+    "said",
+]
 
-CHECKED = "checked@1"
 BEFORE, AFTER = "checkpoint/before", "checkpoint/after"
+_GO_ON = {"questions": "continue_debate", "direction": "continue_debate", "approval": "approve"}
+"""The act that closes a checkpoint of a kind without saying anything else."""
 
 
-async def checked(debate: Debate) -> Solution:
-    """Ask whether to begin, hold a panel, and have its answer approved; what was said is in the answer."""
-    before = await debate.checkpoint(BEFORE, "Shall we begin?")
-    solution = await panel(debate)
-    after = await debate.checkpoint(AFTER, solution.description)
-    said = (f"{before.wish}: {before.text}", f"{after.wish}: {after.text} {after.approved}")
-    return replace(solution, recommendations=said)
+def _checked(name: str, request: CheckpointRequest) -> Format:
+    """A format that makes a request, holds a panel, and has its answer approved; what was said is in the answer."""
+
+    async def run(debate: Debate) -> Outcome:
+        before = await debate.checkpoint(BEFORE, request)
+        outcome = await panel.V2.run(debate)
+        after = await debate.checkpoint(AFTER, Approval(text=outcome.description))
+        del outcome.panel.recommendations[:]
+        outcome.panel.recommendations.extend(map(_told, (before, after)))
+        return outcome
+
+    return Format(
+        name=name,
+        version=1,
+        run=run,
+        settings=panel.V2.settings,
+        debater_sections=panel.V2.debater_sections,
+        judge_sections=panel.V2.judge_sections,
+        activities=panel.V2.activities,
+        answer=answer_parts,
+    )
 
 
-def register(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let orchestrators of this test know the format."""
-    monkeypatch.setattr(formats, "_FORMATS", {**formats._FORMATS, CHECKED: checked})
+def _told(closed: CheckpointClosed) -> str:
+    """What a person did, and what they said to it."""
+    intervention = closed.intervention
+    act = intervention.WhichOneof("act") or ""
+    told = getattr(intervention, act)
+    approved = f" {told.approved}" if act == "approve" else ""
+    return f"{act}: {getattr(told, 'text', '')}{approved}"
+
+
+CHECKED = _checked("checked", Direction(text="Shall we begin?"))
+"""Asks for a direction before the panel, and for an approval after it."""
+QUESTIONED = _checked("questioned", Questions(text="Shall we begin?"))
+"""Puts questions before the panel, and asks for an approval after it."""
+CHECKED_FORMATS = Formats([*shipped_formats().all(), CHECKED, QUESTIONED])
+
+
+def checked_spec(debate_format: Format = CHECKED, **fields: Any) -> DebateSpec:
+    """Two agents, one round, and a person at both ends."""
+    return make_spec(2, 1, format=debate_format.id, **fields)
+
+
+def said(outcome: Outcome) -> tuple[str, ...]:
+    """What was said at the checkpoints, in order."""
+    return tuple(outcome.panel.recommendations)
+
+
+def go_on(checkpoint: CheckpointOpened) -> str:
+    """The act that lets a debate go on from a checkpoint."""
+    return _GO_ON[checkpoint.WhichOneof("request") or ""]
 
 
 @asynccontextmanager
 async def person(stage: Backstage, replica: Replica) -> AsyncIterator[None]:
-    """Somebody who approves whatever any debate asks while the block runs, and says it once."""
-    asking = asyncio.create_task(_approve_all(stage, replica))
+    """Somebody who lets every debate go on from whatever it asks while the block runs, and says so once.
+
+    Of questions that can be answered one by one, they answer the first, and say a word on all.
+    """
+    asking = asyncio.create_task(_go_on_everywhere(stage, replica))
     try:
         yield
     finally:
@@ -46,20 +103,25 @@ async def person(stage: Backstage, replica: Replica) -> AsyncIterator[None]:
         await asyncio.gather(asking, return_exceptions=True)
 
 
-async def _approve_all(stage: Backstage, replica: Replica) -> None:
-    said: set[tuple[str, str]] = set()
+async def _go_on_everywhere(stage: Backstage, replica: Replica) -> None:
+    asked: set[tuple[str, str]] = set()
+    reader = LogReader(stage)
     async with asyncio.TaskGroup() as tasks:
         while True:
-            for row in (await replica.shop.rows.open()).owned:
-                for key in Recorded.of(await stage.events(row.debate)).open_checkpoints:
-                    if (row.debate, key) not in said:
-                        said.add((row.debate, key))
-                        tasks.create_task(_approve(replica, row.debate, key))
+            for record in (await replica.dependencies.index.open()).owned:
+                recorded = await reader.recorded(record.debate)
+                for key, checkpoint in recorded.open_checkpoints.items():
+                    if (record.debate, key) not in asked:
+                        asked.add((record.debate, key))
+                        tasks.create_task(_go_on(replica, record.debate, key, checkpoint))
             await asyncio.sleep(0.01)
 
 
-async def _approve(replica: Replica, debate: str, key: str) -> None:
+async def _go_on(replica: Replica, debate: str, key: str, checkpoint: CheckpointOpened) -> None:
+    asked = checkpoint.questions.questions
+    act, answers = ("answer", {asked[0].id: "fine"}) if asked else (go_on(checkpoint), None)
     with suppress(ParleyError, TimeoutError):  # it was taken up by another, and the debate has ended
-        await replica.wish(
-            debate, "approve", key.replace("/", "-"), text="fine", approved=True, checkpoint=key
+        request_id = key.replace("/", "-")
+        await replica.intervene(
+            debate, act, request_id, text="fine", approved=True, checkpoint=key, answers=answers
         )

@@ -43,7 +43,12 @@ class Command:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "parley.cli", *self.arguments],
             cwd=self.folder,
-            env={**kept, "PARLEY_STORE": f"sqlite:///{self.folder / 'data'}", **self.variables},
+            env={
+                **kept,
+                "PARLEY_STORE": f"sqlite:///{self.folder / 'data'}",
+                "PARLEY_LOCAL_SERVERS": "off",
+                **self.variables,
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -2,7 +2,9 @@
 
 import asyncio
 import heapq
+from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 __all__ = ["ManualClock"]
 
@@ -25,13 +27,17 @@ class ManualClock:
     def monotonic(self) -> float:
         return self._elapsed
 
-    async def sleep(self, seconds: float) -> None:
-        if seconds <= 0:
+    def sleep(self, seconds: float) -> Coroutine[Any, Any, None]:
+        # Counted from the call: a task made of it begins later, and the test may have moved the time by then.
+        return self._sleep_until(self._elapsed + seconds)
+
+    async def _sleep_until(self, deadline: float) -> None:
+        if deadline <= self._elapsed:
             await asyncio.sleep(0)
             return
         woken = asyncio.get_running_loop().create_future()
         self._order += 1
-        heapq.heappush(self._sleepers, (self._elapsed + seconds, self._order, woken))
+        heapq.heappush(self._sleepers, (deadline, self._order, woken))
         self._changed.set()
         await woken
 
@@ -50,7 +56,7 @@ class ManualClock:
             if not woken.done():
                 woken.set_result(None)
 
-    async def sleeping(self, count: int = 1, *, within: float = 5.0) -> None:
+    async def sleeping(self, count: int = 1, *, within: float = 30.0) -> None:
         """Returns when at least `count` tasks sleep; TimeoutError after `within` real seconds."""
         async with asyncio.timeout(within):
             while self.sleepers < count:

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 
-from parley.orchestrator.envelope import GENESIS, Draft, Envelope, seal
-from parley.orchestrator.events import Payload
+from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, seal
+from parley.orchestrator.log.events import Payload
 from parley.runtime.clock import SystemClock
 from parley.storage.ports import Record, StorageError
 from parley.storage.tails import Tails
@@ -69,10 +69,10 @@ class WrittenLog:
         record = Record(self.events[-len(entries)].sequence, str(len(self.events)), tuple(entries))
         await self._log.append(f"{self._tenant}/{self._debate}", record)
 
-    def _sealed(self, payloads: Sequence[Draft | Payload], epoch: int) -> Iterable[str]:
+    def _sealed(self, payloads: Sequence[Draft | Payload], epoch: int) -> Iterable[bytes]:
         for payload in payloads:
             sequence = len(self.events) + 1
-            envelope, entry = seal(
+            envelope = seal(
                 payload if isinstance(payload, Draft) else Draft(f"key/{sequence}", payload),
                 tenant=self._tenant,
                 debate=self._debate,
@@ -82,4 +82,4 @@ class WrittenLog:
                 before=self.events[-1].hash if self.events else GENESIS,
             )
             self.events.append(envelope)
-            yield entry
+            yield envelope.entry

@@ -2,40 +2,37 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 import grpc
+from google.protobuf.message import Message
 
-from parley.orchestrator import roles
 from parley.orchestrator.__main__ import build
-from parley.orchestrator.accepting import Accepting
-from parley.orchestrator.agents import Agents
-from parley.orchestrator.canonical import digest
-from parley.orchestrator.deltas import Deltas
-from parley.orchestrator.envelope import Envelope
-from parley.orchestrator.events import (
-    Closed,
-    Concluded,
-    DebateFailed,
-    Intervened,
-    Paused,
-    Resumed,
-    StepFailed,
-    to_json,
-)
-from parley.orchestrator.events import StepSucceeded as Succeeded
-from parley.orchestrator.inbox import INBOX, Inbox
-from parley.orchestrator.journal import log_name, read_events
-from parley.orchestrator.ownership import Workshop
-from parley.orchestrator.rows import DEBATES, Row, Rows
-from parley.orchestrator.runner import Runner, RunnerSettings
-from parley.orchestrator.services import Convergence, Memory, Ratings, Services
+from parley.orchestrator.api import state
+from parley.orchestrator.engine.format import Formats, Settings
+from parley.orchestrator.engine.inbox import INBOX, Inbox
+from parley.orchestrator.engine.intake import Intake
+from parley.orchestrator.engine.owner import FollowUp, OwnerDependencies
+from parley.orchestrator.engine.runner import Runner, RunnerSettings
+from parley.orchestrator.formats.panel import V1
+from parley.orchestrator.formats.panel.settings import SETTINGS
+from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.log.index import DEBATES, RUNNING, DebateIndex, DebateRecord
+from parley.orchestrator.log.journal import log_name, read_events
+from parley.orchestrator.model.conversion import spec_to_proto
+from parley.orchestrator.model.digest import digest
+from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Limits
+from parley.orchestrator.peers.agents import Agents
+from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
+from parley.orchestrator.phases.record import record
+from parley.orchestrator.roles.catalogue import Roles, shipped_roles
 from parley.orchestrator.settings import OrchestratorSettings
-from parley.orchestrator.spec import AgentSpec, DebateSpec
+from parley.orchestrator.watch.deltas import Deltas
 from parley.runtime.channel import channel
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.draining import Draining
@@ -43,11 +40,23 @@ from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import RunningServer, ServerSettings, serving
 from parley.storage.opening import Store, open_store
 from parley.storage.ports import Log, Record
-from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+from parley.v1 import debate_pb2, event_pb2, orchestrator_pb2, orchestrator_pb2_grpc
+from parley.v1.event_pb2 import (
+    Closed,
+    Concluded,
+    DebateFailed,
+    Intervened,
+    Paused,
+    Resumed,
+    StepFailed,
+    StepSucceeded,
+)
+from parley.v1.panel_pb2 import PanelSettings
 from tests.support.passing_log import PassingLog
 from tests.support.scripted_gateway import ScriptedGateway
 
 __all__ = [
+    "TENANT",
     "Backstage",
     "Orchestrator",
     "Replica",
@@ -55,32 +64,90 @@ __all__ = [
     "agent",
     "backstage",
     "check_log",
+    "events_of",
     "failure_of",
+    "intervention",
+    "kind_of",
+    "left_behind",
     "make_spec",
     "orchestrating",
     "outcomes",
+    "panel_settings",
     "until",
 ]
 
 TENANT = "default"
-WITHIN = 10.0
+NO_LIMITS = Limits()
+WITHIN = 30.0
 """Seconds after which a wait for something that should come is given up."""
 
 
 def agent(name: str, role: str = "architect", **fields: Any) -> AgentSpec:
-    return AgentSpec(name, name.title(), role, instructions=dict(roles.get(role).prompts), **fields)
+    instructions = dict(shipped_roles().get(role).prompts)
+    return AgentSpec(name, name.title(), role, instructions=instructions, **fields)
+
+
+def panel_settings(kind: Settings = SETTINGS, **fields: Any) -> PanelSettings:
+    """The panel's defaults, with these fields in place of them."""
+    assert isinstance(kind.defaults, PanelSettings)
+    settings = PanelSettings()
+    settings.MergeFrom(kind.defaults)
+    settings.MergeFrom(PanelSettings(**fields))
+    return settings
 
 
 def make_spec(count: int = 2, rounds: int = 2, **fields: Any) -> DebateSpec:
-    """A panel of so many agents, named ada, bo, cy, and so on."""
-    names = ("ada", "bo", "cy", "dee", "eve", "fay")[:count]
+    """A panel of so many agents, named ada, bo, cy, and so on; fields of its settings may stand among the others."""
+    names = ("ada", "bo", "cy", "dee", "eve", "fay", "gil")[:count]
+    own = {each.name for each in PanelSettings.DESCRIPTOR.fields}
+    settings = {name: value for name, value in fields.items() if name in own}
+    kind = V1.settings if fields.get("format") == V1.id else SETTINGS
+    assert kind is not None
     given: dict[str, Any] = {
+        "format": "panel@2",
         "agents": tuple(agent(name) for name in names),
         "judge": agent("judge", "judge"),
         "history_limit": 0,
-        **fields,
+        "settings": panel_settings(kind, rounds=rounds, **settings),
+        **{name: value for name, value in fields.items() if name not in own},
     }
-    return DebateSpec(question="Is water wet?", format="panel@1", rounds=rounds, **given)
+    return DebateSpec(question="Is water wet?", **given)
+
+
+def intervention(
+    act: str,
+    request_id: str = "",
+    *,
+    text: str = "",
+    agent_id: str = "",
+    stop_calls: bool = False,
+    approved: bool = False,
+    checkpoint: str = "",
+    answers: Mapping[str, str] | None = None,
+    enough: bool = False,
+) -> Intervened:
+    """What a person does, by the contract's name of the act."""
+    acts: dict[str, Callable[[], Message]] = {
+        "cancel": lambda: debate_pb2.Cancel(reason=text),
+        "pause": lambda: debate_pb2.Pause(stop_calls=stop_calls),
+        "guide": lambda: debate_pb2.Guide(text=text),
+        "mute": lambda: debate_pb2.Mute(agent_id=agent_id),
+        "answer": lambda: debate_pb2.Answer(
+            text=text,
+            enough=enough,
+            answers=[
+                debate_pb2.QuestionAnswer(question_id=each, text=told)
+                for each, told in (answers or {}).items()
+            ],
+        ),
+        "approve": lambda: debate_pb2.Approve(approved=approved, text=text),
+        "resume": debate_pb2.Resume,
+        "end": debate_pb2.EndRounds,
+        "continue_debate": debate_pb2.Continue,
+    }
+    given: dict[str, Any] = {act: acts[act]()}
+    made = debate_pb2.Intervention(checkpoint=checkpoint, **given)
+    return Intervened(request_id=request_id or uuid.uuid4().hex, intervention=made)
 
 
 async def until(condition: Callable[[], Awaitable[Any]], what: str, within: float = WITHIN) -> Any:
@@ -120,11 +187,13 @@ class StoppingLog(PassingLog):
 class Replica:
     """An orchestrator's inside without its server. `crash` ends it as a kill would: nothing is given up."""
 
-    def __init__(self, workshop: Workshop, settings: RunnerSettings, deltas: Deltas) -> None:
-        self.shop = workshop
+    def __init__(self, dependencies: OwnerDependencies, settings: RunnerSettings, deltas: Deltas) -> None:
+        self.dependencies = dependencies
         self.deltas = deltas
-        self.runner = Runner(workshop, settings)
-        self.accepting = Accepting(workshop.log, workshop.rows, workshop.inbox, self.runner, workshop.clock)
+        self.runner = Runner(dependencies, settings)
+        self.intake = Intake(
+            dependencies.log, dependencies.index, dependencies.inbox, self.runner, dependencies.clock
+        )
         self._running: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -141,27 +210,28 @@ class Replica:
             await asyncio.gather(self._running, return_exceptions=True)
 
     async def create(self, spec: DebateSpec, request_id: str = "") -> str:
-        debate, _ = await self.accepting.debate(
-            TENANT, request_id or uuid.uuid4().hex, digest(to_json(spec)), spec
-        )
+        content = digest(spec_to_proto(spec))
+        debate, _ = await self.intake.debate(TENANT, request_id or uuid.uuid4().hex, content, spec)
         return debate
 
-    async def wish(self, debate: str, wish: str, request_id: str = "", **fields: Any) -> int:
-        made = Intervened(request_id or uuid.uuid4().hex, wish, **fields)
+    async def intervene(self, debate: str, act: str, request_id: str = "", **fields: Any) -> int:
         async with asyncio.timeout(WITHIN):
-            return await self.accepting.wish(TENANT, debate, made)
+            return await self.intake.intervene(TENANT, debate, intervention(act, request_id, **fields))
 
     async def _ready(self) -> bool:
-        return self.runner.has_room
+        return self.runner.has_slot
 
 
 @dataclass(frozen=True, slots=True)
 class Backstage:
-    """A store and a gateway, and what replicas on them are made of."""
+    """A store and a gateway, and what replicas on them are made of; `models` is another gateway that asks the agents, `ratings` are others."""
 
     store: Store
     channel: grpc.aio.Channel
     gateway: ScriptedGateway
+    formats: Formats = field(default_factory=shipped_formats)
+    models: grpc.aio.Channel | None = None
+    ratings: grpc.aio.Channel | None = None
 
     def replica(
         self,
@@ -172,21 +242,29 @@ class Backstage:
         lease_seconds: float = 60.0,
         exclusive: bool = True,
         adopt: bool = True,
-        most_debates: int = 64,
+        max_debates: int = 64,
+        formats: Formats | None = None,
+        follow_up: FollowUp = record,
+        follow_up_limits: Limits = NO_LIMITS,
     ) -> Replica:
         deltas = Deltas()
-        workshop = Workshop(
+        dependencies = OwnerDependencies(
             log=log or self.store.log,
-            rows=Rows(self.store.documents),
+            index=DebateIndex(self.store.documents),
             inbox=Inbox(self.store.documents),
-            agents=Agents(self.channel, deltas),
-            services=Services(Convergence(self.channel), Ratings(self.channel), Memory(self.channel)),
+            agents=Agents(self.models or self.channel, deltas.publish),
+            services=Services(
+                Convergence(self.channel), Ratings(self.ratings or self.channel), Memory(self.channel)
+            ),
+            formats=formats or self.formats,
+            follow_up=follow_up,
+            follow_up_limits=follow_up_limits,
             clock=clock or SystemClock(),
             owner=owner or uuid.uuid4().hex[:8],
-            beat_seconds=lease_seconds / 3,
+            lease_heartbeat_seconds=lease_seconds / 3,
         )
-        settings = RunnerSettings(lease_seconds, 0.02, most_debates, exclusive, adopt)
-        return Replica(workshop, settings, deltas)
+        settings = RunnerSettings(lease_seconds, 0.02, max_debates, exclusive, adopt)
+        return Replica(dependencies, settings, deltas)
 
     async def events(self, debate: str) -> list[Envelope]:
         return await read_events(self.store.log, TENANT, debate)
@@ -194,19 +272,19 @@ class Backstage:
     async def kinds(self, debate: str) -> list[str]:
         return [event.kind for event in await self.events(debate)]
 
-    async def row(self, debate: str) -> Row:
-        row = await Rows(self.store.documents).get(TENANT, debate)
-        assert row is not None
-        return row
+    async def record(self, debate: str) -> DebateRecord:
+        record = await DebateIndex(self.store.documents).get(TENANT, debate)
+        assert record is not None
+        return record
 
-    async def comes_to(self, debate: str, status: str) -> list[Envelope]:
-        """Wait until the debate's row rests with a status, and return the events then."""
+    async def comes_to(self, debate: str, status: str, within: float = WITHIN) -> list[Envelope]:
+        """Wait until the debate's record rests with a status, and return the events then."""
 
         async def there() -> bool:
-            row = await self.row(debate)
-            return row.status == status and not row.open
+            record = await self.record(debate)
+            return record.status == status and not record.open
 
-        await until(there, f"{debate} {status}")
+        await until(there, f"{debate} {status}", within)
         return await self.events(debate)
 
     async def has(self, debate: str, kind: str, count: int = 1) -> list[Envelope]:
@@ -220,7 +298,9 @@ class Backstage:
 
 
 @asynccontextmanager
-async def backstage(folder: Path, gateway: ScriptedGateway | None = None) -> AsyncIterator[Backstage]:
+async def backstage(
+    folder: Path, gateway: ScriptedGateway | None = None, formats: Formats | None = None
+) -> AsyncIterator[Backstage]:
     """A gateway and a store for replicas made in the block."""
     scripted = gateway or ScriptedGateway()
     async with (
@@ -229,7 +309,32 @@ async def backstage(folder: Path, gateway: ScriptedGateway | None = None) -> Asy
         channel(server.address) as connection,
     ):
         await store.documents.prepare(DEBATES, INBOX)
-        yield Backstage(store, connection, scripted)
+        yield Backstage(store, connection, scripted, formats or shipped_formats())
+
+
+async def left_behind(stage: Backstage, events: Sequence[Envelope]) -> str:
+    """Put a log into the store as an owner would have left it, and return the debate's id."""
+    first = events[0]
+    record = DebateRecord(
+        tenant=first.tenant,
+        debate=first.debate,
+        request_id="kept",
+        request_digest="",
+        format=state.fold(events).spec.format,
+        status=RUNNING,
+        open=True,
+        owner=None,
+        epoch=1,
+        heartbeat=0,
+        created=f"{first.time.isoformat(timespec='microseconds')}/{first.debate}",
+        updated=first.time.isoformat(timespec="microseconds"),
+        question="",
+        opening="",
+    )
+    name = log_name(first.tenant, first.debate)
+    await stage.store.log.append(name, Record(1, "kept", tuple(event.entry for event in events)))
+    await stage.replica().dependencies.index.insert(record)
+    return first.debate
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +346,13 @@ class Orchestrator:
     connection: grpc.aio.Channel
 
     async def create(self, rounds: int = 1, request_id: str = "", **fields: Any) -> str:
-        spec = orchestrator_pb2.DebateSpec(question="Is water wet?", rounds=rounds, history_limit=0, **fields)
+        own = {each.name for each in PanelSettings.DESCRIPTOR.fields}
+        settings = PanelSettings(rounds=rounds, **{name: fields.pop(name) for name in own & fields.keys()})
+        spec = debate_pb2.DebateSpec(question="Is water wet?", panel=settings, history_limit=0, **fields)
         request = orchestrator_pb2.CreateDebateRequest(request_id=request_id or uuid.uuid4().hex, spec=spec)
         return (await self.stub.CreateDebate(request, timeout=WITHIN)).debate_id
 
-    async def get(self, debate: str) -> orchestrator_pb2.Debate:
+    async def get(self, debate: str) -> debate_pb2.Debate:
         request = orchestrator_pb2.GetDebateRequest(debate_id=debate)
         return (await self.stub.GetDebate(request, timeout=WITHIN)).debate
 
@@ -256,13 +363,15 @@ class Orchestrator:
         request = orchestrator_pb2.WatchDebateRequest(debate_id=debate, after_sequence=after, **fields)
         return [message async for message in self.stub.WatchDebate(request, timeout=WITHIN)]
 
-    async def intervene(self, debate: str, request_id: str = "", **wish: Any) -> int:
+    async def intervene(self, debate: str, request_id: str = "", checkpoint: str = "", **act: Any) -> int:
         request = orchestrator_pb2.InterveneRequest(
-            request_id=request_id or uuid.uuid4().hex, debate_id=debate, **wish
+            request_id=request_id or uuid.uuid4().hex,
+            debate_id=debate,
+            intervention=debate_pb2.Intervention(checkpoint=checkpoint, **act),
         )
         return (await self.stub.Intervene(request, timeout=WITHIN)).sequence
 
-    async def status(self, debate: str, wanted: int) -> orchestrator_pb2.Debate:
+    async def status(self, debate: str, wanted: int) -> debate_pb2.Debate:
         """Wait until the debate has a status."""
 
         async def there() -> bool:
@@ -273,7 +382,14 @@ class Orchestrator:
 
 
 @asynccontextmanager
-async def orchestrating(folder: Path, gateway: RunningServer, **settings: Any) -> AsyncIterator[Orchestrator]:
+async def orchestrating(
+    folder: Path,
+    gateway: RunningServer,
+    *,
+    formats: Formats | None = None,
+    roles: Roles | None = None,
+    **settings: Any,
+) -> AsyncIterator[Orchestrator]:
     """An orchestrator over real gRPC, wired as the process is; it drains when the block is left."""
     draining, at = Draining(), gateway.address
     values: dict[str, Any] = {
@@ -283,11 +399,21 @@ async def orchestrating(folder: Path, gateway: RunningServer, **settings: Any) -
         **settings,
     }
     async with (
-        build(OrchestratorSettings(**values), draining=draining) as service,
+        build(OrchestratorSettings(**values), draining=draining, formats=formats, roles=roles) as service,
         serving([service], ServerSettings(grace_seconds=5.0), draining=draining) as server,
         channel(server.address) as connection,
     ):
         yield Orchestrator(orchestrator_pb2_grpc.OrchestratorServiceStub(connection), server, connection)
+
+
+def events_of(messages: Iterable[orchestrator_pb2.WatchDebateResponse]) -> list[event_pb2.Event]:
+    """The events among what a watcher was sent."""
+    return [message.event for message in messages if message.HasField("event")]
+
+
+def kind_of(event: event_pb2.Event) -> str:
+    """The name of an event's kind, as the contract has it."""
+    return event.WhichOneof("payload") or ""
 
 
 async def failure_of(call: Awaitable[Any]) -> ParleyError:
@@ -304,10 +430,11 @@ def outcomes(events: Sequence[Envelope]) -> dict[tuple[str, int], str]:
     found: dict[tuple[str, int], str] = {}
     for event in events:
         match event.payload:
-            case Succeeded(reply=reply, value=value):
-                found[event.key, event.attempt] = reply.text if reply else repr(value)
-            case StepFailed(reason=reason):
-                found[event.key, event.attempt] = f"failed: {reason}"
+            case StepSucceeded() as succeeded:
+                reply = succeeded.reply.text if succeeded.HasField("reply") else str(succeeded.value)
+                found[event.key, event.attempt] = reply
+            case StepFailed() as failed:
+                found[event.key, event.attempt] = f"failed: {failed.reason}"
             case _:
                 pass
     return found

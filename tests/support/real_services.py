@@ -1,12 +1,12 @@
 """Convergence, ratings and memory in this process over real gRPC, to be started and stopped one by one."""
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from parley.convergence.agreement import Agreements
 from parley.convergence.embeddings import embeddings
 from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.__main__ import build as build_memory
@@ -21,19 +21,21 @@ from parley.v1 import ratings_pb2
 from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
 from parley.v1.ratings_pb2_grpc import add_RatingsServiceServicer_to_server
 from tests.support.hash_embedder import HashEmbedder
+from tests.support.ports import free_ports
+from tests.support.word_agreement import WordAgreement
 
 __all__ = ["ForgetfulRatings", "convergence_at", "free_address", "memory_at", "ratings_at"]
+
+T = TypeVar("T")
 
 
 def free_address() -> str:
     """An address of this machine where nothing listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+    return f"127.0.0.1:{next(free_ports())}"
 
 
 class ForgetfulRatings(RatingsServicer):
-    """Ratings that record a match and then do not say so, `lost` times; `hung` answers never come."""
+    """Ratings that record a match or a word and then do not say so, `lost` times; `hung` answers never come."""
 
     lost = 0
     hung = 0
@@ -42,11 +44,19 @@ class ForgetfulRatings(RatingsServicer):
     async def RecordMatch(  # noqa: N802
         self, request: ratings_pb2.RecordMatchRequest, context: Any
     ) -> ratings_pb2.RecordMatchResponse:
+        return await self._forgotten(super().RecordMatch(request, context))
+
+    async def RecordFeedback(  # noqa: N802
+        self, request: ratings_pb2.RecordFeedbackRequest, context: Any
+    ) -> ratings_pb2.RecordFeedbackResponse:
+        return await self._forgotten(super().RecordFeedback(request, context))
+
+    async def _forgotten(self, answered: Awaitable[T]) -> T:
         self.asked += 1
         if self.hung:
             self.hung -= 1
             await asyncio.Event().wait()
-        answer = await super().RecordMatch(request, context)
+        answer = await answered
         if self.lost:
             self.lost -= 1
             raise unavailable("STORE_UNAVAILABLE", "what became of it is not known")
@@ -77,10 +87,10 @@ async def memory_at(address: str, folder: Path, convergence: str) -> AsyncIterat
 
 @asynccontextmanager
 async def convergence_at(address: str) -> AsyncIterator[HashEmbedder]:
-    """Convergence that embeds by words, so that only its rules tell positions apart."""
+    """Convergence that embeds by words and tells agreement by the broker that is named."""
     embedder = HashEmbedder()
     async with embeddings(embedder) as shared:
-        servicer = ConvergenceServicer(shared, shared)
+        servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(), cache=100))
         service = Service(
             "parley.v1.ConvergenceService",
             lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),

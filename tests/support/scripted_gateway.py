@@ -6,7 +6,7 @@ The other services that a debate meets stand beside it, as plain as can be, on t
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -27,7 +27,17 @@ from parley.v1 import (
     ratings_pb2_grpc,
 )
 
-__all__ = ["Asked", "Fault", "Hold", "ScriptedGateway", "answer_text", "away", "judgement", "refusal"]
+__all__ = [
+    "Fault",
+    "Hold",
+    "ScriptedGateway",
+    "StepRequest",
+    "answer_text",
+    "away",
+    "criticism",
+    "judgement",
+    "refusal",
+]
 
 _CODES = {
     "PROVIDER_AUTH": grpc.StatusCode.PERMISSION_DENIED,
@@ -50,7 +60,7 @@ def refusal(reason: str = "PROVIDER_AUTH", message: str = "the provider said no"
         "route": "p/m",
         "input_tokens": "3",
         "output_tokens": "0",
-        "attempts": "2",
+        "requests": "2",
         "cost_micros": "5",
     }
     return ParleyError(_CODES[reason], reason, message, metadata)
@@ -62,7 +72,7 @@ def away() -> ParleyError:
 
 
 @dataclass(slots=True)
-class Asked:
+class StepRequest:
     """One Generate as the gateway saw it. `end`: open, answered, failed, or hung-up."""
 
     tenant: str
@@ -76,6 +86,8 @@ class Asked:
     timeout: float
     remaining: float | None
     end: str = "open"
+    answer_start: str = ""
+    max_output_tokens: int = 0
 
     @property
     def call(self) -> tuple[str, int]:
@@ -110,18 +122,26 @@ def answer_text(step: str, agent: str) -> str:
 
 def judgement(schema: str, **fields: object) -> str:
     """An answer of the shape that the judge is asked for: the first agent gets 1, the next 2, and so on."""
-    scores = json.loads(schema)["properties"]["scores"]["required"]
+    asked = json.loads(schema)["properties"]
+    scores = asked["scores"]["required"]
     answer = {
         "description": "The answer.",
         "implementation": "Do it.",
         "tradeoffs": ["time for money"],
         "recommendations": ["begin"],
         "unfulfilled_requirements": [],
+        "requirements_met": dict.fromkeys(asked.get("requirements_met", {}).get("required", ()), True),
         "open_questions": ["when?"],
         "confidence": 80,
         "scores": {each: float(1 + place % 9) for place, each in enumerate(scores)},
     }
-    return json.dumps({**{name: answer[name] for name in json.loads(schema)["properties"]}, **fields})
+    return json.dumps({**{name: answer[name] for name in asked}, **fields})
+
+
+def criticism(text: str) -> str:
+    """A critique of one issue, which is this text."""
+    issue = {"issue": text, "severity": 5, "suggestion": "Mend it."}
+    return json.dumps({"issues": [issue], "agrees": False, "remarks": ""})
 
 
 class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
@@ -131,10 +151,21 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         calls: The ledger, in the order in which calls came.
         cancelled: Steps and attempts that CancelCall named.
         text: Makes a plain answer's text of step and agent id.
-        judge: Makes a structured answer of its schema.
+        judge: Makes a structured answer of its schema, but for critiques and lists of requirements.
+        critic: Makes a critique of step and agent id; by default of one issue, which is what `text` says.
+        requirements: What the judge finds required, each a text and whether it is hard.
         tool_calls: What each answer says was looked up for it, by agent id.
+        demonstration: Whether its route only demonstrates what a debate is.
         deaf: Whether calls go on that CancelCall names.
-        deltas: Pieces that plain answers are streamed in before they are complete; 0 for none.
+        deltas: Pieces that answers are streamed in before they are complete; 0 for none.
+        past: Past debates that memory recalls, best first.
+        contexts: Tokens that routes are said to have; one that is not here: not known.
+        assess: Makes what convergence says of a round; None: it cannot tell.
+        group: Makes what it says of the first drafts, or of choices; None: they are all of one mind.
+        weights: What ratings say that agents' votes weigh; None: they cannot tell.
+        ratings: What they know of agents, where they can tell.
+        team: Who is chosen where a team is; None: the ratings cannot tell.
+        matches: What they were told, in the order in which it came.
     """
 
     def __init__(self, agents: Sequence[agent_pb2.Agent] = (), judge: str = "judge") -> None:
@@ -143,13 +174,25 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             agent_pb2.Agent(id="judge", name="Judge", role="judge"),
         )
         self.default_judge = judge
-        self.calls: list[Asked] = []
+        self.calls: list[StepRequest] = []
         self.cancelled: list[tuple[str, int]] = []
         self.text: Callable[[str, str], str] = answer_text
         self.judge: Callable[[str], str] = judgement
+        self.critic: Callable[[str, str], str] = lambda step, agent: criticism(self.text(step, agent))
+        self.requirements: Sequence[tuple[str, bool]] = ()
         self.tool_calls: dict[str, Sequence[agent_pb2.ToolCall]] = {}
         self.deltas = 0
         self.deaf = False
+        self.past: Sequence[memory_pb2.RecallResponse] = ()
+        self.assess: Callable[[convergence_pb2.AssessRequest], convergence_pb2.AssessResponse] | None = None
+        self.group: Callable[[], convergence_pb2.GroupPositionsResponse] | None = None
+        self.weights: dict[str, float] | None = None
+        self.ratings: dict[str, ratings_pb2.Rating] = {}
+        self.team: Sequence[str] | None = None
+        self.matches: list[ratings_pb2.RecordMatchRequest] = []
+        self.unpriced = False
+        self.contexts: dict[str, int] = {"p/m": 32_768}
+        self.demonstration = False
         self.metadata: list[dict[str, str]] = []
         self._faults: list[Fault] = []
         self._holds: list[Hold] = []
@@ -179,15 +222,24 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self._holds.append(hold)
         return hold
 
+    def holds(self, pattern: str) -> list[Hold]:
+        """The holds of this pattern; `weights` holds up what ratings say of votes."""
+        return [hold for hold in self._holds if hold.pattern == pattern]
+
+    def release(self, pattern: str) -> None:
+        """Release the holds of this pattern."""
+        for hold in self.holds(pattern):
+            hold.release()
+
     def steps(self, pattern: str = "*") -> list[str]:
         """The steps that were asked so far, in order, with repetitions."""
         return [asked.step for asked in self.calls if fnmatchcase(asked.step, pattern)]
 
-    def asked(self, step: str) -> Asked:
+    def asked(self, step: str) -> StepRequest:
         """The last call of a step."""
         return [asked for asked in self.calls if asked.step == step][-1]
 
-    async def wait_for(self, pattern: str, count: int = 1, *, within: float = 5.0) -> None:
+    async def wait_for(self, pattern: str, count: int = 1, *, within: float = 30.0) -> None:
         """Wait until that many calls of matching steps have come."""
         try:
             async with asyncio.timeout(within):
@@ -202,9 +254,9 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         """Serve while the block runs."""
         services = [
             Service("parley.v1.GatewayService", self._register),
-            Service("parley.v1.ConvergenceService", _register_convergence),
-            Service("parley.v1.RatingsService", _register_ratings),
-            Service("parley.v1.MemoryService", _register_memory),
+            Service("parley.v1.ConvergenceService", self._register_convergence),
+            Service("parley.v1.RatingsService", self._register_ratings),
+            Service("parley.v1.MemoryService", self._register_memory),
         ]
         async with serving(services, ServerSettings(port=port, grace_seconds=0)) as server:
             yield server
@@ -212,38 +264,55 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
     def _register(self, server: grpc.aio.Server) -> None:
         gateway_pb2_grpc.add_GatewayServiceServicer_to_server(self, server)
 
+    def _register_convergence(self, server: grpc.aio.Server) -> None:
+        convergence = _Convergence(self)  # type: ignore[abstract]
+        convergence_pb2_grpc.add_ConvergenceServiceServicer_to_server(convergence, server)
+
+    def _register_ratings(self, server: grpc.aio.Server) -> None:
+        ratings = _Ratings(self)  # type: ignore[abstract]
+        ratings_pb2_grpc.add_RatingsServiceServicer_to_server(ratings, server)
+
+    def _register_memory(self, server: grpc.aio.Server) -> None:
+        memory_pb2_grpc.add_MemoryServiceServicer_to_server(_Memory(self), server)
+
     async def Generate(  # noqa: N802
         self,
         request: gateway_pb2.GenerateRequest,
         context: "grpc.aio.ServicerContext[gateway_pb2.GenerateRequest, AsyncIterator[gateway_pb2.GenerateResponse]]",
     ) -> AsyncIterator[gateway_pb2.GenerateResponse]:
         call = request.call_id
-        asked = Asked(
+        asked = StepRequest(
             tenant=call.tenant,
             debate=call.debate_id,
             step=call.step,
-            attempt=call.attempt,
+            attempt=call.step_attempt,
             agent=request.agent,
             prompt="\n\n".join(part.text for part in request.prompt),
             parts=request.prompt,
             schema=request.schema.json_schema,
             timeout=request.timeout.ToMilliseconds() / 1000,
             remaining=context.time_remaining(),
+            answer_start=request.answer_start,
+            max_output_tokens=request.max_output_tokens,
         )
         self.metadata.append({key: str(value) for key, value in context.invocation_metadata() or ()})
         self.calls.append(asked)
         self._came.set()
         try:
-            text = self.judge(asked.schema) if asked.schema else self.text(asked.step, asked.agent.id)
-            yield gateway_pb2.GenerateResponse(attempt=gateway_pb2.AttemptStarted(number=1, route="p/m"))
+            text = self._says(asked)
+            yield gateway_pb2.GenerateResponse(
+                route_attempt=gateway_pb2.RouteAttemptStarted(number=1, route="p/m")
+            )
             size = -(-len(text) // self.deltas) if self.deltas else 0
-            for offset in range(0, len(text), size) if size and not asked.schema else ():
-                piece = gateway_pb2.TextDelta(attempt=1, offset=offset, text=text[offset : offset + size])
+            for offset in range(0, len(text), size) if size else ():
+                piece = gateway_pb2.TextDelta(
+                    route_attempt=1, offset=offset, text=text[offset : offset + size]
+                )
                 yield gateway_pb2.GenerateResponse(delta=piece)
             await self._held(asked)
             self._fall_on(asked)
             asked.end = "answered"
-            usage = agent_pb2.Usage(input_tokens=TOKENS, output_tokens=TOKENS, cost_micros=7, attempts=1)
+            usage = agent_pb2.Usage(input_tokens=TOKENS, output_tokens=TOKENS, cost_micros=7, requests=1)
             completed = gateway_pb2.GenerateCompleted(text=text, route="p/m", model="m", usage=usage)
             completed.tool_calls.extend(self.tool_calls.get(asked.agent.id, ()))
             completed.latency.FromMilliseconds(5)
@@ -260,9 +329,9 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self, request: gateway_pb2.CancelCallRequest, _context: object
     ) -> gateway_pb2.CancelCallResponse:
         call = request.call_id
-        self.cancelled.append((call.step, call.attempt))
+        self.cancelled.append((call.step, call.step_attempt))
         if not self.deaf:
-            self._stops.pop((call.debate_id, call.step, call.attempt), asyncio.Event()).set()
+            self._stops.pop((call.debate_id, call.step, call.step_attempt), asyncio.Event()).set()
         return gateway_pb2.CancelCallResponse(was_running=True)
 
     async def ListAgents(  # noqa: N802
@@ -274,10 +343,26 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         )
 
     async def ListRoutes(  # noqa: N802
-        self, _request: gateway_pb2.ListRoutesRequest, _context: object
+        self, request: gateway_pb2.ListRoutesRequest, _context: object
     ) -> gateway_pb2.ListRoutesResponse:
-        route = gateway_pb2.RouteStatus(name="p/m", provider="p", model="m")
-        return gateway_pb2.ListRoutesResponse(routes=[route], default_routes=["p/m"], open_providers=["open"])
+        route = gateway_pb2.RouteStatus(
+            name="p/m",
+            provider="p",
+            model="m",
+            priced=not self.unpriced,
+            demonstration=self.demonstration,
+            context_tokens=self.contexts.get("p/m", 0),
+        )
+        others = [
+            gateway_pb2.RouteStatus(
+                name=name, priced=not self.unpriced, context_tokens=self.contexts.get(name, 0)
+            )
+            for name in request.names
+            if name != route.name
+        ]
+        return gateway_pb2.ListRoutesResponse(
+            routes=[route, *others], default_routes=["p/m"], open_providers=["open"]
+        )
 
     async def GetAgent(  # noqa: N802
         self, request: gateway_pb2.GetAgentRequest, _context: object
@@ -294,13 +379,24 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             yield gateway_pb2.WatchRoutesResponse(route=route)
         await asyncio.Event().wait()
 
-    async def _held(self, asked: Asked) -> None:
+    def _says(self, asked: StepRequest) -> str:
+        if not asked.schema:
+            return self.text(asked.step, asked.agent.id)
+        properties = json.loads(asked.schema)["properties"]
+        if "issues" in properties:
+            return self.critic(asked.step, asked.agent.id)
+        if "requirements" in properties:
+            listed = [{"text": text, "hard": hard} for text, hard in self.requirements]
+            return json.dumps({"requirements": listed})
+        return self.judge(asked.schema)
+
+    async def _held(self, asked: StepRequest) -> None:
         for hold in self._holds:
             if fnmatchcase(asked.step, hold.pattern):
                 hold.reached.set()
                 await self._released(hold, asked)
 
-    async def _released(self, hold: Hold, asked: Asked) -> None:
+    async def _released(self, hold: Hold, asked: StepRequest) -> None:
         """Wait until the hold is released. A call that is stopped meanwhile fails."""
         stop = self._stops[asked.debate, asked.step, asked.attempt]
         waits = [asyncio.ensure_future(each.wait()) for each in (hold.released, stop)]
@@ -312,7 +408,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         if stop.is_set():
             raise refusal("CALL_CANCELLED", "the call was cancelled")
 
-    def _fall_on(self, asked: Asked) -> None:
+    def _fall_on(self, asked: StepRequest) -> None:
         for fault in self._faults:
             fits = fnmatchcase(asked.step, fault.pattern) and fault.attempt in (None, asked.attempt)
             if fits and fault.times != 0:
@@ -322,9 +418,23 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
 
 
 class _Convergence(convergence_pb2_grpc.ConvergenceServiceServicer):
+    def __init__(self, script: ScriptedGateway) -> None:
+        self._script = script
+
+    async def Assess(  # noqa: N802
+        self,
+        request: convergence_pb2.AssessRequest,
+        context: "grpc.aio.ServicerContext[convergence_pb2.AssessRequest, Awaitable[convergence_pb2.AssessResponse]]",
+    ) -> convergence_pb2.AssessResponse:
+        if self._script.assess is None:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not implemented!")
+        return self._script.assess(request)
+
     async def GroupPositions(  # noqa: N802
         self, request: convergence_pb2.GroupPositionsRequest, _context: object
     ) -> convergence_pb2.GroupPositionsResponse:
+        if self._script.group is not None:
+            return self._script.group()
         ids = sorted(stand.agent_id for stand in request.stands)
         group = convergence_pb2.PositionGroup(
             agent_ids=ids, representative_agent_id=ids[0], position="all of one mind"
@@ -333,33 +443,65 @@ class _Convergence(convergence_pb2_grpc.ConvergenceServiceServicer):
 
 
 class _Ratings(ratings_pb2_grpc.RatingsServiceServicer):
+    def __init__(self, script: ScriptedGateway) -> None:
+        self._script = script
+
+    async def GetWeights(  # noqa: N802
+        self,
+        request: ratings_pb2.GetWeightsRequest,
+        context: "grpc.aio.ServicerContext[ratings_pb2.GetWeightsRequest, Awaitable[ratings_pb2.GetWeightsResponse]]",
+    ) -> ratings_pb2.GetWeightsResponse:
+        if self._script.weights is None:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the ratings are closed")
+            raise AssertionError
+        for hold in self._script.holds("weights"):
+            hold.reached.set()
+            await hold.released.wait()
+        weights = [
+            ratings_pb2.AgentWeight(
+                agent_id=each,
+                weight=self._script.weights.get(each, 1.0),
+                rating=self._script.ratings.get(each),
+            )
+            for each in request.agent_ids
+        ]
+        return ratings_pb2.GetWeightsResponse(weights=weights)
+
+    async def SelectTeam(  # noqa: N802
+        self,
+        request: ratings_pb2.SelectTeamRequest,
+        context: "grpc.aio.ServicerContext[ratings_pb2.SelectTeamRequest, Awaitable[ratings_pb2.SelectTeamResponse]]",
+    ) -> ratings_pb2.SelectTeamResponse:
+        team = self._script.team
+        if team is None:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the ratings are closed")
+            raise AssertionError
+        candidates = [
+            ratings_pb2.Candidate(
+                agent_id=each, chosen=each in team, score=0.5, reason=f"what is known of {each}"
+            )
+            for each in sorted(request.candidate_agent_ids, key=lambda each: each not in team)
+        ]
+        return ratings_pb2.SelectTeamResponse(candidates=candidates)
+
     async def RecordMatch(  # noqa: N802
-        self, _request: ratings_pb2.RecordMatchRequest, _context: object
+        self, request: ratings_pb2.RecordMatchRequest, _context: object
     ) -> ratings_pb2.RecordMatchResponse:
+        self._script.matches.append(request)
         return ratings_pb2.RecordMatchResponse()
 
 
 class _Memory(memory_pb2_grpc.MemoryServiceServicer):
+    def __init__(self, script: ScriptedGateway) -> None:
+        self._script = script
+
     async def Recall(  # noqa: N802
         self, _request: memory_pb2.RecallRequest, _context: object
     ) -> AsyncIterator[memory_pb2.RecallResponse]:
-        nothing: tuple[memory_pb2.RecallResponse, ...] = ()
-        for found in nothing:
+        for found in self._script.past:
             yield found
 
     async def RecordDebate(  # noqa: N802
         self, _request: memory_pb2.RecordDebateRequest, _context: object
     ) -> memory_pb2.RecordDebateResponse:
         return memory_pb2.RecordDebateResponse()
-
-
-def _register_convergence(server: grpc.aio.Server) -> None:
-    convergence_pb2_grpc.add_ConvergenceServiceServicer_to_server(_Convergence(), server)  # type: ignore[abstract]
-
-
-def _register_ratings(server: grpc.aio.Server) -> None:
-    ratings_pb2_grpc.add_RatingsServiceServicer_to_server(_Ratings(), server)  # type: ignore[abstract]
-
-
-def _register_memory(server: grpc.aio.Server) -> None:
-    memory_pb2_grpc.add_MemoryServiceServicer_to_server(_Memory(), server)

@@ -3,7 +3,6 @@
 It serves from threads, so that a test may run a command with an event loop of its own in the main thread.
 """
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,84 +11,113 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
+from google.protobuf.message import Message
 from grpc_status import rpc_status
 
 from parley.runtime.errors import ParleyError, not_found, to_status
+from parley.v1 import event_pb2, orchestrator_pb2_grpc, panel_pb2
 from parley.v1 import orchestrator_pb2 as pb
-from parley.v1 import orchestrator_pb2_grpc
+from parley.v1.agent_pb2 import Usage
+from parley.v1.debate_pb2 import (
+    DEBATE_STATUS_COMPLETED,
+    DEBATE_STATUS_FAILED,
+    DEBATE_STATUS_PAUSED,
+    DEBATE_STATUS_RUNNING,
+    Debate,
+    DebateFailure,
+    DebateSpec,
+    Feedback,
+    Outcome,
+    Reply,
+    Work,
+)
+from tests.support.made_events import made_event
 
 __all__ = ["DEBATE_ID", "ScriptedDebate", "ScriptedOrchestrator", "scripted"]
 
 DEBATE_ID = "deb-20260102-030405-abcdefgh"
 
-Payload = dict[str, Any]
+_DOING = {"proposal": "proposes", "critique": "criticizes", "refinement": "refines"}
+
 Script = Callable[["ScriptedDebate"], None]
 
 
 class ScriptedDebate:
-    """One debate: its events, its state, and the wishes that came in."""
+    """One debate: its events, its state, and the interventions that came in."""
 
-    def __init__(self, spec: pb.DebateSpec) -> None:
-        self.state = pb.Debate(id=DEBATE_ID, status=pb.DEBATE_STATUS_RUNNING, spec=spec, current_round=1)
-        self.events: list[pb.Event] = []
+    def __init__(self, spec: DebateSpec) -> None:
+        self.state = Debate(id=DEBATE_ID, status=DEBATE_STATUS_RUNNING, spec=spec, current_round=1)
+        self.events: list[event_pb2.Event] = []
+        self.deltas: list[pb.StepDelta] = []
         self.ended = False
         self.changed = threading.Condition()
 
-    def add(self, kind: str, payload: Payload | None = None, *, key: str = "", attempt: int = 0) -> None:
-        """Append an event."""
+    def add(self, payload: Message | None, *, key: str = "", attempt: int = 0) -> None:
+        """Append an event; without a payload, one of a kind that nobody knows yet."""
         with self.changed:
-            event = pb.Event(
-                sequence=len(self.events) + 1,
-                kind=kind,
-                key=key or f"{kind}/{len(self.events) + 1}",
-                attempt=attempt,
-                payload_json=json.dumps(payload or {}),
-            )
+            sequence = len(self.events) + 1
+            event = made_event(payload, key or f"key/{sequence}", sequence, attempt)
             event.time.GetCurrentTime()
             self.events.append(event)
-            self.state.last_sequence = event.sequence
+            self.state.last_sequence = sequence
+            self.changed.notify_all()
+
+    def stream(self, key: str, text: str, *, offset: int = 0, route_attempt: int = 1) -> None:
+        """Text of a step in flight, for those who asked for it."""
+        with self.changed:
+            delta = pb.StepDelta(
+                key=key, step_attempt=1, route_attempt=route_attempt, offset=offset, text=text
+            )
+            self.deltas.append(delta)
             self.changed.notify_all()
 
     def step(self, agent: str, activity: str, text: str, *, target: str = "", round: int = 1) -> None:  # noqa: A002
         """A step that begins and succeeds."""
-        work = {"activity": activity, "agent": agent, "round": round, "target": target}
-        key = f"round/{round}/{activity}/{agent}" + (f"/of/{target}" if target else "")
-        usage = {"input_tokens": 100, "output_tokens": 20, "cost_micros": 1500, "attempts": 1}
-        self.add("step_started", {"work": work, "digest": "x"}, key=key, attempt=1)
-        reply = {"text": text, "usage": usage, "latency_ms": 1200, "route": "r/m", "model": "m"}
-        self.add("step_succeeded", {"work": work, "digest": "x", "reply": reply}, key=key, attempt=1)
-        kind = pb.ContributionKind.Value(f"CONTRIBUTION_KIND_{activity.upper()}")
-        said = self.state.contributions.add(
-            key=key, agent_id=agent, kind=kind, round=round, target_agent_id=target, text=text
+        work = Work(
+            activity=activity,
+            doing=_DOING.get(activity, ""),
+            agent_id=agent,
+            round=round,
+            target_agent_id=target,
         )
-        said.usage.input_tokens, said.usage.output_tokens = 100, 20
-        said.latency.FromMilliseconds(1200)
+        key = f"round/{round}/{activity}/{agent}" + (f"/of/{target}" if target else "")
+        usage = Usage(input_tokens=100, output_tokens=20, cost_micros=1500, requests=1)
+        self.add(event_pb2.StepStarted(work=work, digest="x"), key=key, attempt=1)
+        reply = Reply(text=text, usage=usage, route="r/m", model="m")
+        reply.latency.FromMilliseconds(1200)
+        self.add(event_pb2.StepSucceeded(work=work, digest="x", reply=reply), key=key, attempt=1)
+        self.state.contributions.add(key=key, work=work, reply=reply, attempt=1)
         self.state.calls += 1
         self.state.usage.input_tokens += 100
         self.state.usage.output_tokens += 20
 
-    def conclude(self, description: str = "Use a monolith.") -> None:
+    def conclude(self, description: str = "Use a monolith.", **scores: float) -> None:
         """The answer is there, and the debate closes."""
+        outcome = Outcome(
+            description=description, panel=panel_pb2.PanelOutcome(confidence=72, synthesized_by="judge")
+        )
+        for agent, score in scores.items():
+            outcome.scores.add(agent_id=agent, score=score)
         with self.changed:
-            solution = self.state.solution
-            solution.description, solution.confidence, solution.synthesized_by = description, 72, "judge"
-            self.state.status = pb.DEBATE_STATUS_COMPLETED
-        self.add("concluded", {"status": "completed", "solution": {"description": description}})
-        self.close("closed")
+            self.state.outcome.CopyFrom(outcome)
+            self.state.answer = f"{description}\n\nConfidence: 72 of 100\n"
+            self.state.status = DEBATE_STATUS_COMPLETED
+        self.add(event_pb2.Concluded(outcome=outcome))
+        self.close(event_pb2.Closed())
 
     def fail(self, reason: str, message: str, agent: str = "", phase: str = "") -> None:
         """The debate stops on a failure."""
+        failure = DebateFailure(reason=reason, message=message, agent_id=agent, phase=phase)
         with self.changed:
-            failure = self.state.failure
-            failure.reason, failure.message, failure.agent_id, failure.phase = reason, message, agent, phase
-            self.state.status = pb.DEBATE_STATUS_FAILED
-        self.close("debate_failed", {"reason": reason, "message": message, "agent": agent, "phase": phase})
+            self.state.failure.CopyFrom(failure)
+            self.state.status = DEBATE_STATUS_FAILED
+        self.close(event_pb2.DebateFailed(failure=failure))
 
-    def close(self, kind: str, payload: Payload | None = None) -> None:
+    def close(self, payload: Message) -> None:
         """Append an event after which streams end."""
         with self.changed:
             self.ended = True
-            self.add(kind, payload)
+            self.add(payload)
 
 
 @dataclass
@@ -99,16 +127,25 @@ class ScriptedOrchestrator:
     script: Script = lambda debate: debate.conclude()
     after_resume: Script = lambda debate: debate.conclude()
     refusal: Callable[[pb.CreateDebateRequest], ParleyError | None] = lambda request: None
-    wish_refusal: Callable[[pb.InterveneRequest], ParleyError | None] = lambda request: None
+    intervention_refusal: Callable[[pb.InterveneRequest], ParleyError | None] = lambda request: None
     report: str = "# Report\n"
     address: str = ""
+    older_ids: tuple[str, ...] = ()
+    """Listed after the debate, and not to be had."""
     created: list[pb.CreateDebateRequest] = field(default_factory=list)
-    wishes: list[pb.InterveneRequest] = field(default_factory=list)
+    interventions: list[pb.InterveneRequest] = field(default_factory=list)
+    feedback: list[pb.SubmitFeedbackRequest] = field(default_factory=list)
+    feedback_refusal: Callable[[pb.SubmitFeedbackRequest], ParleyError | None] = lambda request: None
+    is_rated: bool = True
+    """Whether the ratings have what is said at once."""
     watched_after: list[int] = field(default_factory=list)
+    read_after: list[int] = field(default_factory=list)
     tenants: set[str] = field(default_factory=set)
     stream_breaks: list[int] = field(default_factory=list)
     """After how many messages each stream breaks, in turn; streams after that are whole."""
     debate: ScriptedDebate | None = None
+    pausing: threading.Event | None = None
+    """Before it is set, no pause is answered. None: it is at once."""
 
     def CreateDebate(self, request: pb.CreateDebateRequest, context: Any) -> pb.CreateDebateResponse:  # noqa: N802
         self.tenants.update(
@@ -119,8 +156,8 @@ class ScriptedOrchestrator:
         if refusal is not None:
             _abort(context, refusal)
         self.debate = ScriptedDebate(request.spec)
-        self.debate.add("debate_created", {"spec": {}, "request_id": request.request_id})
-        self.debate.add("claimed", {"owner": "scripted"})
+        self.debate.add(event_pb2.DebateCreated(spec=request.spec, request_id=request.request_id))
+        self.debate.add(event_pb2.Claimed(owner="scripted"))
         threading.Thread(target=self.script, args=(self.debate,), daemon=True).start()
         return pb.CreateDebateResponse(debate_id=DEBATE_ID)
 
@@ -131,10 +168,12 @@ class ScriptedOrchestrator:
         page = int(request.page_token or 0)
         debates = [
             pb.DebateSummary(
-                id=f"deb-{page}-{number}", status=pb.DEBATE_STATUS_COMPLETED, question=f"Q{page}{number}"
+                id=f"deb-{page}-{number}", status=DEBATE_STATUS_COMPLETED, question=f"Q{page}{number}"
             )
             for number in range(2)
         ]
+        if page == 2 and self.debate is not None:
+            debates += [pb.DebateSummary(id=each) for each in (DEBATE_ID, *self.older_ids)]
         return pb.ListDebatesResponse(debates=debates, next_page_token=str(page + 1) if page < 2 else "")
 
     def WatchDebate(self, request: pb.WatchDebateRequest, context: Any) -> Iterator[pb.WatchDebateResponse]:  # noqa: N802
@@ -142,11 +181,12 @@ class ScriptedOrchestrator:
         after = request.after_sequence
         self.watched_after.append(after)
         breaks_after = self.stream_breaks.pop(0) if self.stream_breaks else None
-        sent = 0
+        sent = told = 0
         while context.is_active():
             with debate.changed:
                 new = debate.events[after:]
-                if not (new or debate.ended):
+                text = debate.deltas[told:] if request.text_deltas else []
+                if not (new or text or debate.ended):
                     debate.changed.wait(0.1)
                     continue
                 finished = debate.ended and not new
@@ -155,27 +195,57 @@ class ScriptedOrchestrator:
                     context.abort(grpc.StatusCode.UNAVAILABLE, "broken by the script")
                 yield pb.WatchDebateResponse(event=event)
                 sent, after = sent + 1, event.sequence
+            for delta in text:
+                yield pb.WatchDebateResponse(delta=delta)
+            told += len(text)
             if finished:
                 return
 
     def Intervene(self, request: pb.InterveneRequest, context: Any) -> pb.InterveneResponse:  # noqa: N802
         debate = self._found(request.debate_id, context)
-        self.wishes.append(request)
-        refusal = self.wish_refusal(request)
+        self.interventions.append(request)
+        refusal = self.intervention_refusal(request)
         if refusal is not None:
             _abort(context, refusal)
-        wish = str(request.WhichOneof("wish"))
-        debate.add("intervened", {"request_id": request.request_id, "wish": wish})
+        intervention = request.intervention
+        debate.add(event_pb2.Intervened(request_id=request.request_id, intervention=intervention))
         sequence = len(debate.events)
-        if wish == "pause":
-            debate.state.status = pb.DEBATE_STATUS_PAUSED
-            debate.add("paused")
-        elif wish == "resume":
-            debate.state.status = pb.DEBATE_STATUS_RUNNING
+        if intervention.HasField("pause"):
+            if self.pausing is not None:
+                self.pausing.wait(5)
+            debate.state.status = DEBATE_STATUS_PAUSED
+            debate.add(event_pb2.Paused())
+        elif intervention.HasField("resume"):
+            debate.state.status = DEBATE_STATUS_RUNNING
             debate.ended = False
-            debate.add("resumed")
+            debate.add(event_pb2.Resumed())
             threading.Thread(target=self.after_resume, args=(debate,), daemon=True).start()
         return pb.InterveneResponse(sequence=sequence)
+
+    def SubmitFeedback(self, request: pb.SubmitFeedbackRequest, context: Any) -> pb.SubmitFeedbackResponse:  # noqa: N802
+        self._found(request.debate_id, context)
+        self.feedback.append(request)
+        refusal = self.feedback_refusal(request)
+        if refusal is not None:
+            _abort(context, refusal)
+        said = Feedback(
+            value=request.value,
+            message=request.message,
+            number=1,
+            agent_ids=["ada", "bo"],
+            rated=self.is_rated,
+        )
+        return pb.SubmitFeedbackResponse(feedback=said)
+
+    def ReadLog(self, request: pb.ReadLogRequest, context: Any) -> Iterator[pb.ReadLogResponse]:  # noqa: N802
+        debate = self._found(request.debate_id, context)
+        self.read_after.append(request.after_sequence)
+        breaks_after = self.stream_breaks.pop(0) if self.stream_breaks else None
+        stored = [event.SerializeToString() for event in debate.events[request.after_sequence :]]
+        for sent, first in enumerate(range(0, len(stored), 2)):
+            if sent == breaks_after:
+                context.abort(grpc.StatusCode.UNAVAILABLE, "broken by the script")
+            yield pb.ReadLogResponse(events=stored[first : first + 2])
 
     def GetReport(self, request: pb.GetReportRequest, context: Any) -> pb.GetReportResponse:  # noqa: N802
         self._found(request.debate_id, context)
@@ -193,12 +263,16 @@ def _abort(context: Any, error: ParleyError) -> None:
 
 
 @contextmanager
-def scripted(orchestrator: ScriptedOrchestrator) -> Iterator[ScriptedOrchestrator]:
-    """Serve it on a free loopback port."""
+def scripted(
+    orchestrator: ScriptedOrchestrator, *others: Callable[[grpc.Server], None]
+) -> Iterator[ScriptedOrchestrator]:
+    """Serve it on a free loopback port, and whatever else `others` add there."""
     server = grpc.server(ThreadPoolExecutor(max_workers=16))
     # The generated types know only asynchronous servicers; what they generate serves threads as well.
     register: Any = orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server
     register(orchestrator, server)
+    for add in others:
+        add(server)
     orchestrator.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:

@@ -32,7 +32,7 @@ def ended_spans() -> Sequence[ReadableSpan]:
 
 
 async def spans_when(
-    complete: Callable[[Sequence[ReadableSpan]], bool], *, within: float = 5.0
+    complete: Callable[[Sequence[ReadableSpan]], bool], *, within: float = 30.0
 ) -> Sequence[ReadableSpan]:
     """The ended spans, once they satisfy `complete`; an AssertionError that lists them if they never do."""
     try:

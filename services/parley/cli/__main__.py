@@ -1,86 +1,44 @@
-"""The entry of the `parley` command."""
+"""The entry of the `parley` command. It imports nothing that takes time before Ctrl-C is seen to."""
 
-import difflib
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from typing import Final
-
-import click
-
-from parley.cli.failures import GENERAL, INTERRUPTED, INVALID_ARGUMENTS, CommandError, one_line
-from parley.cli.naming import command
 
 __all__ = ["main", "run"]
 
-_NEAR: Final = 0.75
-"""How like two words are, 0 to 1, if one may be meant by the other."""
-
 
 def main() -> None:
-    """Runs the command line of this process and exits."""
+    """Run the command line of this process and exit."""
+    if (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ):  # else whoever started us wants it ignored
+        signal.signal(signal.SIGINT, _leave)
+    _open_standard_streams()
     sys.exit(run(sys.argv[1:]))
 
 
-def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
-    """Runs a command line and returns its exit code; what goes wrong is said on stderr."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log would stand between our lines
-    from parley.cli.app import parley
-
-    try:
-        code = parley.main(list(arguments) or ["--help"], command(), standalone_mode=False)
-        sys.stdout.flush()
-    except click.UsageError as error:
-        return _fail(_usage(error), INVALID_ARGUMENTS)
-    except click.ClickException as error:
-        return _fail(error.format_message(), error.exit_code)
-    except CommandError as error:
-        for line in (str(error), *error.more):
-            _fail(line, error.code)
-        return error.code
-    except (click.Abort, KeyboardInterrupt):
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has had enough
-        sys.stderr.close()
-        return GENERAL
-    except OSError as error:
-        return _fail(str(error), GENERAL)
-    except Exception as error:
-        if os.environ.get("PARLEY_TRACEBACK"):
-            raise
-        name = type(error).__name__
-        return _fail(f"internal error: {name}: {error} (PARLEY_TRACEBACK=1 shows where)", GENERAL)
-    return code if isinstance(code, int) else 0
+def _open_standard_streams() -> None:
+    """Open in place of a standard stream that was closed: its number would go to the next file or socket that is opened."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
-def _usage(error: click.UsageError) -> str:
-    if isinstance(error, click.NoSuchOption):
-        return f"no such option: {error.option_name}{_near(error.option_name, error.possibilities)}"
-    if isinstance(error, click.exceptions.NoSuchCommand):
-        return f"no such command: {error.command_name}{_near(error.command_name, error.possibilities)}"
-    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
-        name = error.param.opts[0] if isinstance(error.param, click.Option) else ""
-        return f"{name}: {error.message}" if name else error.message
-    message = error.format_message().rstrip(".")
-    return f"{message[0].lower()}{message[1:]}" if message else "invalid arguments"
+def _leave(*_: object) -> None:
+    """Leave at once on Ctrl-C, for commands that do not see to it themselves.
+
+    KeyboardInterrupt would be raised anywhere: in an import, where it is told with a traceback and forgotten.
+    """
+    os._exit(128 + signal.SIGINT)
 
 
-def _near(written: str, possible: Sequence[str] | None) -> str:
-    """A hint at what was meant, where that is near enough."""
-    bare = written.lstrip("-")
-    meant = [each for each in possible or () if _is_near(bare, each.lstrip("-"))]
-    return f"; did you mean {' or '.join(meant)}?" if meant else ""
+def run(arguments: list[str]) -> int:
+    """Run a command line and return its exit code; say on stderr what goes wrong."""
+    from parley.cli import command_line
 
-
-def _is_near(written: str, meant: str) -> bool:
-    if len(written) > 2 and meant.startswith(written):
-        return True
-    return difflib.SequenceMatcher(None, written, meant).ratio() >= _NEAR
-
-
-def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"parley: {one_line(message)}\n")
-    return code
+    return command_line.run(arguments)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,19 @@ from typing import Any
 
 import click
 
-from parley.cli.parameters import Count, DebateId, debate_argument, run, server_option
+from parley.cli.command_name import COMPLETION_VARIABLE
+from parley.cli.execute import execute
+from parley.cli.input.parameters import (
+    Address,
+    Count,
+    DebateId,
+    FormatOption,
+    Speed,
+    debate_argument,
+    json_option,
+    server_option,
+)
+from parley.cli.progress_style import STYLES
 from parley.cli.steering import COMMANDS
 
 __all__ = ["parley"]
@@ -17,7 +29,7 @@ class _Commands(click.Group):
     """All commands; the help lists those that steer a debate apart."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes two lists of commands."""
+        """Write two lists of commands."""
         steering = [str(each.name) for each in COMMANDS]
         others = [name for name in self.list_commands(ctx) if name not in steering]
         width = max(map(len, self.commands))
@@ -41,16 +53,57 @@ def parley() -> None:
 @parley.command()
 @click.argument("question", required=False)
 @click.option(
+    "-p",
     "--problem-description",
     "--problemDescription",
     metavar="FILE",
     type=_PATH,
     help="Read the question from a file.",
 )
-@click.option("--agents", metavar="A,B", help="Roles or ids of the agents that debate.")
-@click.option("--format", metavar="NAME", help="Order of phases: panel. Default: panel.")
-@click.option("--rounds", type=Count(100), metavar="N", help="Rounds. Default: 3.")
+@click.option("-a", "--agents", metavar="A,B", help="Roles or ids of the agents that debate.")
+@click.option("--format", cls=FormatOption, metavar="NAME")
 @click.option(
+    "--model",
+    metavar="NAME",
+    help="The model of all agents: a route, PROVIDER/MODEL, or one of the first provider.",
+)
+@click.option("-r", "--rounds", type=Count(100), metavar="N", help="Rounds at most. Default: the format's.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["adversarial", "collaborative", "socratic"]),
+    help="How agents argue. Format arena.",
+)
+@click.option(
+    "--topology",
+    type=click.Choice(["all-to-all", "round-robin", "ring", "star", "sparse"]),
+    help="Who criticizes whom. Format arena.",
+)
+@click.option(
+    "--voting",
+    type=click.Choice(["majority", "supermajority", "unanimous", "weighted"]),
+    help="How much of the votes wins. Format arena.",
+)
+@click.option(
+    "--sequential/--no-sequential",
+    default=None,
+    help="Ask the best rated agents first, and others only while no position is probable enough. Format arena.",
+)
+@click.option(
+    "--team",
+    type=Count(32),
+    metavar="N",
+    help="Let N of the agents debate, chosen by what the ratings know of them. Format arena.",
+)
+@click.option(
+    "--trickster/--no-trickster", default=None, help="Challenge agreement that is hollow. Format arena."
+)
+@click.option(
+    "--observer/--no-observer",
+    default=None,
+    help="Mark rhetorical patterns and fallacies in what is said. Format arena.",
+)
+@click.option(
+    "-c",
     "--config",
     metavar="FILE",
     type=_PATH,
@@ -62,9 +115,14 @@ def parley() -> None:
     type=_PATH,
     help="Text files that the agents may read: all below a folder, or one.",
 )
+@click.option(
+    "--clarify/--no-clarify",
+    default=None,
+    help="Let the agents ask, before they begin, what they must know; you answer on the terminal. Default: the file's.",
+)
 @click.option("--max-output-tokens", type=Count(1_000_000), metavar="N", help="Bound one contribution.")
 @click.option(
-    "--output", metavar="FILE", type=_PATH, help="Write the answer, or with .json the whole debate."
+    "-o", "--output", metavar="FILE", type=_PATH, help="Write the answer, or with .json the whole debate."
 )
 @click.option("--report", metavar="FILE", type=_PATH, help="Write a Markdown report too.")
 @click.option(
@@ -73,94 +131,211 @@ def parley() -> None:
     type=DebateId(),
     help="Go on with a debate that was paused, interrupted or failed.",
 )
-@click.option("--verbose", is_flag=True, help="Tell round by round what was said, and what it took.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell round by round what was said, and what it took.")
+@click.option("-q", "--quiet", is_flag=True, help="Tell progress by lines alone: --progress lines.")
+@click.option(
+    "--progress",
+    type=click.Choice(STYLES),
+    help="How progress is shown. Default: live on a terminal, a line an event elsewhere.",
+)
 @server_option("orchestrator")
 def debate(**options: Any) -> int:
-    """Hold a debate and print its answer."""
-    from parley.cli.debating import DebateOptions, debate
+    """Hold a debate and print its answer.
+
+    QUESTION may be -, or left out in a pipe: it is read from stdin then.
+    """
+    from parley.cli.commands.debate import debate
+    from parley.cli.input.debate_request import DebateOptions
 
     return debate(DebateOptions(**options))
 
 
+@parley.command("eval")
+@debate_argument
+@click.option("-a", "--agents", metavar="A,B", help="Roles or ids of the agents that judge.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="The model of all agents: a route, PROVIDER/MODEL, or one of the first provider.",
+)
+@click.option(
+    "-c",
+    "--config",
+    metavar="FILE",
+    type=_PATH,
+    help="Evaluators, or a configuration as for debate. Default: ./parley.yaml, then ./debate-config.json.",
+)
+@click.option("--proposals", is_flag=True, help="Show the final proposals to the evaluators too.")
+@click.option("--max-output-tokens", type=Count(1_000_000), metavar="N", help="Bound one evaluator's answer.")
+@click.option(
+    "--format",
+    type=click.Choice(["markdown", "json", "csv"]),
+    help="How it is printed or written. Default: as the output's name ends, else markdown.",
+)
+@click.option("-o", "--output", metavar="FILE", type=_PATH, help="Write it to a file.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell what was said, and what it took.")
+@server_option("orchestrator")
+def evaluate(**options: Any) -> int:
+    """Have agents judge the answer of a finished debate."""
+    from parley.cli.commands.evaluate import evaluate
+    from parley.cli.input.evaluation_request import EvaluationOptions
+
+    return evaluate(EvaluationOptions(**options))
+
+
+@parley.command()
+@click.option(
+    "--speed",
+    type=Speed(),
+    default=1.0,
+    metavar="N",
+    help="Play it N times as fast. Default: 1, some ten seconds; in a pipe, at once.",
+)
+@click.option("--report", is_flag=True, help="Print all that was said, as Markdown, instead of playing it.")
+def demo(speed: float, report: bool) -> None:  # noqa: FBT001
+    """Play an example debate: no key, no model, ten seconds."""
+    from parley.cli.commands import demo
+
+    if report:
+        demo.print_report()
+    else:
+        demo.play(speed)
+
+
 @parley.command("list")
 @click.option("--limit", type=Count(10_000), default=50, show_default=True, help="Debates at most.")
+@json_option
 @server_option("orchestrator")
-def list_debates(limit: int, server: str | None) -> None:
+def list_debates(limit: int, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List debates, newest first."""
-    from parley.cli import looking
+    from parley.cli.commands import debates
 
-    run(looking.list_debates(server, limit))
+    execute(debates.list_debates(server, limit, as_json=as_json))
 
 
 @parley.command()
 @debate_argument
-@click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
+@json_option
 @server_option("orchestrator")
 def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """Show how a debate stands, and its answer."""
-    from parley.cli import looking
+    from parley.cli.commands import debates
 
-    run(looking.show(server, debate_id, as_json=as_json))
+    execute(debates.show(server, debate_id, as_json=as_json))
+
+
+@parley.command()
+@debate_argument
+@click.argument("word", type=click.Choice(["up", "down"]))
+@click.option("-m", "--message", default="", metavar="TEXT", help="Why.")
+@json_option
+@server_option("orchestrator")
+def feedback(debate_id: str, word: str, message: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
+    """Say of a finished debate that it was good, or not; the latest word counts."""
+    from parley.cli.commands.feedback import give_feedback
+
+    execute(give_feedback(server, debate_id, 1 if word == "up" else -1, message, as_json=as_json))
 
 
 @parley.command()
 @debate_argument
 @click.option("--after", type=Count(10**9, 0), default=0, metavar="N", help="Only what came after event N.")
+@click.option("-q", "--quiet", is_flag=True, help="A line an event, without what was contributed.")
+@click.option("--json", "as_json", is_flag=True, help="Each event as JSON on a line.")
 @server_option("orchestrator")
-def watch(debate_id: str, after: int, server: str | None) -> None:
-    """Follow a debate, event by event and word by word."""
-    from parley.cli import looking
+def watch(debate_id: str, after: int, quiet: bool, as_json: bool, server: str | None) -> None:  # noqa: FBT001
+    """Follow a debate, event by event and contribution by contribution."""
+    from parley.cli.commands import debates
 
-    run(looking.watch(server, debate_id, after))
+    execute(debates.watch(server, debate_id, after, quiet=quiet, as_json=as_json))
 
 
 @parley.command()
 @debate_argument
-@click.option("--output", metavar="FILE", type=_PATH, help="Write it to a file.")
+@click.option("-o", "--output", metavar="FILE", type=_PATH, help="Write it to a file.")
 @server_option("orchestrator")
 def report(debate_id: str, output: Path | None, server: str | None) -> None:
     """Print a debate's report as Markdown."""
-    from parley.cli import looking
+    from parley.cli.commands import debates
 
-    run(looking.report(server, debate_id, output))
+    execute(debates.report(server, debate_id, output))
 
 
 @parley.command()
-@click.option("--config", metavar="FILE", type=_PATH, help="As for debate.")
+@click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
+@json_option
 @server_option("gateway")
-def agents(config: Path | None, server: str | None) -> None:
+def agents(config: Path | None, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List the agents, and the routes with the state of their breakers."""
-    from parley.cli import looking
+    from parley.cli.commands.agents import list_agents
 
-    run(looking.agents(server, config))
+    execute(list_agents(server, config, as_json=as_json))
+
+
+@parley.command()
+@click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
+@json_option
+def roles(config: Path | None, as_json: bool) -> None:  # noqa: FBT001
+    """List the roles that agents can have, and where each comes from."""
+    from parley.cli.commands.roles import list_roles
+    from parley.cli.translate_errors import translated
+
+    with translated():
+        list_roles(config, as_json=as_json)
 
 
 @parley.command()
 @click.option("--domain", default="", metavar="NAME", help="Ratings in this domain. Default: overall.")
+@json_option
 @server_option("ratings service")
-def ratings(domain: str, server: str | None) -> None:
+def ratings(domain: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List how agents have done against each other, best first."""
-    from parley.cli import looking
+    from parley.cli.commands.ratings import list_ratings
 
-    run(looking.ratings(server, domain))
+    execute(list_ratings(server, domain, as_json=as_json))
 
 
 @parley.command()
-@click.option("--config", metavar="FILE", type=_PATH, help="As for debate.")
-def up(config: Path | None) -> None:
+@click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
+@click.option(
+    "--port",
+    type=Count(65531),
+    default=7401,
+    show_default=True,
+    metavar="N",
+    help="The orchestrator's port; the other services take the four after it.",
+)
+@click.option(
+    "--advertise",
+    metavar="ADDRESS",
+    type=Address(),
+    help="HOST:PORT by which orchestrators elsewhere reach this one. Default: where it listens.",
+)
+def up(config: Path | None, port: int, advertise: str | None) -> None:
     """Run the whole system on loopback ports until stopped."""
-    from parley.cli import serving
+    from parley.cli.commands.serve import serve_all
 
-    run(serving.up(config))
+    execute(serve_all(config, port, advertise))
 
 
 @parley.command()
 @click.argument("service")
 def serve(service: str) -> None:
     """Run one service in this process; its settings are PARLEY_ variables."""
-    from parley.cli import serving
+    from parley.cli.commands.serve import serve_one
 
-    serving.serve(service)
+    serve_one(service)
+
+
+@parley.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes a shell complete commands and options: source it where the shell starts."""
+    from click.shell_completion import get_completion_class
+
+    script = get_completion_class(shell)
+    assert script is not None
+    click.echo(script(parley, {}, "parley", COMPLETION_VARIABLE).source())
 
 
 @parley.command("config-schema")

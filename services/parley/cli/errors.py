@@ -1,59 +1,30 @@
-"""Errors of the services and of the configuration as a command's own."""
+"""How a command ends badly: a line on stderr and an exit code."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Final
 
-import grpc
+__all__ = [
+    "CONFIGURATION",
+    "GENERAL",
+    "INTERRUPTED",
+    "INVALID_ARGUMENTS",
+    "PROVIDER_FAILED",
+    "CommandError",
+]
 
-from parley.cli.failures import CONFIGURATION, GENERAL, INVALID_ARGUMENTS, PROVIDER_FAILED, CommandError
-from parley.client import ParleyError
-from parley.runtime.errors import ConfigurationError, PartFailedError
-
-__all__ = ["first_of", "is_provider_failure", "translated"]
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """Turns what the rooms below raise, alone or in a group, into CommandError."""
-    try:
-        yield
-    except Exception as error:
-        command_error = _translated(first_of(error))
-        if command_error is None:
-            raise
-        raise command_error from None
+GENERAL: Final = 1
+INVALID_ARGUMENTS: Final = 2
+PROVIDER_FAILED: Final = 3
+CONFIGURATION: Final = 4
+INTERRUPTED: Final = 130
 
 
-def is_provider_failure(reason: str) -> bool:
-    """Whether a failure's reason means that no provider answered."""
-    return reason.startswith("PROVIDER_") or reason in {"NO_ROUTE_AVAILABLE", "CALL_TIMEOUT"}
+class CommandError(Exception):
+    """The command cannot go on; the message is for the person who typed it.
 
+    `more` are further mistakes that can be mended at the same time, a line each.
+    """
 
-def first_of(error: BaseException) -> BaseException:
-    """The error itself, or the first inside of a group."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _translated(error: BaseException) -> CommandError | None:
-    if isinstance(error, CommandError):
-        return error
-    if isinstance(error, ConfigurationError):
-        return _configuration(error)
-    if isinstance(error, PartFailedError):
-        return CommandError(str(error), GENERAL)
-    return _refusal(error) if isinstance(error, ParleyError) else None
-
-
-def _configuration(error: ConfigurationError) -> CommandError:
-    first, *more = error.problems or ("the configuration cannot be used",)
-    return CommandError(first, CONFIGURATION, tuple(more))
-
-
-def _refusal(error: ParleyError) -> CommandError:
-    if error.code == grpc.StatusCode.INVALID_ARGUMENT:
-        return CommandError(error.message, INVALID_ARGUMENTS)
-    if error.code == grpc.StatusCode.UNAVAILABLE and not error.reason:
-        return CommandError(f"cannot be reached: {error.message}", GENERAL)
-    return CommandError(error.message, PROVIDER_FAILED if is_provider_failure(error.reason) else GENERAL)
+    def __init__(self, message: str, code: int = GENERAL, more: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.more = more

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from parley.cli.parameters import debate_argument, run, server_option
+from parley.cli.execute import execute
+from parley.cli.input.parameters import debate_argument, server_option
 
 if TYPE_CHECKING:  # heavy: help needs none of it
-    from parley.cli.intervening import Wish
+    from parley.cli.commands.intervene import Intervention
 
 __all__ = ["COMMANDS"]
 
@@ -28,11 +29,11 @@ _checkpoint = click.option(
 def pause(debate_id: str, now: bool, server: str | None) -> None:  # noqa: FBT001
     """Make no new call until the debate is resumed."""
     in_flight = "stopped" if now else "waited for"
-    _steer(
+    _intervene(
         server,
         debate_id,
         f"pause; calls in flight are {in_flight}",
-        lambda parley: parley.pause(debate_id, stop_calls=now),
+        lambda parley, found: parley.pause(found, stop_calls=now),
     )
 
 
@@ -41,9 +42,9 @@ def pause(debate_id: str, now: bool, server: str | None) -> None:  # noqa: FBT00
 @_server
 def resume(debate_id: str, server: str | None) -> None:
     """Go on after a pause or a failure, in the Parley that runs."""
-    from parley.cli import intervening
+    from parley.cli.commands import intervene
 
-    run(intervening.resume(server, debate_id))
+    execute(intervene.resume(server, debate_id))
 
 
 @click.command()
@@ -53,11 +54,11 @@ def resume(debate_id: str, server: str | None) -> None:
 @_server
 def guide(debate_id: str, text: str, checkpoint: str, server: str | None) -> None:
     """Tell the agents something from the next round on."""
-    _steer(
+    _intervene(
         server,
         debate_id,
         "guidance; the agents are told from the next round on",
-        lambda parley: parley.guide(debate_id, text, checkpoint=checkpoint),
+        lambda parley, found: parley.guide(found, text, checkpoint=checkpoint),
     )
 
 
@@ -67,11 +68,11 @@ def guide(debate_id: str, text: str, checkpoint: str, server: str | None) -> Non
 @_server
 def end(debate_id: str, checkpoint: str, server: str | None) -> None:
     """Go to the answer after the present round."""
-    _steer(
+    _intervene(
         server,
         debate_id,
         "end of the rounds; the answer comes after the present one",
-        lambda parley: parley.end_rounds(debate_id, checkpoint=checkpoint),
+        lambda parley, found: parley.end_rounds(found, checkpoint=checkpoint),
     )
 
 
@@ -81,11 +82,11 @@ def end(debate_id: str, checkpoint: str, server: str | None) -> None:
 @_server
 def mute(debate_id: str, agent: str, server: str | None) -> None:
     """Leave an agent out from the next round on."""
-    _steer(
+    _intervene(
         server,
         debate_id,
         f"mute of {agent} from the next round on",
-        lambda parley: parley.mute(debate_id, agent),
+        lambda parley, found: parley.mute(found, agent),
     )
 
 
@@ -95,11 +96,11 @@ def mute(debate_id: str, agent: str, server: str | None) -> None:
 @_server
 def cancel(debate_id: str, reason: str, server: str | None) -> None:
     """Stop calls in flight and end the debate without an answer."""
-    _steer(
+    _intervene(
         server,
         debate_id,
         "cancel; the debate ends without an answer",
-        lambda parley: parley.cancel(debate_id, reason),
+        lambda parley, found: parley.cancel(found, reason),
     )
 
 
@@ -109,26 +110,47 @@ def cancel(debate_id: str, reason: str, server: str | None) -> None:
 @_server
 def go_on(debate_id: str, checkpoint: str, server: str | None) -> None:
     """Go on from the open checkpoint."""
-    _steer(
+    _intervene(
         server,
         debate_id,
         "continue; the debate goes on from the checkpoint",
-        lambda parley: parley.go_on(debate_id, checkpoint=checkpoint),
+        lambda parley, found: parley.go_on(found, checkpoint=checkpoint),
     )
 
 
 @click.command()
 @debate_argument
-@click.argument("text")
+@click.argument("text", required=False)
+@click.option(
+    "--to",
+    "answers",
+    metavar="QUESTION TEXT",
+    type=(str, str),
+    multiple=True,
+    help="Answer one question, by its number or id; may be given several times.",
+)
+@click.option("--enough", is_flag=True, help="Nothing more is to be asked: the debate begins.")
 @_checkpoint
 @_server
-def answer(debate_id: str, text: str, checkpoint: str, server: str | None) -> None:
-    """Answer what the open checkpoint asks."""
-    _steer(
+def answer(
+    debate_id: str,
+    text: str | None,
+    answers: tuple[tuple[str, str], ...],
+    enough: bool,  # noqa: FBT001
+    checkpoint: str,
+    server: str | None,
+) -> None:
+    """Answer what the open checkpoint asks.
+
+    TEXT answers all of it; without TEXT and --to, the questions are put one by one on the terminal.
+    """
+    from parley.cli.commands.answer import GivenAnswers, answer_questions
+
+    _intervene(
         server,
         debate_id,
         "answer; the debate goes on from the checkpoint",
-        lambda parley: parley.answer(debate_id, text, checkpoint=checkpoint),
+        answer_questions(GivenAnswers(text, answers, enough, checkpoint)),
     )
 
 
@@ -141,11 +163,11 @@ def answer(debate_id: str, text: str, checkpoint: str, server: str | None) -> No
 def approve(debate_id: str, text: str, disapproved: bool, checkpoint: str, server: str | None) -> None:  # noqa: FBT001
     """Approve what the open checkpoint shows, or not."""
     said = "disapproval" if disapproved else "approval"
-    _steer(
+    _intervene(
         server,
         debate_id,
         f"{said}; the debate goes on from the checkpoint",
-        lambda parley: parley.approve(debate_id, text, approved=not disapproved, checkpoint=checkpoint),
+        lambda parley, found: parley.approve(found, text, approved=not disapproved, checkpoint=checkpoint),
     )
 
 
@@ -163,7 +185,7 @@ COMMANDS: Final[Sequence[click.Command]] = (
 """In the order of the help."""
 
 
-def _steer(server: str | None, debate_id: str, recorded: str, wish: "Wish") -> None:
-    from parley.cli import intervening
+def _intervene(server: str | None, debate_id: str, recorded: str, intervention: "Intervention") -> None:
+    from parley.cli.commands import intervene
 
-    run(intervening.steer(server, debate_id, recorded, wish))
+    execute(intervene.intervene(server, debate_id, recorded, intervention))

@@ -8,22 +8,27 @@ async with ParleyClient("localhost:7401") as parley:
 
 from parley.client.agents import GatewayClient
 from parley.client.debates import ParleyClient
-from parley.client.events import DebateEvent, Payload
+from parley.client.event_names import event_name
+from parley.client.payload import kind_of, payload_of
 from parley.client.ratings import RatingsClient
 from parley.client.watching import TextPiece
 from parley.runtime.errors import ParleyError
-from parley.v1.orchestrator_pb2 import Debate, DebateSpec, DebateStatus, DebateSummary
+from parley.v1.debate_pb2 import Debate, DebateSpec, DebateStatus
+from parley.v1.event_pb2 import Event
+from parley.v1.orchestrator_pb2 import DebateSummary
 
 __all__ = [
     "Debate",
-    "DebateEvent",
     "DebateSpec",
     "DebateStatus",
     "DebateSummary",
+    "Event",
     "GatewayClient",
     "ParleyClient",
     "ParleyError",
-    "Payload",
     "RatingsClient",
     "TextPiece",
+    "event_name",
+    "kind_of",
+    "payload_of",
 ]

@@ -15,11 +15,11 @@ class GatewayClient(Connection):
         self._stub = gateway_pb2_grpc.GatewayServiceStub(connected)
 
     async def agents(self) -> gateway_pb2.ListAgentsResponse:
-        """The configured agents, the default team and the default judge."""
+        """Return the configured agents, the default team and the default judge."""
         request = gateway_pb2.ListAgentsRequest()
         return await self._call(self._stub.ListAgents, request)
 
     async def routes(self) -> gateway_pb2.ListRoutesResponse:
-        """The routes and how they do."""
+        """Return the routes and how they do."""
         request = gateway_pb2.ListRoutesRequest()
         return await self._call(self._stub.ListRoutes, request)

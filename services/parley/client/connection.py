@@ -1,7 +1,5 @@
 """A connection to one service, and calls over it that may be made again."""
 
-import asyncio
-import random
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -9,11 +7,15 @@ from typing import Final, Self, TypeVar
 
 import grpc
 
+from parley.runtime.backoff import Backoff, retry
 from parley.runtime.channel import channel
+from parley.runtime.clock import SystemClock
 from parley.runtime.errors import from_rpc_error, is_transport
 
-__all__ = ["Connection"]
+__all__ = ["RECONNECTION", "Connection"]
 
+RECONNECTION: Final = Backoff(first=0.1, maximum=5.0, jitter=0.5)
+"""Pauses before a connection that broke is used again."""
 _CALL_SECONDS: Final = 30.0
 
 Answer = TypeVar("Answer")
@@ -23,7 +25,7 @@ class Connection(ABC):
     """What the clients of all services have in common; use it as `async with`."""
 
     def __init__(self, target: str, tenant: str = "default", *, patience: float = 30.0) -> None:
-        """Calls `host:port`, or a gRPC target such as `dns:///orchestrator:7401`, which must not be empty.
+        """Call `host:port`, or a gRPC target such as `dns:///orchestrator:7401`, which must not be empty.
 
         Broken connections are tried again for `patience` seconds.
         """
@@ -46,18 +48,17 @@ class Connection(ABC):
 
     @abstractmethod
     def _opened(self, connected: grpc.aio.Channel) -> None:
-        """Makes the stub of the service."""
+        """Make the stub of the service."""
 
     async def _call(self, method: Callable[..., Awaitable[Answer]], request: object) -> Answer:
-        """The answer to a call that may be made again; raises ParleyError."""
-        clock = asyncio.get_running_loop().time
-        ends, pause = clock() + self._patience, 0.1
-        while True:
+        """Return the answer to a call that may be made again. Raise ParleyError."""
+
+        async def attempt() -> Answer:
             try:
                 return await method(request, timeout=_CALL_SECONDS, metadata=self._metadata)
             except grpc.aio.AioRpcError as broken:
-                error = from_rpc_error(broken)
-            if not is_transport(error) or clock() + pause > ends:
-                raise error
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 (jitter)
-            pause = min(pause * 2, 5.0)
+                raise from_rpc_error(broken) from None
+
+        return await retry(
+            attempt, on=is_transport, backoff=RECONNECTION, clock=SystemClock(), seconds=self._patience
+        )

@@ -1,15 +1,14 @@
 """The client of the orchestrator."""
 
 import uuid
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Final
 
 import grpc
 
 from parley.client.connection import Connection
-from parley.client.events import DebateEvent
-from parley.client.watching import Stream, TextPiece, follow
-from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+from parley.client.watching import LogStream, Stream, TextPiece, follow, stored_events
+from parley.v1 import debate_pb2, event_pb2, orchestrator_pb2, orchestrator_pb2_grpc
 
 __all__ = ["ParleyClient"]
 
@@ -26,20 +25,20 @@ class ParleyClient(Connection):
     def _opened(self, connected: grpc.aio.Channel) -> None:
         self._stub = orchestrator_pb2_grpc.OrchestratorServiceStub(connected)
 
-    async def create_debate(self, spec: orchestrator_pb2.DebateSpec, request_id: str | None = None) -> str:
-        """Starts a debate and returns its id; the same `request_id` with the same spec is the same debate."""
+    async def create_debate(self, spec: debate_pb2.DebateSpec, request_id: str | None = None) -> str:
+        """Start a debate and return its id; the same `request_id` with the same spec is the same debate."""
         request = orchestrator_pb2.CreateDebateRequest(request_id=request_id or _request_id(), spec=spec)
         return (await self._call(self._stub.CreateDebate, request)).debate_id
 
-    async def get(self, debate_id: str) -> orchestrator_pb2.Debate:
-        """The debate as it stands."""
+    async def get(self, debate_id: str) -> debate_pb2.Debate:
+        """Return the debate as it stands."""
         request = orchestrator_pb2.GetDebateRequest(debate_id=debate_id)
         return (await self._call(self._stub.GetDebate, request)).debate
 
     async def list(
-        self, statuses: Sequence[orchestrator_pb2.DebateStatus.ValueType] = (), *, page_size: int = _PAGE
+        self, statuses: Sequence[debate_pb2.DebateStatus.ValueType] = (), *, page_size: int = _PAGE
     ) -> AsyncIterator[orchestrator_pb2.DebateSummary]:
-        """Yields debates, newest first, page by page as they are asked for; those in `statuses`, or all."""
+        """Yield debates, newest first, page by page as they are asked for; those in `statuses`, or all."""
         token = ""
         while True:
             request = orchestrator_pb2.ListDebatesRequest(
@@ -54,8 +53,8 @@ class ParleyClient(Connection):
 
     def watch(
         self, debate_id: str, after: int = 0, *, text: bool = False
-    ) -> AsyncIterator[DebateEvent | TextPiece]:
-        """Yields the events after a sequence, each once and in order, until the debate closes or fails.
+    ) -> AsyncIterator[event_pb2.Event | TextPiece]:
+        """Yield the events after a sequence, each once and in order, until the debate closes or fails.
 
         Broken streams are taken up again where they broke. With `text`, pieces of text of calls in flight come too.
         """
@@ -68,60 +67,101 @@ class ParleyClient(Connection):
 
         return follow(opened, after, self._patience)
 
+    def read_log(self, debate_id: str, after: int = 0) -> AsyncIterator[bytes]:
+        """Yield the stored bytes of the events after a sequence, in order, up to the last one recorded by then.
+
+        Each is a serialized `Event`, unchanged: whoever has these bytes can check the log by their hashes.
+        """
+
+        def opened(last: int) -> LogStream:
+            request = orchestrator_pb2.ReadLogRequest(debate_id=debate_id, after_sequence=last)
+            return self._stub.ReadLog(request, metadata=self._metadata)
+
+        return stored_events(opened, after, self._patience)
+
     async def report(self, debate_id: str) -> str:
-        """The debate's report as Markdown."""
+        """Return the debate's report as Markdown."""
         request = orchestrator_pb2.GetReportRequest(debate_id=debate_id)
         return (await self._call(self._stub.GetReport, request)).markdown
 
+    async def submit_feedback(
+        self, debate_id: str, value: int, message: str = "", *, request_id: str | None = None
+    ) -> debate_pb2.Feedback:
+        """Say of a completed debate that it was good (1) or not (-1); return what is recorded.
+
+        The latest word counts. The same `request_id` again changes nothing.
+        """
+        request = orchestrator_pb2.SubmitFeedbackRequest(
+            request_id=request_id or _request_id(), debate_id=debate_id, value=value, message=message
+        )
+        return (await self._call(self._stub.SubmitFeedback, request)).feedback
+
     async def cancel(self, debate_id: str, reason: str = "", *, request_id: str | None = None) -> int:
-        """Ends the debate without an answer; returns the sequence of the event that records the wish.
+        """End the debate without an answer; return the sequence of the event that records the intervention.
 
         So do the others below. The same `request_id` again changes nothing.
         """
-        return await self._intervene(debate_id, request_id, cancel=orchestrator_pb2.Cancel(reason=reason))
+        cancel = debate_pb2.Cancel(reason=reason)
+        return await self._intervene(debate_id, request_id, debate_pb2.Intervention(cancel=cancel))
 
     async def pause(self, debate_id: str, *, stop_calls: bool = False, request_id: str | None = None) -> int:
-        """Makes no new call until resumed; with `stop_calls`, calls in flight are stopped too."""
-        return await self._intervene(
-            debate_id, request_id, pause=orchestrator_pb2.Pause(stop_calls=stop_calls)
-        )
+        """Make no new call until resumed; with `stop_calls`, calls in flight are stopped too."""
+        pause = debate_pb2.Pause(stop_calls=stop_calls)
+        return await self._intervene(debate_id, request_id, debate_pb2.Intervention(pause=pause))
 
     async def resume(self, debate_id: str, *, request_id: str | None = None) -> int:
-        """Goes on after a pause or a failure."""
-        return await self._intervene(debate_id, request_id, resume=orchestrator_pb2.Resume())
+        """Go on after a pause or a failure."""
+        intervention = debate_pb2.Intervention(resume=debate_pb2.Resume())
+        return await self._intervene(debate_id, request_id, intervention)
 
     async def end_rounds(self, debate_id: str, *, checkpoint: str = "", request_id: str | None = None) -> int:
-        """Goes to the answer after the present round.
+        """Go to the answer after the present round.
 
         This and the others that take a `checkpoint` end the one with that key; where it is not open, nothing is recorded,
-        and they fail with CHECKPOINT_CLOSED. Without, they end whichever is open.
+        and they fail with CHECKPOINT_CLOSED. Without, they end whichever is open, if it is of a kind that they end.
         """
-        return await self._intervene(
-            debate_id, request_id, checkpoint=checkpoint, end=orchestrator_pb2.EndRounds()
-        )
+        intervention = debate_pb2.Intervention(end=debate_pb2.EndRounds(), checkpoint=checkpoint)
+        return await self._intervene(debate_id, request_id, intervention)
 
     async def guide(
         self, debate_id: str, text: str, *, checkpoint: str = "", request_id: str | None = None
     ) -> int:
-        """Tells the agents something from the next round on."""
-        wish = orchestrator_pb2.Guide(text=text)
-        return await self._intervene(debate_id, request_id, checkpoint=checkpoint, guide=wish)
+        """Tell the agents something from the next round on."""
+        intervention = debate_pb2.Intervention(guide=debate_pb2.Guide(text=text), checkpoint=checkpoint)
+        return await self._intervene(debate_id, request_id, intervention)
 
     async def mute(self, debate_id: str, agent_id: str, *, request_id: str | None = None) -> int:
-        """Leaves an agent out from the next round on."""
-        return await self._intervene(debate_id, request_id, mute=orchestrator_pb2.Mute(agent_id=agent_id))
+        """Leave an agent out from the next round on."""
+        mute = debate_pb2.Mute(agent_id=agent_id)
+        return await self._intervene(debate_id, request_id, debate_pb2.Intervention(mute=mute))
 
     async def go_on(self, debate_id: str, *, checkpoint: str = "", request_id: str | None = None) -> int:
-        """Goes on from the open checkpoint; where none is open, it and the two below are refused with NO_CHECKPOINT."""
-        wish = orchestrator_pb2.Continue()
-        return await self._intervene(debate_id, request_id, checkpoint=checkpoint, continue_debate=wish)
+        """Go on from the open checkpoint, unless it asks for approval.
+
+        Where none is open that they end, this and the two below are refused with NO_CHECKPOINT.
+        """
+        intervention = debate_pb2.Intervention(continue_debate=debate_pb2.Continue(), checkpoint=checkpoint)
+        return await self._intervene(debate_id, request_id, intervention)
 
     async def answer(
-        self, debate_id: str, text: str, *, checkpoint: str = "", request_id: str | None = None
+        self,
+        debate_id: str,
+        text: str = "",
+        *,
+        answers: Mapping[str, str] | None = None,
+        enough: bool = False,
+        checkpoint: str = "",
+        request_id: str | None = None,
     ) -> int:
-        """Answers the open checkpoint."""
-        wish = orchestrator_pb2.Answer(text=text)
-        return await self._intervene(debate_id, request_id, checkpoint=checkpoint, answer=wish)
+        """Answer the questions of the open checkpoint: as a whole, one by one by their ids, or both.
+
+        With `enough`, nothing more is asked before the debate begins.
+        """
+        answer = debate_pb2.Answer(text=text, enough=enough)
+        for question, said in (answers or {}).items():
+            answer.answers.add(question_id=question, text=said)
+        intervention = debate_pb2.Intervention(answer=answer, checkpoint=checkpoint)
+        return await self._intervene(debate_id, request_id, intervention)
 
     async def approve(
         self,
@@ -132,13 +172,16 @@ class ParleyClient(Connection):
         checkpoint: str = "",
         request_id: str | None = None,
     ) -> int:
-        """Approves what the open checkpoint shows, or not."""
-        wish = orchestrator_pb2.Approve(approved=approved, text=text)
-        return await self._intervene(debate_id, request_id, checkpoint=checkpoint, approve=wish)
+        """Approve what the open checkpoint shows, or not."""
+        approve = debate_pb2.Approve(approved=approved, text=text)
+        intervention = debate_pb2.Intervention(approve=approve, checkpoint=checkpoint)
+        return await self._intervene(debate_id, request_id, intervention)
 
-    async def _intervene(self, debate_id: str, request_id: str | None, **wish: Any) -> int:
+    async def _intervene(
+        self, debate_id: str, request_id: str | None, intervention: debate_pb2.Intervention
+    ) -> int:
         request = orchestrator_pb2.InterveneRequest(
-            request_id=request_id or _request_id(), debate_id=debate_id, **wish
+            request_id=request_id or _request_id(), debate_id=debate_id, intervention=intervention
         )
         return (await self._call(self._stub.Intervene, request)).sequence
 

@@ -20,7 +20,7 @@ class RatingsClient(Connection):
         self._stub = ratings_pb2_grpc.RatingsServiceStub(connected)
 
     async def list(self, domain: str = "", *, page_size: int = _PAGE) -> AsyncIterator[ratings_pb2.Rating]:
-        """Yields ratings in a domain, or overall, best first, page by page as they are asked for."""
+        """Yield ratings in a domain, or overall, best first, page by page as they are asked for."""
         token = ""
         while True:
             request = ratings_pb2.ListRatingsRequest(domain=domain, page_size=page_size, page_token=token)

@@ -1,136 +1,84 @@
-"""Following a debate over connections that come and go."""
+"""Following a debate, and reading its log, over connections that come and go."""
 
-import asyncio
-import random
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
-import grpc
+from parley.client import streams
+from parley.runtime.errors import internal
+from parley.v1 import event_pb2, orchestrator_pb2
 
-from parley.client.events import DebateEvent, decode
-from parley.runtime.errors import from_rpc_error, internal, is_transport, unavailable
-from parley.v1 import orchestrator_pb2
-
-__all__ = ["TextPiece", "follow"]
+__all__ = ["LogStream", "Stream", "TextPiece", "follow", "stored_events"]
 
 _SILENCE_SECONDS: Final = 45.0
 """Heartbeats come every 15 s; a stream that says nothing for three of them is dead."""
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 5.0
-_TRY_AGAIN: Final = frozenset({"STORE_UNAVAILABLE", "SLOW_READER"})
+
+Stream: TypeAlias = streams.Stream[orchestrator_pb2.WatchDebateResponse]
+LogStream: TypeAlias = streams.Stream[orchestrator_pb2.ReadLogResponse]
 
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
     """More text of a step in flight.
 
-    It is void as soon as the step's outcome or a new attempt or try arrives. `offset` counts the characters of the
-    try's text before this piece.
+    It is void as soon as the step's outcome, a new step attempt or a new route attempt arrives. `offset` counts the
+    characters of the route attempt's text before this piece.
     """
 
     key: str
-    attempt: int
-    try_number: int
+    step_attempt: int
+    route_attempt: int
     offset: int
     text: str
 
 
-class Stream(Protocol):
-    """A stream of messages that can be given up."""
-
-    def __aiter__(self) -> AsyncIterator[orchestrator_pb2.WatchDebateResponse]: ...
-
-    def cancel(self) -> bool: ...
-
-
-async def follow(
+def follow(
     open_after: Callable[[int], Stream],
     after: int,
     patience: float,
     silence: float = _SILENCE_SECONDS,
-) -> AsyncIterator[DebateEvent | TextPiece]:
-    """Yields what the streams that `open_after(sequence)` opens say, every event once and in order.
+) -> AsyncIterator[event_pb2.Event | TextPiece]:
+    """Yield what the streams that `open_after(sequence)` opens say, every event once and in order.
 
-    A stream that breaks is opened again; raises ParleyError once that brought no message for `patience` seconds, or
+    A stream that breaks is opened again. Raise ParleyError once that brought no message for `patience` seconds, or
     when the service refuses.
     """
-    reader = _Reader(after)
-    pauses = _Pauses(patience)
-    while True:
-        try:
-            async with aclosing(_until_silent(open_after(reader.last), silence)) as stream:
-                async for response in stream:
-                    pauses.reset()
-                    piece = reader.read(response)
-                    if piece is not None:
-                        yield piece
-        except grpc.aio.AioRpcError as broken:
-            error = from_rpc_error(broken)
-            if not (is_transport(error) or error.reason in _TRY_AGAIN):
-                raise error from None
-        except TimeoutError:
-            error = unavailable("", "the stream fell silent")
-        else:
-            return
-        if not await pauses.pause():
-            raise error
+    return streams.read_on(open_after, _Watched(after), patience, silence)
 
 
-class _Reader:
-    """Reads messages, and knows the sequence of the last event among them."""
+def stored_events(
+    open_after: Callable[[int], LogStream], after: int, patience: float
+) -> AsyncIterator[bytes]:
+    """Yield the stored bytes of every event after a sequence; otherwise as `follow`."""
+    return streams.read_on(open_after, _Stored(after), patience, _SILENCE_SECONDS)
+
+
+class _Watched:
+    """Reads what a watch says."""
 
     def __init__(self, last: int) -> None:
         self.last = last
 
-    def read(self, response: orchestrator_pb2.WatchDebateResponse) -> DebateEvent | TextPiece | None:
+    def read(self, response: orchestrator_pb2.WatchDebateResponse) -> Iterator[event_pb2.Event | TextPiece]:
         kind = response.WhichOneof("message")
         if kind == "delta":
             delta = response.delta
-            return TextPiece(delta.key, delta.attempt, delta.try_number, delta.offset, delta.text)
+            yield TextPiece(delta.key, delta.step_attempt, delta.route_attempt, delta.offset, delta.text)
         if kind != "event" or response.event.sequence <= self.last:
-            return None
+            return
         if response.event.sequence != self.last + 1:
             raise internal(f"event {self.last + 1} is missing from the stream", reason="EVENT_GAP")
         self.last += 1
-        return decode(response.event)
+        yield response.event
 
 
-class _Pauses:
-    """Pauses between tries, longer each time, until patience ends."""
+class _Stored:
+    """Reads parts of a log. They have no gaps, so that counting tells where a broken stream goes on."""
 
-    def __init__(self, patience: float) -> None:
-        self._patience = patience
-        self._clock = asyncio.get_running_loop().time
-        self.reset()
+    def __init__(self, last: int) -> None:
+        self.last = last
 
-    def reset(self) -> None:
-        self._next = _FIRST_PAUSE
-        self._since: float | None = None
-
-    async def pause(self) -> bool:
-        """Waits, unless patience has ended: then it returns False at once."""
-        now = self._clock()
-        if self._since is None:
-            self._since = now
-        if now - self._since >= self._patience:
-            return False
-        await asyncio.sleep(self._next * random.uniform(0.5, 1.0))  # noqa: S311 (jitter)
-        self._next = min(self._next * 2, _LONGEST_PAUSE)
-        return True
-
-
-async def _until_silent(
-    stream: Stream, seconds: float
-) -> AsyncGenerator[orchestrator_pb2.WatchDebateResponse, None]:
-    messages = aiter(stream)
-    try:
-        while True:
-            async with asyncio.timeout(seconds):
-                response = await anext(messages, None)
-            if response is None:
-                return
-            yield response
-    finally:
-        stream.cancel()
+    def read(self, response: orchestrator_pb2.ReadLogResponse) -> Iterator[bytes]:
+        for stored in response.events:
+            self.last += 1
+            yield stored

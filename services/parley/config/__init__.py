@@ -1,10 +1,17 @@
-"""The file in which a person says who debates, on which models, and how."""
+"""The file in which a person says who debates, on which models, and how.
 
-from parley.config.entries import DebateEntry, SummarizationEntry, TerminationEntry
+It knows the contract and what services share, and no service.
+"""
+
+from parley.config.entries import DebateEntry
 from parley.config.errors import ConfigError
-from parley.config.file import DEFAULT_TEAM, Agent, ConfigFile, Provider, Route, defaults, load, loads
+from parley.config.file import Agent, ConfigFile, Provider, Route
+from parley.config.loading import defaults, load, loads
+from parley.config.own_roles import OwnRole
 from parley.config.prompts import Prompt
 from parley.config.roles import canonical_role
+from parley.config.summarization import SummarizationEntry
+from parley.config.team import DEFAULT_TEAM
 
 __all__ = [
     "DEFAULT_TEAM",
@@ -12,11 +19,11 @@ __all__ = [
     "ConfigError",
     "ConfigFile",
     "DebateEntry",
+    "OwnRole",
     "Prompt",
     "Provider",
     "Route",
     "SummarizationEntry",
-    "TerminationEntry",
     "canonical_role",
     "defaults",
     "load",

@@ -12,7 +12,7 @@ _HOST: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,
 
 
 def why_no_url(text: str) -> str | None:
-    """What is wrong with the address of an endpoint; None: nothing."""
+    """Return what is wrong with the address of an endpoint; None for nothing."""
     if not text.isascii() or not text.isprintable():
         return "must be ASCII; write a host of other letters as xn--…"
     try:
@@ -28,7 +28,7 @@ def why_no_url(text: str) -> str | None:
 
 
 def why_no_header_name(name: str) -> str | None:
-    """What is wrong with the name of a header; None: nothing."""
+    """Return what is wrong with the name of a header; None for nothing."""
     return None if _TOKEN.fullmatch(name) else "is not the name of a header: letters, digits and `-` make one"
 
 

@@ -6,47 +6,68 @@ in camelCase too.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
+
+from parley.config.formats import FORMATS, FormatKeys
+from parley.config.summarization import SummarizationEntry
+from parley.runtime.validation import AGENT_ID
 
 __all__ = [
+    "ID_PATTERN",
     "PASSED_OVER",
     "RENAMED",
     "AgentEntry",
     "DebateEntry",
+    "EvaluatorEntry",
     "FileEntry",
     "JudgeEntry",
     "ModelEntry",
     "ProviderEntry",
     "RouteEntry",
-    "SummarizationEntry",
-    "TerminationEntry",
 ]
 
 
-Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$", description="Up to 32 of a-z, 0-9 and `-`.")]
+ID_PATTERN: Final = f"^{AGENT_ID.pattern}$"
+
+Id = Annotated[str, Field(pattern=ID_PATTERN, description="Up to 32 of a-z, 0-9 and `-`.")]
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=512)]
 Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=64)]
 Seconds = Annotated[float, Field(ge=1, le=3600, allow_inf_nan=False)]
 Price = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 
 
-@dataclass(frozen=True, slots=True)
-class SummarizationEntry:
-    """When an agent's own history is summarized before a round."""
+_ROLE_SCHEMA: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"type": "string", "description": "A file, from this file's folder."},
+        {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "required": ["system"],
+            "description": "Prompts by section: system, propose, critique, refine, summarize, clarify, …",
+        },
+    ]
+}
 
-    enabled: Annotated[bool | None, Field(description="Whether summaries are made. Default: true.")] = None
-    threshold: Annotated[
-        int | None, Field(ge=1, le=10_000_000, description="Characters from which it is. Default: 5000.")
-    ] = None
-    max_length: Annotated[
-        int | None, Field(ge=1, le=1_000_000, description="Characters of a summary at most. Default: 2500.")
-    ] = None
-    method: Annotated[Literal["length-based"] | None, Field(description="How it is decided.")] = None
-
-
-Tool = Literal["context_search", "file_read", "list_files"]
+_ToolName = Literal["context_search", "file_read", "list_files"]
+Tool = Annotated[
+    _ToolName,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(get_args(_ToolName))},
+                {
+                    "type": "object",
+                    "properties": {"name": {"enum": list(get_args(_ToolName))}},
+                    "required": ["name"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+"""A tool by its name, or by a mapping that holds the name alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +86,10 @@ class ModelEntry:
     ] = None
     system_prompt_path: Annotated[str | None, Field(description="A file, from this file's folder.")] = None
     summary_prompt_path: Annotated[str | None, Field(description="A file, from this file's folder.")] = None
+    clarification_prompt_path: Annotated[
+        str | None,
+        Field(description="What says what to ask before the debate: a file, from this file's folder."),
+    ] = None
     summarization: Annotated[
         SummarizationEntry | None, Field(description="Overrides `debate.summarization`.")
     ] = None
@@ -96,38 +121,42 @@ class JudgeEntry(ModelEntry):
     id: Annotated[Id, Field(description="Not an agent's. Default: `judge`.")] = "judge"
 
 
-@dataclass(frozen=True, slots=True)
-class TerminationEntry:
-    """When the rounds end."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatorEntry(ModelEntry):
+    """An agent that judges the answers of finished debates."""
 
-    rule: Annotated[
-        Literal["fixed", "convergence", "quality"],
+    role: Annotated[Line, Field(description="Its role. Default: `evaluator`.")] = "evaluator"
+    id: Annotated[Id | None, Field(description="Unique among the evaluators. Default: the role.")] = None
+    user_prompt_path: Annotated[
+        str | None,
         Field(
-            description="`fixed`: all rounds are held. `convergence`: they end early once the agents agree, or "
-            "disagree and no longer move; needs two agents. `quality`: once the judge scores the best work at the "
-            "threshold or above. Default: `fixed`."
+            description="A file, from this file's folder, that says how to judge. `{problem}`, `{clarifications}` and "
+            "`{final_solution}` in it point to what is quoted before it."
         ),
-    ] = "fixed"
-    threshold: Annotated[int | None, Field(ge=1, le=100, description="Percent. Default: 90.")] = None
+    ] = None
+    timeout: Annotated[
+        int | None,
+        Field(
+            ge=1000,
+            le=3_600_000,
+            description="Milliseconds that its call may take. Default: `debate.call_timeout_seconds`.",
+        ),
+    ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class DebateEntry:
+@dataclass(frozen=True)
+class DebateEntry(FormatKeys):
     """How a debate is run."""
 
-    rounds: Annotated[int | None, Field(ge=1, le=100, description="Default: 3.")] = None
-    include_full_history: Annotated[
-        bool | None, Field(description="Whether agents see the whole text of earlier rounds. Default: true.")
+    format: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[a-z][a-z0-9-]*(@[1-9][0-9]*)?$",
+            max_length=64,
+            description="The format that it is held in, such as `arena`. An option of the command counts before it. "
+            "Default: `panel`.",
+        ),
     ] = None
-    carry_forward: Annotated[
-        bool | None,
-        Field(description="Whether a round starts from the last round's refinements. Default: false."),
-    ] = None
-    summarization: Annotated[SummarizationEntry | None, Field(description="Summaries of long histories.")] = (
-        None
-    )
-    termination: Annotated[TerminationEntry | None, Field(description="When the rounds end.")] = None
-    synthesis_method: Annotated[Literal["judge"] | None, Field(description="Who writes the answer.")] = None
     call_timeout_seconds: Annotated[
         Seconds | None, Field(description="One call of an agent, fallback included. Default: 90.")
     ] = None
@@ -174,18 +203,22 @@ class DebateEntry:
             description="US dollars of the whole debate, by the prices of its routes. Default: no limit.",
         ),
     ] = None
-    max_concurrent_proposals: Annotated[
-        int | None, Field(ge=0, le=1024, description="Calls at a time. Default: 0, no limit.")
-    ] = None
-    max_concurrent_critiques: Annotated[
-        int | None, Field(ge=0, le=1024, description="Calls at a time. Default: 0, no limit.")
-    ] = None
-    max_concurrent_revisions: Annotated[
-        int | None, Field(ge=0, le=1024, description="Calls at a time. Default: 0, no limit.")
-    ] = None
     max_output_tokens: Annotated[
         int | None,
         Field(ge=1, le=1_000_000, description="Tokens of one contribution. Default: the route's own."),
+    ] = None
+    interactive_clarifications: Annotated[
+        bool | None,
+        Field(
+            description="Whether the agents may ask the person, before the first round, what they must know. Needs a "
+            "terminal. Default: false."
+        ),
+    ] = None
+    clarifications_max_per_agent: Annotated[
+        int | None, Field(ge=1, le=5, description="Questions of one agent each time. Default: 5.")
+    ] = None
+    clarifications_max_times: Annotated[
+        int | None, Field(ge=1, le=3, description="Times that questions are put. Default: 3.")
     ] = None
     history_limit: Annotated[
         int | None,
@@ -203,8 +236,12 @@ class ProviderEntry:
 
     name: Annotated[Id, Field(description="What agents and routes call it.")]
     kind: Annotated[
-        Literal["openai", "openrouter", "azure-openai", "openai-compatible"],
-        Field(description="Default: `openai-compatible`."),
+        Id,
+        Field(
+            description="A kind that the gateway knows: `openai`, `openrouter`, `azure-openai` or `openai-compatible`. "
+            "Default: `openai-compatible`.",
+            examples=["openai", "openrouter", "azure-openai", "openai-compatible"],
+        ),
     ] = "openai-compatible"
     base_url: Annotated[
         str | None,
@@ -223,6 +260,13 @@ class ProviderEntry:
             "`OPENROUTER_API_KEY` for openrouter, `AZURE_OPENAI_API_KEY` for azure-openai, none otherwise.",
         ),
     ] = None
+    api: Annotated[
+        Literal["auto", "responses", "chat"],
+        Field(
+            description="How texts are asked for: by the Responses API or by Chat Completions. Default: `auto`, Responses "
+            "on OpenAI's own hosts; elsewhere Chat Completions first, and Responses where that does not serve.",
+        ),
+    ] = "auto"
     headers: Annotated[
         dict[str, Annotated[str, Field(pattern=r"^[\x20-\x7e]*$", max_length=1024)]],
         Field(max_length=32, description="Sent with every request. Keys do not belong here."),
@@ -265,29 +309,37 @@ class FileEntry:
         Field(max_length=32, description="Default: an architect and a performance agent."),
     ] = None
     judge: Annotated[JudgeEntry | None, Field(description="Default: a generalist.")] = None
+    evaluators: Annotated[
+        tuple[EvaluatorEntry, ...] | None,
+        Field(max_length=32, description="Who judges in `parley eval`. Default: the agents."),
+    ] = None
     debate: DebateEntry | None = None
     providers: Annotated[
         tuple[ProviderEntry, ...],
         Field(max_length=64, description="`openai` and `openrouter` are there without."),
     ] = ()
+    roles: Annotated[
+        dict[str, Annotated[Any, WithJsonSchema(_ROLE_SCHEMA)]],
+        Field(
+            max_length=64,
+            description="Roles of one's own by name: the path of a role's file, or its prompts by section. Files in the folder "
+            "`roles` beside this file are roles too.",
+        ),
+    ] = field(default_factory=dict)
     routes: Annotated[
         tuple[RouteEntry, ...],
         Field(max_length=256, description="Only needed to say more of a route than `provider/model`."),
     ] = ()
 
 
-_OF_AGENTS: Final = ("clarification_prompt_path",)
-
 PASSED_OVER: Final[Mapping[type, tuple[str, ...]]] = {
     FileEntry: ("trace", "orchestrator_type"),
     DebateEntry: ("trace", "orchestrator_type"),
-    AgentEntry: _OF_AGENTS,
-    JudgeEntry: _OF_AGENTS,
 }
-"""Keys of panel configurations that have no effect: a file that holds them can be used, with a notice."""
+"""Keys of other tools' files that have no effect here: a file that holds them can be used, with a notice."""
 
 RENAMED: Final[Mapping[type, Mapping[str, str]]] = {
-    DebateEntry: {"termination_condition": "termination"},
-    TerminationEntry: {"type": "rule"},
+    DebateEntry: {key: ours for each in FORMATS for key, ours in each.renamed.items()},
+    **{kind: names for each in FORMATS for kind, names in each.renamed_inside.items()},
 }
-"""Keys of panel configurations that mean what another key means here."""
+"""Keys of other tools' files that mean what another key means here."""

@@ -1,17 +1,34 @@
-"""A configuration as messages of the contract."""
+"""A configuration as messages of the contract, and the keys that their fields come from."""
 
-from parley.config.entries import DebateEntry, SummarizationEntry
+from collections.abc import Mapping
+from typing import Final
+
+from parley.config.entries import DebateEntry
 from parley.config.file import Agent
+from parley.config.formats import FORMATS, format_named
 from parley.config.prompts import Prompt
-from parley.v1 import agent_pb2, orchestrator_pb2
+from parley.config.summarization import summaries_message
+from parley.v1 import agent_pb2
+from parley.v1.debate_pb2 import DebateSpec
 
-__all__ = ["agent_message", "debate_message"]
+__all__ = ["agent_message", "debate_message", "key_of_field"]
 
-_RULES = {
-    "fixed": orchestrator_pb2.TERMINATION_RULE_FIXED,
-    "convergence": orchestrator_pb2.TERMINATION_RULE_CONVERGENCE,
-    "quality": orchestrator_pb2.TERMINATION_RULE_QUALITY,
+_KEYS: Final[Mapping[str, str]] = {
+    "spec.limits.call": "call_timeout_seconds",
+    "spec.limits.round": "timeout_per_round",
+    "spec.limits.total": "total_timeout_seconds",
+    "spec.limits.checkpoint": "checkpoint_timeout_seconds",
+    "spec.limits.waiting": "waiting_seconds",
+    "spec.limits.max_tokens": "max_tokens",
+    "spec.limits.max_cost_micros": "max_cost",
+    "spec.max_output_tokens": "max_output_tokens",
+    "spec.history_limit": "history_limit",
+    "spec.domain": "domain",
+    "spec.clarifications": "interactive_clarifications",
+    "spec.clarifications.max_per_agent": "clarifications_max_per_agent",
+    "spec.clarifications.max_times": "clarifications_max_times",
 }
+"""Keys of the `debate:` section by the fields that they set, whatever the format."""
 
 _TOOLS = {
     "context_search": agent_pb2.TOOL_CONTEXT_SEARCH,
@@ -21,7 +38,7 @@ _TOOLS = {
 
 
 def agent_message(agent: Agent) -> agent_pb2.Agent:
-    """The agent as it travels."""
+    """Return the agent as it travels."""
     message = agent_pb2.Agent(
         id=agent.id,
         name=agent.name,
@@ -31,38 +48,46 @@ def agent_message(agent: Agent) -> agent_pb2.Agent:
         tools=[_TOOLS[each] for each in agent.tools],
         tool_call_limit=agent.tool_call_limit,
     )
+    if agent.own_role is not None:
+        message.own_role.sections.update(agent.own_role.sections)
+        message.own_role.source = agent.own_role.source
     _copy_prompt(message.system_prompt, agent.system_prompt)
     _copy_prompt(message.summary_prompt, agent.summary_prompt)
+    _copy_prompt(message.clarification_prompt, agent.clarification_prompt)
+    _copy_prompt(message.evaluation_prompt, agent.evaluation_prompt)
     if agent.summarization is not None:
-        message.summaries.CopyFrom(_summaries(agent.summarization))
+        message.summaries.CopyFrom(summaries_message(agent.summarization))
     return message
 
 
-def debate_message(debate: DebateEntry) -> orchestrator_pb2.DebateSpec:
-    """The settings of a debate, without question and agents; what is not said stays unset."""
-    spec = orchestrator_pb2.DebateSpec(
-        rounds=debate.rounds or 0,
-        include_full_history=debate.include_full_history,
-        carry_forward=debate.carry_forward,
+def key_of_field(field: str) -> str | None:
+    """Return the key that a field of a specification comes from, such as `debate.rounds`; None for others."""
+    keys = [_KEYS, *(each.key_of_field for each in FORMATS)]
+    return next((f"debate.{each[field]}" for each in keys if field in each), None)
+
+
+def debate_message(debate: DebateEntry, format_name: str | None = None) -> DebateSpec:
+    """Return the settings of a debate, without question and agents; what is not said stays unset.
+
+    The format is the one named, or else the file's.
+    """
+    spec = DebateSpec(
         max_output_tokens=debate.max_output_tokens or 0,
         history_limit=debate.history_limit,
         domain=debate.domain or "",
-        max_concurrent_proposals=debate.max_concurrent_proposals or 0,
-        max_concurrent_critiques=debate.max_concurrent_critiques or 0,
-        max_concurrent_revisions=debate.max_concurrent_revisions or 0,
     )
-    if debate.summarization is not None:
-        spec.summaries.CopyFrom(_summaries(debate.summarization))
+    chosen = format_named(format_name or debate.format)
+    if chosen is not None:
+        chosen.set_settings(spec, debate)
+    if debate.interactive_clarifications:
+        spec.clarifications.SetInParent()
+        spec.clarifications.max_per_agent = debate.clarifications_max_per_agent or 0
+        spec.clarifications.max_times = debate.clarifications_max_times or 0
     _set_limits(spec, debate)
-    if debate.termination is not None:
-        spec.termination.rule = _RULES[debate.termination.rule]
-        spec.termination.threshold_percent = debate.termination.threshold or 0
-    if debate.synthesis_method is not None:
-        spec.synthesis_method = orchestrator_pb2.SYNTHESIS_METHOD_JUDGE
     return spec
 
 
-def _set_limits(spec: orchestrator_pb2.DebateSpec, debate: DebateEntry) -> None:
+def _set_limits(spec: DebateSpec, debate: DebateEntry) -> None:
     per_round = debate.timeout_per_round
     times = {
         "call": debate.call_timeout_seconds,
@@ -83,9 +108,3 @@ def _set_limits(spec: orchestrator_pb2.DebateSpec, debate: DebateEntry) -> None:
 def _copy_prompt(target: agent_pb2.PromptText, prompt: Prompt | None) -> None:
     if prompt is not None:
         target.text, target.source = prompt.text, prompt.source
-
-
-def _summaries(entry: SummarizationEntry) -> agent_pb2.SummarySettings:
-    return agent_pb2.SummarySettings(
-        enabled=entry.enabled, threshold=entry.threshold or 0, max_length=entry.max_length or 0
-    )

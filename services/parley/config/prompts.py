@@ -18,7 +18,7 @@ class Prompt:
 
 
 def load_prompt(folder: Path, written: str) -> Prompt | str:
-    """The prompt at a path taken from `folder`, or in one line why there is none."""
+    """Return the prompt at a path taken from `folder`, or in one line why there is none."""
     try:
         path = (folder / written).resolve()
         data = path.read_bytes()

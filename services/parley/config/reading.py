@@ -3,20 +3,22 @@
 import dataclasses
 import functools
 import json
+import re
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import ErrorDetails
 
-from parley.config.entries import PASSED_OVER, RENAMED, FileEntry, ProviderEntry
+from parley.config.entries import ID_PATTERN, PASSED_OVER, RENAMED, FileEntry, ProviderEntry
 from parley.config.errors import ConfigError
+from parley.config.nearest import nearest
 from parley.config.source import Branch, Items, Tree
 
-__all__ = ["Places", "check", "dotted"]
+__all__ = ["Places", "check", "dotted", "lists_evaluators"]
 
 _MESSAGES: Final[Mapping[str, str]] = {
     "missing": "is missing",
@@ -34,37 +36,62 @@ _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
     "greater_than_equal": ("least", "ge"),
     "less_than_equal": ("most", "le"),
 }
+_SHAPES: Final[Mapping[str, str]] = {
+    "dataclass_type": "a mapping",
+    "dict_type": "a mapping",
+    "tuple_type": "a list",
+    "string_type": "text",
+}
+_SHAPE_OF: Final[Mapping[type, str]] = {dict: "a mapping", list: "a list", str: "text"}
 _PATTERNS: Final[Mapping[str, str]] = {
-    r"^[a-z0-9][a-z0-9-]{0,31}$": "must be up to 32 of a-z, 0-9 and `-`, and not begin with `-`",
+    ID_PATTERN: "must be up to 32 of a-z, 0-9 and `-`, and not begin with `-`",
     r"^[^\x00-\x1f\x7f]+$": "must be one line of text",
     r"^[\x20-\x7e]*$": "must be one line of ASCII text",
     r"^https?://[^\s@]+$": "must begin with http:// or https:// and hold no space and no @",
     r"^[A-Za-z_][A-Za-z0-9_]{0,127}$": "must be the name of a variable",
 }
+_AGENTS: Final = "agents"
+_EVALUATORS: Final = "evaluators"
 _SECRETS: Final = frozenset({"api_key", "key", "token", "secret", "password"})
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the keys of a file stand."""
+    """Where the keys of a file stand.
+
+    Attributes:
+        lines: By path, in snake_case.
+        spelled: Paths as the file spells them, where that is another way.
+    """
 
     name: str
     lines: Mapping[str, int]
+    spelled: Mapping[str, str] = field(default_factory=dict)
 
     def line(self, path: str) -> int:
-        """The line of a key, or of the nearest key around it where it is not written itself."""
+        """Return the line of a key, or of the nearest key around it where it is not written itself."""
         near = path
         while near and near not in self.lines:
             near = near[: max(near.rfind("."), near.rfind("["), 0)]
         return self.lines.get(near, 1)
 
+    def _as_written(self, path: str) -> str:
+        near = path
+        while near and near not in self.spelled:
+            near = near[: max(near.rfind("."), near.rfind("["), 0)]
+        return self.spelled.get(near, near) + path[len(near) :]
+
+    def is_written(self, path: str) -> bool:
+        """Return whether the file has the key."""
+        return path in self.lines
+
     def of(self, path: str) -> str:
-        """`debate.yaml:12: agents[1].role`."""
-        return f"{self.name}:{self.line(path)}: {path}"
+        """Return `debate.yaml:12: agents[1].role`."""
+        return f"{self.name}:{self.line(path)}: {self._as_written(path)}"
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """`agents[1].role` of its parts, in one line whatever the keys are."""
+    """Return `agents[1].role` of its parts, in one line whatever the keys are."""
     text = ""
     for part in path:
         shown = part if isinstance(part, int) or part.isprintable() else ascii(part)
@@ -72,15 +99,28 @@ def dotted(path: Sequence[str | int]) -> str:
     return text
 
 
-def check(tree: Tree, name: str) -> tuple[FileEntry, Places, tuple[str, ...]]:
-    """The entries of a file, where they stand, and notices about keys that were passed over."""
-    walk = _Walk(name)
+def lists_evaluators(tree: Tree) -> bool:
+    """Return whether a file is one of evaluators alone: its agents have no role, and it says nothing of debates."""
+    agents = tree.entries.get(_AGENTS) if isinstance(tree, Branch) else None
+    if not isinstance(tree, Branch) or not isinstance(agents, Items) or not agents.items:
+        return False
+    if tree.entries.keys() & {"judge", "debate", _EVALUATORS}:
+        return False
+    return all(isinstance(each, Branch) and "role" not in each.entries for each in agents.items)
+
+
+def check(tree: Tree, name: str, *, of_evaluators: bool = False) -> tuple[FileEntry, Places, tuple[str, ...]]:
+    """Return the entries of a file, where they stand, and notices about keys that were passed over.
+
+    `of_evaluators`: what it calls agents are evaluators.
+    """
+    walk = _Walk(name, {FileEntry: {_AGENTS: _EVALUATORS}} if of_evaluators else {})
     if not isinstance(tree, Branch) and getattr(tree, "value", tree) is not None:
         raise ConfigError(
-            f"{name}:{tree.line}: must be a mapping of agents, judge, debate, providers and routes"
+            f"{name}:{tree.line}: must be a mapping of agents, judge, debate, providers, routes and roles"
         )
     plain = walk.plain(tree, FileEntry, ()) if isinstance(tree, Branch) else {}
-    places = Places(name, walk.lines)
+    places = Places(name, walk.lines, walk.spelled)
     problems = list(walk.problems)
     entry = None
     try:
@@ -104,6 +144,11 @@ def _problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
         text = f"must be at {word} {error['ctx'][bound]:g}"
     if error["type"] == "string_pattern_mismatch":
         text = _PATTERNS.get(error["ctx"]["pattern"], text) if error["input"] else "must not be empty"
+    if error["type"] == "literal_error" and isinstance(error["input"], str):
+        near = nearest(error["input"], re.findall("'([^']+)'", error["ctx"]["expected"]))
+        text += f"; did you mean '{near}'?" if near else ""
+    if error["type"] in _SHAPES and isinstance(error["input"], dict | list | str):
+        text = f"must be {_SHAPES[error['type']]}, not {_SHAPE_OF[type(error['input'])]}"
     for theirs, ours in (("Input should ", "must "), ("String should ", "must "), ("Tuple should ", "must ")):
         text = text.replace(theirs, ours)
     return walk.line(error["loc"]), f"{walk.written(error['loc'])}: {text}"
@@ -112,11 +157,13 @@ def _problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
 class _Walk:
     """Goes through values and declarations together: names become snake_case, unknown keys are collected."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, renamed: Mapping[type, Mapping[str, str]]) -> None:
         self.lines: dict[str, int] = {}
+        self.spelled: dict[str, str] = {}
         self.problems: list[tuple[int, str]] = []
         self.notices: list[str] = []
         self._name = name
+        self._renamed = {**RENAMED, **renamed}
         self._spelling: dict[str, str] = {}
 
     def plain(self, tree: Tree, kind: Any, path: tuple[str | int, ...]) -> Any:
@@ -124,7 +171,8 @@ class _Walk:
         self.lines.setdefault(dotted(path), tree.line)
         if isinstance(tree, Items):
             inner = get_args(kind)[0] if get_origin(kind) is tuple else None
-            return [self.plain(each, inner, (*path, number)) for number, each in enumerate(tree.items)]
+            items = [_name_alone(each) if _is_choice(inner) else each for each in tree.items]
+            return [self.plain(each, inner, (*path, number)) for number, each in enumerate(items)]
         if not isinstance(tree, Branch):
             return tree.value
         if dataclasses.is_dataclass(kind):
@@ -136,19 +184,21 @@ class _Walk:
         found: dict[str, Any] = {}
         for written, line in tree.lines.items():
             spelled = to_snake(written) if written.isidentifier() else written
-            key = RENAMED.get(kind, {}).get(spelled, spelled)
-            here = dotted((*path, written))
+            key = self._renamed.get(kind, {}).get(spelled, spelled)
+            here = dotted((*self._as_written(path), written))
             if key in found:
                 self.problems.append(
                     (line, f"{here}: is here twice, once as {self._spelling[dotted((*path, key))]}")
                 )
             elif key in hints and written in {spelled, to_camel(spelled)}:
                 self._spelling[dotted((*path, key))] = written
+                if self.written((*path, key)) != dotted((*path, key)):
+                    self.spelled[dotted((*path, key))] = self.written((*path, key))
                 found[key] = self._under(tree, written, hints[key], (*path, key))
             elif key in PASSED_OVER.get(kind, ()):
                 self.notices.append(f"{self._name}:{line}: {here}: has no effect here and is passed over")
             elif not (written == "$schema" and kind is FileEntry):
-                self.problems.append((line, f"{here}: {_unknown(key, kind, hints)}"))
+                self.problems.append((line, f"{here}: {_unknown(key, written, kind, hints)}"))
         return {key: value for key, value in found.items() if value is not None}
 
     def _under(self, tree: Branch, written: str, kind: Any, path: tuple[str | int, ...]) -> Any:
@@ -156,7 +206,7 @@ class _Walk:
         return self.plain(tree.entries[written], kind, path)
 
     def line(self, path: Sequence[str | int]) -> int:
-        """The line of the value at `path`, or of the nearest one around it."""
+        """Return the line of the value at `path`, or of the nearest one around it."""
         for end in range(len(path), -1, -1):
             line = self.lines.get(dotted(path[:end]))
             if line is not None:
@@ -164,22 +214,38 @@ class _Walk:
         return 1
 
     def written(self, path: Sequence[str | int]) -> str:
-        """The path as its keys are spelled in the file."""
-        parts = [
+        """Return the path as its keys are spelled in the file."""
+        return dotted(self._as_written(path))
+
+    def _as_written(self, path: Sequence[str | int]) -> list[str | int]:
+        return [
             part if isinstance(part, int) else self._spelling.get(dotted(path[: number + 1]), part)
             for number, part in enumerate(path)
         ]
-        return dotted(parts)
 
 
-def _unknown(key: str, kind: Any, hints: Mapping[str, Any]) -> str:
+def _name_alone(tree: Tree) -> Tree:
+    """Return what `{name: file_read}` names; anything else as it is. Other tools write lists of names so."""
+    if isinstance(tree, Branch) and tree.entries.keys() == {"name"}:
+        return tree.entries["name"]
+    return tree
+
+
+def _is_choice(kind: Any) -> bool:
+    return get_origin(_bare(kind)) is Literal
+
+
+def _unknown(key: str, written: str, kind: Any, hints: Mapping[str, Any]) -> str:
     if kind is ProviderEntry and key in _SECRETS:
         return "a key does not belong in a file; put it into a variable and name that with api_key_env"
-    return f"unknown key; known keys: {', '.join(sorted(hints))}"
+    near = nearest(key, hints)
+    near = to_camel(near) if near and written != key else near
+    known = f"known keys: {', '.join(sorted(hints))}"
+    return f"unknown key; did you mean {near}? {known.capitalize()}" if near else f"unknown key; {known}"
 
 
 def _bare(kind: Any) -> Any:
-    """The type inside Annotated[…] and `… | None`."""
+    """Return the type inside Annotated[…] and `… | None`."""
     while True:
         if get_origin(kind) is Annotated:
             kind = get_args(kind)[0]

@@ -13,6 +13,6 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
 
 
 def canonical_role(name: str) -> str:
-    """The role's own name; a name not known here is returned in lower case."""
+    """Return the role's own name, or a name not known here in lower case."""
     lower = name.strip().lower()
     return _OTHER_NAMES.get(lower, lower)

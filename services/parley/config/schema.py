@@ -13,7 +13,7 @@ __all__ = ["schema", "schema_text"]
 
 
 def schema() -> dict[str, Any]:
-    """The schema (2020-12), made of the declarations the reader uses; keys in snake_case and in camelCase."""
+    """Return the schema (2020-12), made of the declarations the reader uses; keys in snake_case and in camelCase."""
     made = TypeAdapter(FileEntry).json_schema()
     definitions = made.pop("$defs")
     root = _with_both_spellings(made)
@@ -33,7 +33,7 @@ def schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as text, as `schema.json` holds it."""
+    """Return the schema as text, as `schema.json` holds it."""
     return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
 
 

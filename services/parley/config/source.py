@@ -20,6 +20,17 @@ MAX_VALUES: Final = 20_000
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _TAG: Final = "tag:yaml.org,2002:"
 
+_EXPECTED: Final[Mapping[str, str]] = {
+    "Expecting value": "a value must stand here",
+    "Expecting property name enclosed in double quotes": "a key in double quotes must stand here",
+    "Expecting ',' delimiter": "a comma must stand before this, or a bracket is not closed",
+    "Expecting ':' delimiter": "a colon must stand between key and value",
+    "Extra data": "something follows the end; remove it",
+    "Unterminated string starting at": "the text that begins here has no closing quote",
+    "Invalid control character at": "the text goes beyond its line; close it, or write \\n",
+}
+"""What Python's reader of JSON says, in words for a person."""
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
@@ -50,22 +61,32 @@ Tree = Leaf | Items | Branch
 
 
 def read(path: Path) -> str:
-    """The text of the file; raises ConfigError where it cannot be had."""
+    """Return the text of the file. Raise ConfigError where it cannot be had."""
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise ConfigError(f"{path}: {_unreadable(error)}") from None
     if len(data) > MAX_BYTES:
         raise ConfigError(f"{path}: is larger than {MAX_BYTES // 1024} KiB")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: is not UTF-8") from None
+        raise ConfigError(f"{path}:{line}: is not UTF-8; save it as UTF-8") from None
+
+
+def _unreadable(error: OSError) -> str:
+    match error:
+        case FileNotFoundError():
+            return "there is no such file"
+        case IsADirectoryError():
+            return "is a folder; name a file in it"
+        case _:
+            return f"cannot be read: {error.strerror or error}"
 
 
 def parse(text: str, name: str) -> Tree:
-    """The values of YAML text, or of JSON where `name` ends in `.json`."""
+    """Return the values of YAML text, or of JSON where `name` ends in `.json`."""
     try:
         if name.lower().endswith(".json"):
             json.loads(text)
@@ -73,22 +94,38 @@ def parse(text: str, name: str) -> Tree:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         return Leaf(None, 1) if node is None else _Reader(name).tree(node)
     except json.JSONDecodeError as error:
-        raise ConfigError(f"{name}:{error.lineno}: is not JSON: {error.msg}") from None
+        what = _json_mistake(error) if text.strip() else "the file is empty; {} would do"
+        raise ConfigError(f"{name}:{error.lineno}: is not JSON: {what}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise ConfigError(f"{name}:{line}: holds a character that is not allowed") from None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        what, mark = _yaml_mistake(error)
         place = name if mark is None else f"{name}:{mark.line + 1}"
-        raise ConfigError(f"{place}: is not YAML: {_plain(error)}") from None
+        raise ConfigError(f"{place}: is not YAML: {what}") from None
     except yaml.YAMLError:
         raise ConfigError(f"{name}: is not YAML") from None
     except RecursionError:
         raise ConfigError(f"{name}: is nested too deeply") from None
 
 
-def _plain(error: yaml.MarkedYAMLError) -> str:
-    return " ".join((error.problem or error.context or "cannot be parsed").split())
+def _json_mistake(error: json.JSONDecodeError) -> str:
+    """Return what is wrong at a place in JSON, and what to do."""
+    place = f"column {error.colno}"
+    before, after = error.doc[: error.pos].rstrip(), error.doc[error.pos :]
+    if before.endswith(",") and after.startswith(("]", "}")):
+        return f"{place}: nothing follows the last comma; remove the comma"
+    return f"{place}: {_EXPECTED.get(error.msg, error.msg)}"
+
+
+def _yaml_mistake(error: yaml.MarkedYAMLError) -> tuple[str, yaml.Mark | None]:
+    """Return what is wrong in YAML, and where."""
+    mark = error.problem_mark or error.context_mark
+    if error.context == "while scanning a quoted scalar" and error.context_mark is not None:
+        return "the text that begins here has no closing quote", error.context_mark
+    if error.problem and "'\\t'" in error.problem:
+        return "a tab stands here; indent with spaces", mark
+    return " ".join((error.problem or error.context or "cannot be parsed").split()), mark
 
 
 class _Reader:
@@ -160,7 +197,7 @@ def _whole(text: str) -> int | float:
 
 
 def _text(text: str) -> str | None:
-    """The text with surrogate pairs of JSON escapes joined; None where half of one stands alone or a NUL."""
+    """Return the text with surrogate pairs of JSON escapes joined; None where half of one stands alone or a NUL."""
     if "\0" in text:
         return None
     try:

@@ -1,1 +1,4 @@
-"""Embeddings, agreement, stop decisions, grouping."""
+"""Embeddings, agreement, stop decisions, grouping.
+
+It keeps nothing, and knows what services share and the contract.
+"""

@@ -1,12 +1,15 @@
-"""Runs the convergence service."""
+"""The convergence service as a process."""
 
 import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from parley.convergence.agreement import AgreementModel, Agreements, NliAgreement
 from parley.convergence.embedder import Embedder, LocalEmbedder
 from parley.convergence.embeddings import embeddings
+from parley.convergence.encoder import EncoderFiles, installed_encoder
+from parley.convergence.head import SHIPPED_HEAD, AgreementHead
 from parley.convergence.models import LocalModel, MiniLm, StaticWords
 from parley.convergence.servicer import ConvergenceServicer
 from parley.convergence.settings import ConvergenceSettings, ModelName
@@ -21,7 +24,7 @@ __all__ = ["build", "main"]
 
 @asynccontextmanager
 async def build(settings: ConvergenceSettings) -> AsyncIterator[Service]:
-    """The service, with its models loaded.
+    """Open the service with its models.
 
     Raises:
         ConfigurationError: a model's files are missing or not the ones expected.
@@ -38,11 +41,24 @@ async def build(settings: ConvergenceSettings) -> AsyncIterator[Service]:
             )
             for name in (settings.embedding_fine, settings.embedding_fast)
         ]
-        servicer = ConvergenceServicer(fine, fast)
+        agreement = _agreement(settings)
+        stack.push_async_callback(agreement.close)
+        servicer = ConvergenceServicer(fine, fast, Agreements(agreement, cache=settings.agreement_cache))
         yield Service(
             "parley.v1.ConvergenceService",
             lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),
         )
+
+
+def _agreement(settings: ConvergenceSettings) -> AgreementModel:
+    if settings.agreement_encoder and settings.agreement_tokenizer and settings.agreement_head:
+        ours = EncoderFiles(
+            settings.agreement_encoder,
+            settings.agreement_encoder_sha256.lower(),
+            settings.agreement_tokenizer,
+        )
+        return NliAgreement(ours, AgreementHead.read(settings.agreement_head), settings.agreement_threads)
+    return NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), settings.agreement_threads)
 
 
 async def _embedder(name: ModelName, settings: ConvergenceSettings) -> Embedder:
@@ -58,7 +74,7 @@ async def _embedder(name: ModelName, settings: ConvergenceSettings) -> Embedder:
 
 
 async def main() -> None:
-    """Serves until stopped."""
+    """Serve until stopped."""
     settings = ConvergenceSettings.load()
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-convergence")

@@ -1,4 +1,4 @@
-"""Assesses a round: agreement, stability, novelty, and what follows."""
+"""The assessment of a round: agreement, stability, novelty, and what follows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,14 +8,23 @@ from typing import Final
 
 import numpy as np
 
-from parley.convergence.grouping import Contradiction, Grouping, group
-from parley.convergence.likeness import Placed, cosine, likeness
-from parley.convergence.vectors import Vector
+from parley.convergence.agreement import Relation
+from parley.convergence.grouping import Reading, group
+from parley.convergence.vectors import Vector, cosine
 
-__all__ = ["Assessment", "Round", "Thresholds", "Verdict", "assess"]
+__all__ = ["Assessment", "Critic", "Round", "Thresholds", "Verdict", "assess"]
 
 _SAID_BEFORE: Final = 0.7
 """Cosine of two sentences' fast vectors from which the second says nothing new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Critic:
+    """Who said of whose work whether it agrees with it."""
+
+    agent_id: str
+    target_id: str
+    agrees: bool
 
 
 class Verdict(Enum):
@@ -24,6 +33,9 @@ class Verdict(Enum):
     CONVERGED = "converged"
     STABLE_DISAGREEMENT = "stable disagreement"
     CONTINUING = "continuing"
+    REFINING = "refining"
+    DIVERGING = "diverging"
+    CANNOT_BE_TOLD = "cannot be told"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +49,25 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round in vectors.
+    """A round, read.
 
     Attributes:
-        stands: One for each agent.
+        reading: How its stands relate.
         texts: Fast vectors of whole texts, centred on the question, one an agent; empty where an agent has no text.
         sentences: Fast vectors of all agents' sentences.
     """
 
-    stands: tuple[Placed, ...]
+    reading: Reading
     texts: tuple[Vector, ...]
     sentences: tuple[Vector, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """Agreement in percent: if all unsure pairs are apart, and if they are the same answer."""
+
+    least: float
+    most: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,56 +81,79 @@ class Assessment:
     critic_agreement: float | None
     stability: Mapping[str, float]
     novelty: float | None
-    contradictions: tuple[Contradiction, ...]
+    reading: Reading
     reason: str
 
 
 def assess(
-    question: str, present: Round, previous: Round | None, critics: Sequence[bool], thresholds: Thresholds
+    present: Round,
+    previous: Round | None,
+    kept: Mapping[str, float | None],
+    critics: Sequence[Critic],
+    thresholds: Thresholds,
 ) -> Assessment:
-    """Assesses `present` against `previous`; `critics` says of each critic asked whether it agrees."""
-    grouping = group(question, present.stands)
-    positions = _mean_percent(list(grouping.likenesses.values()))
-    critic = _mean_percent([float(agrees) for agrees in critics]) if critics else None
-    agreement = positions if critic is None else (positions + critic) / 2
-    stability = _stability(question, present, previous) if previous is not None else {}
+    """Assess `present` against `previous`.
+
+    `kept` says of each agent of both rounds how probable it is that its position is that of before; `critics` what
+    critics have said since. What one said before it, or the author that it read, came to another position counts no more.
+    """
+    said = [float(each.agrees) for each in critics if not _has_moved(each, kept)]
+    critic = _mean_percent(said) if said else None
+    agreement = _agreement(present.reading, critic)
+    stability = {agent: 100 * (kept[agent] or 0.0) for agent in sorted(kept)}
     novelty = _novelty(present, previous) if previous is not None else None
-    verdict = _verdict(agreement, stability, novelty, len(present.stands), thresholds)
+    verdict = _verdict(agreement, present, previous, stability, novelty, thresholds)
     return Assessment(
         verdict=verdict,
-        agreement=agreement,
-        position_agreement=positions,
+        agreement=agreement.least,
+        position_agreement=_share(present.reading, unsure=False),
         text_agreement=_text_agreement(present.texts),
         critic_agreement=critic,
         stability=stability,
         novelty=novelty,
-        contradictions=grouping.contradictions,
-        reason=_reason(verdict, agreement, grouping, stability, novelty, thresholds),
+        reading=present.reading,
+        reason=_reason(verdict, agreement.least, critic, present.reading, stability, novelty, thresholds),
     )
 
 
+def _has_moved(critic: Critic, kept: Mapping[str, float | None]) -> bool:
+    return any(kept.get(agent) == 0 for agent in (critic.agent_id, critic.target_id))
+
+
+def _agreement(reading: Reading, critic: float | None) -> _Bounds:
+    least, most = _share(reading, unsure=False), _share(reading, unsure=True)
+    return _Bounds(least, most) if critic is None else _Bounds((least + critic) / 2, (most + critic) / 2)
+
+
+def _share(reading: Reading, *, unsure: bool) -> float:
+    """Return the percentage of pairs that are the same answer; unsure ones count as that, or not."""
+    counted = len(reading.pairs(Relation.SAME)) + (len(reading.pairs(Relation.UNSURE)) if unsure else 0)
+    return 100 * counted / len(reading.relations)
+
+
 def _verdict(
-    agreement: float,
+    agreement: _Bounds,
+    present: Round,
+    previous: Round | None,
     stability: Mapping[str, float],
     novelty: float | None,
-    agents: int,
     thresholds: Thresholds,
 ) -> Verdict:
-    if agreement >= thresholds.agreement:
+    if agreement.least >= thresholds.agreement:
         return Verdict.CONVERGED
-    settled = len(stability) == agents and min(stability.values()) >= thresholds.stability
+    if agreement.most >= thresholds.agreement:
+        return Verdict.CANNOT_BE_TOLD
+    settled = (
+        len(stability) == len(present.reading.positions) and min(stability.values()) >= thresholds.stability
+    )
     if settled and novelty is not None and novelty <= thresholds.novelty:
         return Verdict.STABLE_DISAGREEMENT
-    return Verdict.CONTINUING
-
-
-def _stability(question: str, present: Round, previous: Round) -> dict[str, float]:
-    before = {stand.agent_id: stand for stand in previous.stands}
-    return {
-        stand.agent_id: 100 * likeness(question, before[stand.agent_id], stand)[0]
-        for stand in sorted(present.stands, key=lambda each: each.agent_id)
-        if stand.agent_id in before
-    }
+    if previous is None or not previous.reading.relations:
+        return Verdict.CONTINUING
+    now, before = (_share(each.reading, unsure=False) for each in (present, previous))
+    if now < before and _share(present.reading, unsure=True) < before:
+        return Verdict.DIVERGING
+    return Verdict.REFINING if now >= before else Verdict.CONTINUING
 
 
 def _novelty(present: Round, previous: Round) -> float:
@@ -135,16 +178,20 @@ def _mean_percent(shares: Sequence[float]) -> float:
 def _reason(
     verdict: Verdict,
     agreement: float,
-    grouping: Grouping,
+    critic: float | None,
+    reading: Reading,
     stability: Mapping[str, float],
     novelty: float | None,
     thresholds: Thresholds,
 ) -> str:
     parts = [f"{verdict.value}: agreement {agreement:.0f} % (converged from {thresholds.agreement} %)"]
-    parts.append(f"positions {len(grouping.groups)}")
-    if grouping.contradictions:
-        first = grouping.contradictions[0]
-        parts.append(f"{first.one} contradicts {first.other} ({first.reason})")
+    parts.append(f"positions {len(group(reading).groups)}")
+    if critic is not None:
+        parts.append(f"critics that agree {critic:.0f} %")
+    if apart := reading.pairs(Relation.APART):
+        parts.append(f"{apart[0][0]} and {apart[0][1]} are apart")
+    if unsure := reading.pairs(Relation.UNSURE):
+        parts.append(f"pairs that cannot be told {len(unsure)}")
     if stability:
         parts.append(f"least stability {min(stability.values()):.0f} %")
     if novelty is not None:

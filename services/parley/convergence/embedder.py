@@ -14,21 +14,21 @@ __all__ = ["Embedder", "LocalEmbedder"]
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of length 1."""
+    """A model that turns texts into vectors of length 1."""
 
     @property
     def name(self) -> str:
-        """Names the model; vectors of two names cannot be compared."""
+        """The model's name; vectors of two names cannot be compared."""
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Embeds texts, in their order. A text's vector does not depend on the others.
+        """Embed texts, in their order. A text's vector does not depend on the others.
 
         Raises:
             ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
         """
 
     async def close(self) -> None:
-        """Lets go of threads and connections."""
+        """Let go of threads and connections."""
 
 
 class LocalEmbedder:
@@ -41,11 +41,11 @@ class LocalEmbedder:
         self._closed = Event()
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Embeds texts one after the other: reading several at once gains these models next to nothing."""
+        """Embed texts one after the other: reading several at once gains these models next to nothing."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._embed, texts)
 
     async def close(self) -> None:
-        """Ends the threads after the text they are at."""
+        """End the threads after the text they are at."""
         self._closed.set()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
 

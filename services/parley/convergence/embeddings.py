@@ -26,7 +26,7 @@ class _Wanted:
 
 
 class Embeddings:
-    """Gives texts their vectors.
+    """The vectors of texts.
 
     A batch is what is waiting when a worker is free, up to eight texts: nobody waits for a batch to fill, since a
     fuller one is hardly faster on a local model, and on an endpoint fills by itself while a request is out.
@@ -41,7 +41,7 @@ class Embeddings:
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def of(self, texts: Sequence[str]) -> list[Vector]:
-        """The vectors of texts, in their order.
+        """Return the vectors of texts, in their order.
 
         Raises:
             ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
@@ -60,11 +60,11 @@ class Embeddings:
                 each.callers -= 1
 
     async def one(self, text: str) -> Vector:
-        """The vector of a text; errors as with `of`."""
+        """Return the vector of a text; errors as with `of`."""
         return (await self.of([text]))[0]
 
     async def work(self) -> None:
-        """Embeds what waits, for ever."""
+        """Embed what waits, for ever."""
         while True:
             batch = await self._batch()
             try:
@@ -78,7 +78,7 @@ class Embeddings:
                 self._wanted.pop(key).vector.set_result(vector)
 
     def abandon(self) -> None:
-        """Cancels what is waiting; nobody works any more."""
+        """Cancel what is waiting; nobody works any more."""
         for wanted in self._wanted.values():
             wanted.vector.cancel()
 
@@ -96,7 +96,7 @@ class Embeddings:
         return wanted
 
     async def _batch(self) -> list[bytes]:
-        """Waits for texts and takes up to eight, passing over those whose callers have all hung up."""
+        """Wait for texts and take up to eight, passing over those whose callers have all hung up."""
         batch: list[bytes] = []
         while not batch or (len(batch) < _BATCH and not self._queue.empty()):
             key = await self._queue.get()
@@ -115,7 +115,7 @@ class Embeddings:
 
 @asynccontextmanager
 async def embeddings(embedder: Embedder, *, cache: int = 8192, workers: int = 1) -> AsyncIterator[Embeddings]:
-    """Embeddings of an embedder with as many workers as it can serve at a time; closes the embedder at the end."""
+    """Open the embeddings of an embedder, with as many workers as it serves at a time; close it at the end."""
     shared = Embeddings(embedder, cache=cache)
     working = [asyncio.create_task(shared.work()) for _ in range(workers)]
     try:

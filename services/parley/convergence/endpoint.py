@@ -33,7 +33,7 @@ class EndpointEmbedder:
         )
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Embeds texts, at most 64 windows a request."""
+        """Embed texts, at most 64 windows a request."""
         cuts = [windows(len(text), self._WINDOW, self._OVERLAP) for text in texts]
         pieces = [text[start:end] for text, cut in zip(texts, cuts, strict=True) for start, end in cut]
         vectors: list[Vector] = []
@@ -58,5 +58,5 @@ class EndpointEmbedder:
         return [unit(np.array(each.embedding, dtype=np.float32)) for each in ordered]
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._client.close()

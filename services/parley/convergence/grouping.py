@@ -1,27 +1,39 @@
-"""Groups stands by position: average linkage, and never two that contradict each other."""
+"""Groups of stands by position: complete linkage, so that no two are together that are not the same answer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from parley.convergence.likeness import SAME_FROM, Placed, cosine, likeness
-from parley.convergence.vectors import mean_direction
+from parley.convergence.agreement import Relation
 
-__all__ = ["Contradiction", "Group", "Grouping", "group"]
+__all__ = ["Group", "Grouping", "Reading", "group"]
+
+Pair = tuple[str, str]
+"""The ids of two agents, the smaller one first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
-    """Two agents whose positions cannot both hold; `one` is the smaller id."""
+class Reading:
+    """How all pairs of a round's agents relate.
 
-    one: str
-    other: str
-    reason: str
+    Attributes:
+        positions: Of each agent; empty where it states none.
+        relations: Of each pair.
+        probabilities: That both are the same answer, of each pair; None where it cannot be told.
+    """
+
+    positions: Mapping[str, str]
+    relations: Mapping[Pair, Relation]
+    probabilities: Mapping[Pair, float | None]
+
+    def pairs(self, wanted: Relation) -> tuple[Pair, ...]:
+        """Return the pairs that relate so, ordered."""
+        return tuple(sorted(pair for pair, found in self.relations.items() if found is wanted))
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Agents of one position, ordered; `representative` is the one nearest to their middle."""
+    """Agents of one position, ordered; `representative` is the one whose position is most like the others'."""
 
     agent_ids: tuple[str, ...]
     representative: str
@@ -30,52 +42,64 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Every agent in one group, largest first; the likeness of all pairs with ids in order; who contradicts whom."""
+    """Every agent in one group, largest first.
+
+    `certain`: no pair is unsure, and every pair that is the same answer is together.
+    """
 
     groups: tuple[Group, ...]
-    likenesses: dict[tuple[str, str], float]
-    contradictions: tuple[Contradiction, ...]
+    certain: bool
+
+    @property
+    def majority(self) -> bool:
+        """Whether the largest group holds more than half of all agents."""
+        sizes = [len(each.agent_ids) for each in self.groups]
+        return 2 * sizes[0] > sum(sizes)
 
 
-def group(question: str, stands: Sequence[Placed]) -> Grouping:
-    """Groups stands. Their order does not matter; agent ids are unique."""
-    ordered = sorted(stands, key=lambda stand: stand.agent_id)
-    likenesses: dict[tuple[str, str], float] = {}
-    contradictions: list[Contradiction] = []
-    for one, other in combinations(ordered, 2):
-        value, reason = likeness(question, one, other)
-        likenesses[one.agent_id, other.agent_id] = value
-        if reason is not None:
-            contradictions.append(Contradiction(one.agent_id, other.agent_id, reason))
-    apart = frozenset((each.one, each.other) for each in contradictions)
-    members = _merged([(stand.agent_id,) for stand in ordered], likenesses, apart)
-    by_id = {stand.agent_id: stand for stand in ordered}
-    groups = [_described([by_id[agent_id] for agent_id in each]) for each in members]
-    groups.sort(key=lambda each: (-len(each.agent_ids), each.agent_ids[0]))
-    return Grouping(tuple(groups), likenesses, tuple(contradictions))
+def group(reading: Reading) -> Grouping:
+    """Group agents. Two are together only if they, and all others of their group, are the same answer by pairs."""
+    members = _merged([(agent,) for agent in sorted(reading.positions)], reading)
+    groups = sorted(
+        (_described(each, reading) for each in members),
+        key=lambda each: (-len(each.agent_ids), each.agent_ids[0]),
+    )
+    together = {pair for each in groups for pair in combinations(each.agent_ids, 2)}
+    certain = not reading.pairs(Relation.UNSURE) and together == set(reading.pairs(Relation.SAME))
+    return Grouping(tuple(groups), certain)
 
 
-def _merged(
-    groups: list[tuple[str, ...]], likenesses: dict[tuple[str, str], float], apart: frozenset[tuple[str, str]]
-) -> list[tuple[str, ...]]:
-    """Joins the two groups that are most alike on average, until none are alike enough."""
+def _merged(groups: list[tuple[str, ...]], reading: Reading) -> list[tuple[str, ...]]:
+    """Join the two groups whose least likely pair is the likeliest, until none may be joined."""
     while True:
         best: tuple[float, tuple[str, ...], tuple[str, ...]] | None = None
         for one, other in combinations(groups, 2):
-            pairs = [(min(pair), max(pair)) for pair in product(one, other)]
-            if any(pair in apart for pair in pairs):
+            pairs = [_ordered(*pair) for pair in product(one, other)]
+            if any(reading.relations[pair] is not Relation.SAME for pair in pairs):
                 continue
-            mean = sum(likenesses[pair] for pair in pairs) / len(pairs)
-            if mean >= SAME_FROM and (best is None or mean > best[0]):
-                best = (mean, one, other)
+            least = min(_probability(reading, pair) for pair in pairs)
+            if best is None or least > best[0]:
+                best = (least, one, other)
         if best is None:
             return groups
         _, one, other = best
-        groups = [each for each in groups if each not in (one, other)] + [tuple(sorted(one + other))]
-        groups.sort()
+        groups = sorted([each for each in groups if each not in (one, other)] + [tuple(sorted(one + other))])
 
 
-def _described(members: Sequence[Placed]) -> Group:
-    middle = mean_direction([each.vector for each in members])
-    nearest = max(members, key=lambda each: round(cosine(each.vector, middle), 6))
-    return Group(tuple(each.agent_id for each in members), nearest.agent_id, nearest.position)
+def _described(members: tuple[str, ...], reading: Reading) -> Group:
+    def likeness(agent: str) -> float:
+        others = [_ordered(agent, each) for each in members if each != agent]
+        return round(sum(_probability(reading, pair) for pair in others), 6)
+
+    speaker = max(members, key=likeness)
+    return Group(members, speaker, reading.positions[speaker])
+
+
+def _probability(reading: Reading, pair: Pair) -> float:
+    """Return the probability of a pair that is the same answer; one that was settled otherwise counts in full."""
+    known = reading.probabilities[pair]
+    return 1.0 if known is None else known
+
+
+def _ordered(one: str, other: str) -> Pair:
+    return (one, other) if one < other else (other, one)

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from parley.convergence.vectors import Vector, mean_direction, unit, windows
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["LocalModel", "MiniLm", "StaticWords"]
+__all__ = ["LocalModel", "MiniLm", "StaticWords", "carried_file"]
 
 
 class LocalModel(Protocol):
@@ -21,10 +21,10 @@ class LocalModel(Protocol):
 
     @property
     def name(self) -> str:
-        """Names the model; vectors of two names cannot be compared."""
+        """The model's name; vectors of two names cannot be compared."""
 
     def embed(self, text: str) -> Vector:
-        """Embeds one text on the calling thread."""
+        """Embed one text on the calling thread."""
 
 
 class MiniLm:
@@ -39,7 +39,7 @@ class MiniLm:
     _OVERLAP: Final = 32
 
     def __init__(self) -> None:
-        """Loads the model; raises ConfigurationError where its files are missing or not the ones expected."""
+        """Load the model; raise ConfigurationError where its files are missing or not the ones expected."""
         self._tokenizer = Tokenizer.from_file(str(_file(*_MINILM_TOKENIZER)))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -52,7 +52,7 @@ class MiniLm:
         )
 
     def embed(self, text: str) -> Vector:
-        """Embeds one text on the calling thread, without the interpreter's lock for most of it."""
+        """Embed one text on the calling thread, without the interpreter's lock for most of it."""
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return mean_direction(
             [
@@ -76,7 +76,7 @@ class StaticWords:
     name: Final = "wordllama-l2-supercat-256"
 
     def __init__(self) -> None:
-        """Loads the table; raises ConfigurationError where its files are missing or not the ones expected."""
+        """Load the table; raise ConfigurationError where its files are missing or not the ones expected."""
         self._tokenizer = Tokenizer.from_file(str(_file(*_STATIC_TOKENIZER)))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -84,7 +84,7 @@ class StaticWords:
         self._table = np.ascontiguousarray(table.astype(np.float32))
 
     def embed(self, text: str) -> Vector:
-        """Embeds one text on the calling thread."""
+        """Embed one text on the calling thread."""
         tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
         known = [token for token in tokens if token < len(self._table)]
         return unit(self._table[known].mean(axis=0)) if known else np.zeros(self._table.shape[1], np.float32)
@@ -112,15 +112,19 @@ _STATIC_TOKENIZER: Final = (
 )
 
 
-def _file(package: str, path: str, sha256: str) -> Path:
-    """Finds a package's file without importing the package, and makes sure that it is the one expected."""
+def carried_file(package: str, path: str) -> Path:
+    """Find a package's file without importing the package; raise ConfigurationError where it is missing."""
     found = importlib.util.find_spec(package)
     folders = found.submodule_search_locations if found is not None else None
     file = Path(folders[0]) / path if folders else None
     if file is None or not file.is_file():
-        raise ConfigurationError(
-            f"the embedding model's file {path} of the package {package} is missing; install it"
-        )
+        raise ConfigurationError(f"the model's file {path} of the package {package} is missing; install it")
+    return file
+
+
+def _file(package: str, path: str, sha256: str) -> Path:
+    """Find a package's file, and make sure that it is the one expected."""
+    file = carried_file(package, path)
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     if digest != sha256:

@@ -1,17 +1,18 @@
 """ConvergenceService over gRPC: protobuf in and out, requests checked, nothing decided."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from typing import Any, Final
 
 import grpc
 
-from parley.convergence.assessment import Thresholds, Verdict
+from parley.convergence.agreement import Agreements, Relation
+from parley.convergence.assessment import Critic, Thresholds, Verdict
 from parley.convergence.embeddings import Embeddings
-from parley.convergence.grouping import Contradiction
+from parley.convergence.grouping import Reading
 from parley.convergence.rounds import Rounds
 from parley.convergence.stands import Stand
-from parley.runtime.errors import FieldViolation, invalid_argument
+from parley.runtime.validation import Violations
 from parley.v1 import convergence_pb2 as pb
 from parley.v1 import convergence_pb2_grpc as pb_grpc
 
@@ -19,9 +20,9 @@ __all__ = ["ConvergenceServicer"]
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
-_MOST_CHARACTERS: Final = 100_000
-_MOST_POSITION: Final = 2_000
-_MOST_AGENTS: Final = 32
+_MAX_CHARACTERS: Final = 100_000
+_MAX_POSITION: Final = 2_000
+_MAX_AGENTS: Final = 32
 _IN_FLIGHT: Final = 32
 """Texts of one Embed stream that are read before their vectors are sent."""
 
@@ -29,21 +30,24 @@ _VERDICTS: Final = {
     Verdict.CONVERGED: pb.CONVERGENCE_VERDICT_CONVERGED,
     Verdict.STABLE_DISAGREEMENT: pb.CONVERGENCE_VERDICT_STABLE_DISAGREEMENT,
     Verdict.CONTINUING: pb.CONVERGENCE_VERDICT_CONTINUING,
+    Verdict.REFINING: pb.CONVERGENCE_VERDICT_REFINING,
+    Verdict.DIVERGING: pb.CONVERGENCE_VERDICT_DIVERGING,
+    Verdict.CANNOT_BE_TOLD: pb.CONVERGENCE_VERDICT_CANNOT_BE_TOLD,
 }
 
 
 class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
-    """Answers the calls of ConvergenceService."""
+    """The calls of ConvergenceService."""
 
-    def __init__(self, fine: Embeddings, fast: Embeddings) -> None:
+    def __init__(self, fine: Embeddings, fast: Embeddings, agreements: Agreements) -> None:
         self._fine = fine
         self._fast = fast
-        self._rounds = Rounds(fine, fast)
+        self._rounds = Rounds(fine, fast, agreements)
 
     async def Embed(  # noqa: N802
         self, request_iterator: AsyncIterable[pb.EmbedRequest], _context: Context
     ) -> AsyncIterator[pb.EmbedResponse]:
-        """Embeds texts as they come and answers in their order."""
+        """Embed texts as they come and answer in their order."""
         waiting: asyncio.Queue[asyncio.Task[pb.EmbedResponse] | None] = asyncio.Queue(_IN_FLIGHT)
         begun: set[asyncio.Task[pb.EmbedResponse]] = set()
 
@@ -66,35 +70,26 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
             await asyncio.gather(*stopped, return_exceptions=True)
 
     async def _embed(self, request: pb.EmbedRequest) -> pb.EmbedResponse:
-        violations = list(_text_violations("text", request.text))
-        if request.model not in pb.EmbeddingModel.values():
-            violations.append(FieldViolation("model", f"{request.model} is none of the known models"))
-        if violations:
-            raise invalid_argument(violations)
+        _check_embed(request)
         embeddings = self._fast if request.model == pb.EMBEDDING_MODEL_FAST else self._fine
         vector = await embeddings.one(request.text)
         return pb.EmbedResponse(vector=vector.tolist(), model=embeddings.name)
 
     async def Assess(self, request: pb.AssessRequest, _context: Context) -> pb.AssessResponse:  # noqa: N802
-        """Assesses a round."""
-        _refuse(
-            *_text_violations("question", request.question),
-            *_stand_violations("stands", request.stands, least=2),
-            *_stand_violations("previous", request.previous, least=0),
-            *_critic_violations(request),
-            *_percent_violations(request),
-        )
+        """Assess a round."""
+        _check_assess(request)
         defaults = Thresholds()
         assessment = await self._rounds.assess(
             request.question,
             _stands(request.stands),
             _stands(request.previous),
-            [each.agrees for each in request.critics],
+            [Critic(each.critic_agent_id, each.target_agent_id, each.agrees) for each in request.critics],
             Thresholds(
                 agreement=request.agreement_threshold_percent or defaults.agreement,
                 stability=request.stability_threshold_percent or defaults.stability,
                 novelty=request.novelty_threshold_percent or defaults.novelty,
             ),
+            {_in_order(each.agent_id, each.other_agent_id): each.same for each in request.settled},
         )
         return pb.AssessResponse(
             verdict=_VERDICTS[assessment.verdict],
@@ -107,19 +102,17 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
                 for agent_id, percent in sorted(assessment.stability.items())
             ],
             novelty_percent=assessment.novelty,
-            contradictions=_contradictions(assessment.contradictions),
+            contradictions=_contradictions(assessment.reading),
             reason=assessment.reason,
+            unsure=_unsure(assessment.reading),
         )
 
     async def GroupPositions(  # noqa: N802
         self, request: pb.GroupPositionsRequest, _context: Context
     ) -> pb.GroupPositionsResponse:
-        """Groups agents by position."""
-        _refuse(
-            *_text_violations("question", request.question),
-            *_stand_violations("stands", request.stands, least=1),
-        )
-        grouping = await self._rounds.group(request.question, _stands(request.stands))
+        """Group agents by position."""
+        _check_group(request)
+        grouping, reading = await self._rounds.group(_stands(request.stands))
         return pb.GroupPositionsResponse(
             groups=[
                 pb.PositionGroup(
@@ -129,8 +122,10 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
                 )
                 for each in grouping.groups
             ],
-            majority=2 * len(grouping.groups[0].agent_ids) > len(request.stands),
-            contradictions=_contradictions(grouping.contradictions),
+            majority=grouping.majority,
+            contradictions=_contradictions(reading),
+            certain=grouping.certain,
+            unsure=_unsure(reading),
         )
 
 
@@ -138,56 +133,105 @@ def _stands(stands: Iterable[pb.Stand]) -> list[Stand]:
     return [Stand(each.agent_id, each.position, each.text) for each in stands]
 
 
-def _contradictions(found: Iterable[Contradiction]) -> list[pb.Contradiction]:
+def _contradictions(reading: Reading) -> list[pb.Contradiction]:
     return [
-        pb.Contradiction(agent_id=each.one, other_agent_id=each.other, reason=each.reason) for each in found
+        pb.Contradiction(
+            agent_id=one, other_agent_id=other, reason=_why_apart(reading.probabilities[one, other])
+        )
+        for one, other in reading.pairs(Relation.APART)
     ]
 
 
-def _refuse(*violations: FieldViolation) -> None:
-    if violations:
-        raise invalid_argument(violations)
+def _why_apart(probability: float | None) -> str:
+    told = "cannot be told" if probability is None else f"{100 * probability:.0f} %"
+    return f"not the same answer (probability of the same answer: {told})"
 
 
-def _text_violations(field: str, text: str) -> Iterable[FieldViolation]:
-    if not text.strip():
-        yield FieldViolation(field, "is blank")
-    elif len(text) > _MOST_CHARACTERS:
-        yield FieldViolation(field, f"has {len(text)} characters, at most {_MOST_CHARACTERS} are allowed")
+def _unsure(reading: Reading) -> list[pb.UnsurePair]:
+    return [
+        pb.UnsurePair(agent_id=one, other_agent_id=other, same_probability=reading.probabilities[one, other])
+        for one, other in reading.pairs(Relation.UNSURE)
+    ]
 
 
-def _stand_violations(field: str, stands: "Iterable[pb.Stand]", *, least: int) -> Iterable[FieldViolation]:
-    listed = list(stands)
-    if not least <= len(listed) <= _MOST_AGENTS:
-        yield FieldViolation(field, f"has {len(listed)} agents, {least} to {_MOST_AGENTS} are allowed")
-    seen: set[str] = set()
-    for place, stand in enumerate(listed):
-        path = f"{field}[{place}]"
-        if not stand.agent_id:
-            yield FieldViolation(f"{path}.agent_id", "is empty")
-        elif stand.agent_id in seen:
-            yield FieldViolation(f"{path}.agent_id", f"{stand.agent_id!r} is there twice")
-        seen.add(stand.agent_id)
-        if not stand.position.strip() and not stand.text.strip():
-            yield FieldViolation(path, "has neither position nor text")
-        if len(stand.position) > _MOST_POSITION:
-            yield FieldViolation(f"{path}.position", f"is longer than {_MOST_POSITION} characters")
-        if len(stand.text) > _MOST_CHARACTERS:
-            yield FieldViolation(f"{path}.text", f"is longer than {_MOST_CHARACTERS} characters")
+def _in_order(one: str, other: str) -> tuple[str, str]:
+    return (one, other) if one < other else (other, one)
 
 
-def _critic_violations(request: pb.AssessRequest) -> Iterable[FieldViolation]:
-    for place, each in enumerate(request.critics):
-        for name, value in (
-            ("critic_agent_id", each.critic_agent_id),
-            ("target_agent_id", each.target_agent_id),
-        ):
-            if not value:
-                yield FieldViolation(f"critics[{place}].{name}", "is empty")
+def _check_embed(request: pb.EmbedRequest) -> None:
+    violations = Violations()
+    violations.check_text("text", request.text, max_characters=_MAX_CHARACTERS)
+    violations.check(
+        that=request.model in pb.EmbeddingModel.values(),
+        field="model",
+        otherwise=f"{request.model} is none of the known models",
+    )
+    violations.refuse()
 
 
-def _percent_violations(request: pb.AssessRequest) -> Iterable[FieldViolation]:
+def _check_assess(request: pb.AssessRequest) -> None:
+    violations = Violations()
+    violations.check_text("question", request.question, max_characters=_MAX_CHARACTERS)
+    _check_stands(violations, "stands", request.stands, minimum=2)
+    _check_stands(violations, "previous", request.previous, minimum=0)
+    _check_critics(violations, request.critics)
+    _check_settled(violations, request)
     for name in ("agreement_threshold_percent", "stability_threshold_percent", "novelty_threshold_percent"):
-        value = getattr(request, name)
-        if not 0 <= value <= 100:
-            yield FieldViolation(name, f"is {value}, must be 1 to 100, or 0 for the default")
+        violations.check_setting(name, getattr(request, name), 100)
+    violations.refuse()
+
+
+def _check_critics(violations: Violations, critics: Sequence[pb.CriticVerdict]) -> None:
+    seen: set[tuple[str, str]] = set()
+    for place, each in enumerate(critics):
+        path = f"critics[{place}]"
+        for name in ("critic_agent_id", "target_agent_id"):
+            violations.check(that=bool(getattr(each, name)), field=f"{path}.{name}", otherwise="is empty")
+        pair = (each.critic_agent_id, each.target_agent_id)
+        violations.check(that=pair not in seen, field=path, otherwise="is there twice")
+        violations.check(
+            that=not pair[0] or len(set(pair)) == 2, field=path, otherwise="is of one's own work"
+        )
+        seen.add(pair)
+
+
+def _check_settled(violations: Violations, request: pb.AssessRequest) -> None:
+    agents = {each.agent_id for each in request.stands}
+    seen: set[tuple[str, str]] = set()
+    for place, each in enumerate(request.settled):
+        path, pair = f"settled[{place}]", _in_order(each.agent_id, each.other_agent_id)
+        violations.check(
+            that=pair[0] != pair[1] and agents >= set(pair),
+            field=path,
+            otherwise="must name two different agents of `stands`",
+        )
+        violations.check(that=pair not in seen, field=path, otherwise="is there twice")
+        seen.add(pair)
+
+
+def _check_group(request: pb.GroupPositionsRequest) -> None:
+    violations = Violations()
+    violations.check_text("question", request.question, max_characters=_MAX_CHARACTERS)
+    _check_stands(violations, "stands", request.stands, minimum=1)
+    violations.refuse()
+
+
+def _check_stands(violations: Violations, field: str, stands: Sequence[pb.Stand], *, minimum: int) -> None:
+    violations.check_agent_count(field, len(stands), minimum=minimum, maximum=_MAX_AGENTS)
+    seen: set[str] = set()
+    for place, stand in enumerate(stands):
+        path = f"{field}[{place}]"
+        if stand.agent_id:
+            violations.check_new(f"{path}.agent_id", stand.agent_id, seen)
+        else:
+            violations.add(f"{path}.agent_id", "is empty")
+        violations.check(
+            that=bool(stand.position.strip() or stand.text.strip()),
+            field=path,
+            otherwise="has neither position nor text",
+        )
+        for name, maximum in (("position", _MAX_POSITION), ("text", _MAX_CHARACTERS)):
+            fits = len(getattr(stand, name)) <= maximum
+            violations.check(
+                that=fits, field=f"{path}.{name}", otherwise=f"is longer than {maximum} characters"
+            )

@@ -1,5 +1,6 @@
 """What the convergence service reads from the environment."""
 
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
@@ -32,6 +33,36 @@ class ConvergenceSettings(ServiceSettings):
     embedding_model: str = Field(
         default="text-embedding-3-small", description="The model as the endpoint names it."
     )
+
+    agreement_encoder: Path | None = Field(
+        default=None,
+        description="ONNX file of an NLI cross-encoder that tells whether two positions are the same answer; empty: the one installed.",
+    )
+    agreement_encoder_sha256: str = Field(default="", description="SHA-256 of that file, in hexadecimal.")
+    agreement_tokenizer: Path | None = Field(default=None, description="Its tokenizer.json.")
+    agreement_head: Path | None = Field(
+        default=None,
+        description="Its head, as `make agreement-head` writes it; empty: that of the one installed.",
+    )
+    agreement_threads: int = Field(
+        default=1, ge=1, le=64, description="Requests whose pairs of positions are read at a time."
+    )
+    agreement_cache: int = Field(
+        default=16384, ge=0, le=1_000_000, description="Pairs of positions of which the answer is kept."
+    )
+
+    @model_validator(mode="after")
+    def _encoder_is_whole(self) -> Self:
+        parts = {
+            "PARLEY_AGREEMENT_ENCODER": self.agreement_encoder,
+            "PARLEY_AGREEMENT_ENCODER_SHA256": self.agreement_encoder_sha256,
+            "PARLEY_AGREEMENT_TOKENIZER": self.agreement_tokenizer,
+            "PARLEY_AGREEMENT_HEAD": self.agreement_head,
+        }
+        missing = [name for name, value in parts.items() if not value]
+        if missing and len(missing) < len(parts):
+            raise ValueError(f"{missing[0]}: must be set, as another agreement encoder is asked for")
+        return self
 
     @model_validator(mode="after")
     def _endpoint_is_named(self) -> Self:

@@ -6,35 +6,45 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_WINDOWS", "Vector", "mean_direction", "unit", "windows"]
+__all__ = ["MAX_WINDOWS", "Vector", "centred", "cosine", "mean_direction", "unit", "windows"]
 
 Vector = NDArray[np.float32]
 """Of length 1, so that a product of two is their cosine."""
 
-MOST_WINDOWS: Final = 32
+MAX_WINDOWS: Final = 32
 """So that no text holds a model for seconds; more would be needed from some 30,000 characters on."""
 
 
 def unit(vector: NDArray[np.float32]) -> Vector:
-    """The vector's direction. The null vector stays what it is."""
+    """Return the vector's direction. The null vector stays what it is."""
     length = float(np.linalg.norm(vector))
     return (vector / length if length > 0 else vector).astype(np.float32)
 
 
+def centred(vector: Vector, question: Vector) -> Vector:
+    """Return the direction from the question to a text: what it says beyond the topic that all share."""
+    return unit(vector - question)
+
+
+def cosine(one: Vector, other: Vector) -> float:
+    """Return the cosine of two directions, -1 to 1."""
+    return float(np.dot(one, other))
+
+
 def mean_direction(vectors: Sequence[Vector]) -> Vector:
-    """The direction of the mean of several directions."""
+    """Return the direction of the mean of several directions."""
     return vectors[0] if len(vectors) == 1 else unit(np.mean(np.stack(vectors), axis=0))
 
 
-def windows(length: int, size: int, overlap: int, most: int = MOST_WINDOWS) -> list[tuple[int, int]]:
-    """Cuts `length` units into windows of `size` that overlap by `overlap`, each a start and an end.
+def windows(length: int, size: int, overlap: int, maximum: int = MAX_WINDOWS) -> list[tuple[int, int]]:
+    """Cut `length` units into windows of `size` that overlap by `overlap`, each a start and an end.
 
-    The last window ends with the text and is as long as the others. Of more than `most`, that many are kept, evenly
+    The last window ends with the text and is as long as the others. Of more than `maximum`, that many are kept, evenly
     spread, the first and the last among them.
     """
     if length <= size:
         return [(0, length)]
     starts = [*range(0, length - size, size - overlap), length - size]
-    if len(starts) > most:
-        starts = [starts[round(place * (len(starts) - 1) / (most - 1))] for place in range(most)]
+    if len(starts) > maximum:
+        starts = [starts[round(place * (len(starts) - 1) / (maximum - 1))] for place in range(maximum)]
     return [(start, start + size) for start in starts]

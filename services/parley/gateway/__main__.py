@@ -1,34 +1,39 @@
-"""Wires the gateway and serves it."""
+"""Wire the gateway and serve it."""
 
 import asyncio
 import os
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import grpc
-import httpx2
 
 from parley import config as configuration
 from parley.config import ConfigFile
-from parley.gateway.agents import roster
-from parley.gateway.breaker import DEFAULT_POLICY, BreakerPolicy
-from parley.gateway.call import Timeouts
-from parley.gateway.call_store import CallStore
-from parley.gateway.calling import Calling
-from parley.gateway.calls import Calls
-from parley.gateway.endpoint import Endpoint, EndpointLimits, Provider
-from parley.gateway.local_model import LocalModelError, available, local_model
-from parley.gateway.prices import load_prices
-from parley.gateway.providers import Plan, local_plan, plan, priced_as
-from parley.gateway.reloading import Reloading
-from parley.gateway.routes import Offer, RouteTable
+from parley.gateway.answering import Answering
+from parley.gateway.calls.registry import CallRegistry
+from parley.gateway.calls.store import CallStore
+from parley.gateway.discovery import USUAL_SERVERS, FoundServer, UsualServer, find_servers, servers_on
+from parley.gateway.file_watch import FileWatch
+from parley.gateway.local_model.catalogue import MODELS
+from parley.gateway.local_model.child import LocalModelError
+from parley.gateway.local_model.model import local_model
+from parley.gateway.offers import Offers
+from parley.gateway.plan import Plan, found_plan, local_plan, plan
+from parley.gateway.providers import local
+from parley.gateway.providers.kind import ProviderKind
+from parley.gateway.providers.kinds import KINDS
+from parley.gateway.roster import roster
+from parley.gateway.routing.breaker import DEFAULT_POLICY, BreakerPolicy
+from parley.gateway.routing.breaker_sharing import BreakerSharing
+from parley.gateway.routing.call import Timeouts
+from parley.gateway.routing.fallback import Fallback
+from parley.gateway.routing.table import RouteTable
 from parley.gateway.servicer import GatewayServicer
 from parley.gateway.settings import GatewaySettings
-from parley.gateway.sharing import BreakerSharing
 from parley.runtime import entry
 from parley.runtime.beside import beside
 from parley.runtime.clock import Clock, SystemClock
@@ -44,13 +49,13 @@ from parley.v1 import gateway_pb2_grpc
 __all__ = ["build", "main"]
 
 _TRIAL_MARGIN = 5.0
-"""Seconds that a trial of a silent replica is respected for beyond an attempt's own time."""
+"""Seconds that a trial of a silent replica is respected for beyond a route attempt's own time."""
 
 _logger = get_logger(__name__)
 
 
 @asynccontextmanager
-async def build(
+async def build(  # noqa: PLR0913 (each stands in for one thing that the process would bring)
     settings: GatewaySettings,
     *,
     environment: Mapping[str, str] | None = None,
@@ -60,51 +65,59 @@ async def build(
     timeouts: Timeouts | None = None,
     hangup: asyncio.Event | None = None,
     alone: bool = False,
+    kinds: Mapping[str, ProviderKind] = KINDS,
+    evaluators: bool = False,
+    usual_servers: Sequence[UsualServer] = USUAL_SERVERS,
 ) -> AsyncIterator[Service]:
-    """The gateway, wired and ready to be served; the local model runs as long as the block lasts.
+    """Yield the gateway, wired and ready to be served; the local model runs as long as the block lasts.
 
     `environment` holds the keys that the agents file names, by default this process's variables; the file is read
-    again when it changes, and whenever `hangup` is set. `alone`: no other process uses the store. Raises
-    ConfigurationError where the settings, the file or a missing key do not allow a start.
+    again when it changes, and whenever `hangup` is set. `alone`: no other process uses the store. `kinds` are the kinds
+    of providers that the file may name, `usual_servers` what is looked for where nothing is configured. `evaluators`: the file may
+    also list evaluators alone. Raises ConfigurationError where the settings, the file or a missing key do not allow a start.
     """
     known = os.environ if environment is None else environment
-    config = await asyncio.to_thread(_config, settings.agents_file)
-    chosen = plan(settings, config, known)
+    config = await asyncio.to_thread(_config, settings.agents_file, evaluators=evaluators)
+    chosen = plan(settings, config, known, kinds)
     clock, draining = clock or SystemClock(), draining or Draining()
     async with AsyncExitStack() as stack:
         store = await _store(settings, stack)
+        found: tuple[FoundServer, ...] = ()
         if not chosen.providers:
-            chosen = await _local(settings, stack)
-        offers = _Offers(settings, stack)
+            found = await _found(settings, config, usual_servers)
+            chosen = found_plan(settings.model, found) if found else await _local(settings, stack)
+        offers = Offers(settings, {**kinds, local.KIND.name: local.KIND}, stack)
         table = RouteTable(await offers.of(chosen), clock, policy)
         await stack.enter_async_context(_shared(settings, store, table, clock))
         calls = await stack.enter_async_context(_calls(settings, store, draining, clock, alone=alone))
+        fallback = Fallback(table, timeouts or _timeouts(settings))
         servicer = GatewayServicer(
             roster(config),
             table,
-            Calling(table, timeouts or _timeouts(settings)),
+            Answering(table, fallback, settings.call_timeout_seconds),
             calls,
-            settings.call_timeout_seconds,
             draining,
+            found,
         )
 
         async def reload() -> None:
-            config = await asyncio.to_thread(_config, settings.agents_file)
-            chosen = plan(settings, config, known)
+            config = await asyncio.to_thread(_config, settings.agents_file, evaluators=evaluators)
+            chosen = plan(settings, config, known, kinds)
             if config.empty:  # as it is for a moment while it is written
                 raise ConfigurationError(f"{settings.agents_file}: is empty")
-            if not chosen.providers and table.open_providers:
+            if not chosen.providers and table.open_providers and not servicer.found:
                 raise ConfigurationError(
                     f"{settings.agents_file}: leaves no provider; name one, or set the variable of its key"
                 )
             agents = roster(config)
             if chosen.providers:
                 table.replace(await offers.of(chosen))
+                servicer.found = ()
             servicer.roster = agents
 
         if settings.agents_file is not None:
-            reloading = Reloading(settings.agents_file, hangup or asyncio.Event(), reload)
-            await stack.enter_async_context(beside("following the agents file", reloading.run()))
+            watch = FileWatch(settings.agents_file, hangup or asyncio.Event(), reload)
+            await stack.enter_async_context(beside("following the agents file", watch.run()))
 
         def register(server: grpc.aio.Server) -> None:
             gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, server)
@@ -112,47 +125,12 @@ async def build(
         yield Service("parley.v1.GatewayService", register)
 
 
-class _Offers:
-    """Makes offers of plans, with one endpoint for a provider as long as nothing about it changes."""
-
-    def __init__(self, settings: GatewaySettings, stack: AsyncExitStack) -> None:
-        self._prices_file = settings.prices_file
-        self._stack = stack
-        self._endpoints: dict[str, Endpoint] = {}
-        self._limits = EndpointLimits(
-            settings.connect_timeout_seconds,
-            settings.first_token_timeout_seconds,
-            settings.idle_timeout_seconds,
-            settings.max_connections,
-            settings.trace_content,
-        )
-
-    async def of(self, chosen: Plan) -> Offer:
-        """The offer of a plan. Raises ConfigurationError for a file of prices or an endpoint that cannot be used."""
-        prices = await asyncio.to_thread(
-            load_prices, self._prices_file, {each.name: priced_as(each) for each in chosen.providers}
-        )
-        self._endpoints = {each.name: self._endpoint(each) for each in chosen.providers}
-        return Offer(self._endpoints, chosen.routes, chosen.open_providers, chosen.defaults, prices)
-
-    def _endpoint(self, provider: Provider) -> Endpoint:
-        known = self._endpoints.get(provider.name)
-        if known is not None and known.provider == provider:
-            return known
-        try:
-            made = Endpoint(provider, self._limits)
-        except (httpx2.InvalidURL, ValueError) as error:
-            raise ConfigurationError(f"provider {provider.name}: cannot be asked: {error}") from None
-        self._stack.push_async_callback(made.aclose)  # calls that run may still be on it until the end
-        return made
-
-
 def _timeouts(settings: GatewaySettings) -> Timeouts:
-    return Timeouts(settings.attempt_timeout_seconds, hedge_seconds=settings.hedge_after_seconds)
+    return Timeouts(settings.route_attempt_timeout_seconds, hedge_seconds=settings.hedge_after_seconds)
 
 
-def _config(path: Path | None) -> ConfigFile:
-    return configuration.defaults() if path is None else configuration.load(path)
+def _config(path: Path | None, *, evaluators: bool) -> ConfigFile:
+    return configuration.defaults() if path is None else configuration.load(path, evaluators=evaluators)
 
 
 async def _store(settings: GatewaySettings, stack: AsyncExitStack) -> Store:
@@ -167,14 +145,14 @@ async def _store(settings: GatewaySettings, stack: AsyncExitStack) -> Store:
 @asynccontextmanager
 async def _calls(
     settings: GatewaySettings, store: Store, draining: Draining, clock: Clock, *, alone: bool
-) -> AsyncIterator[Calls]:
-    """The calls, kept while the block runs; those still running at its end have what is left of the grace."""
+) -> AsyncIterator[CallRegistry]:
+    """Yield the calls, kept while the block runs; those still running at its end have what is left of the grace."""
     kept = CallStore(store.documents, clock)
     try:
         await kept.prepare()
     except StorageError as error:
         raise ConfigurationError(f"PARLEY_STORE: {error}") from None
-    calls = Calls(kept, settings.lease_seconds, alone=alone)
+    calls = CallRegistry(kept, settings.lease_seconds, alone=alone)
     loop = asyncio.get_running_loop()
     began: list[float] = []
 
@@ -194,32 +172,45 @@ async def _calls(
 async def _shared(
     settings: GatewaySettings, store: Store, table: RouteTable, clock: Clock
 ) -> AsyncIterator[None]:
-    """Breakers are shared with other replicas while the block runs."""
+    """Share the breakers with other replicas while the block runs."""
     sharing = BreakerSharing(
         store.documents,
         table,
         clock,
         secrets.token_hex(8),
-        trial_seconds=settings.attempt_timeout_seconds + _TRIAL_MARGIN,
+        trial_seconds=settings.route_attempt_timeout_seconds + _TRIAL_MARGIN,
     )
     try:
         await sharing.prepare()
     except StorageError as error:
         raise ConfigurationError(f"PARLEY_STORE: {error}") from None
-    table.share(sharing.may_try)
+    table.share(sharing.may_send_trial)
     async with beside("sharing the breakers", sharing.run()):
         yield
 
 
+async def _found(
+    settings: GatewaySettings, config: ConfigFile, usual: Sequence[UsualServer]
+) -> tuple[FoundServer, ...]:
+    """Return the model servers of this machine, unless something says who is to answer."""
+    wanted = settings.local_servers
+    if wanted == "off" or settings.local_model in MODELS or any(each.declared for each in config.providers):
+        return ()
+    found = await find_servers(usual if wanted == "auto" else servers_on(map(int, wanted.split(","))))
+    for each in found:
+        _logger.info(
+            "no key is set: a model server on this machine answers", server=each.title, url=each.base_url
+        )
+    return found
+
+
 async def _local(settings: GatewaySettings, stack: AsyncExitStack) -> Plan:
-    """The model on this machine, or a plan without routes where that is switched off."""
+    """Return the small model that runs in a process of ours, or a plan without routes where that is switched off."""
     if settings.local_model == "off":
         return Plan((), (), ())
-    reason = available()
-    if reason is not None:
-        raise ConfigurationError(reason)
+    wanted = MODELS[settings.local_model] if settings.local_model in MODELS else next(iter(MODELS.values()))
     try:
-        model = await stack.enter_async_context(local_model())
+        model = await stack.enter_async_context(local_model(wanted))
     except LocalModelError as error:
         raise ConfigurationError(str(error)) from None
     _logger.info("no key is set: a small model on this machine answers", model=model.model)
@@ -227,7 +218,7 @@ async def _local(settings: GatewaySettings, stack: AsyncExitStack) -> Plan:
 
 
 async def main() -> None:
-    """Serves until stopped."""
+    """Serve until stopped."""
     settings = GatewaySettings.load()
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-gateway")

@@ -1,235 +1,106 @@
-"""Finds the row of the error table for what an endpoint, or the way to it, came up with."""
+"""Failure kinds: does it count against the route, may another route help, is the route asked again.
 
-import math
-import re
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, Final
+The table below is the whole of it. Everything else only finds the kind.
+"""
 
-import aiohttp
-import httpx2
-import openai
+from dataclasses import dataclass, field
+from typing import Final
 
-from parley.gateway.airlock import one_line
-from parley.gateway.errors_table import (
-    AUTH,
-    BAD_REQUEST,
-    CONNECTION,
-    CONTENT_REFUSED,
-    CONTEXT_OVERFLOW,
-    NO_SUCH_ENDPOINT,
-    QUOTA,
-    RATE_LIMIT,
-    SERVER_ERROR,
-    TIMEOUT,
-    UNKNOWN_MODEL,
-    UNREADABLE_ANSWER,
-    AttemptFailed,
-    Row,
-)
+from grpc import StatusCode
 
-__all__ = [
-    "TRANSPORT_ERRORS",
-    "is_missing_endpoint",
-    "of_error_object",
-    "of_status",
-    "of_transport",
-    "text_of",
-    "was_not_sent",
-]
-
-TRANSPORT_ERRORS: Final = (
-    openai.APIConnectionError,
-    httpx2.HTTPError,
-    httpx2.StreamError,
-    httpx2.InvalidURL,
-    aiohttp.ClientError,
-    OSError,
-)
-"""What a broken way to an endpoint raises; the transport lets some of aiohttp's own errors through."""
-
-_QUOTA: Final = re.compile(
-    r"insufficient[_ ](quota|credit|balance|funds)|exceeded your current quota|billing", re.IGNORECASE
-)
-_OVERFLOW: Final = re.compile(
-    r"context[_ ]length|maximum context|context (size|window)|exceeds? the (available|model'?s?)? ?context"
-    r"|prompt is too long|too many tokens|input is too long|reduce the length",
-    re.IGNORECASE,
-)
-_MODEL: Final = re.compile(r"\bmodels?\b|no endpoints found", re.IGNORECASE)
-_NO_MODEL: Final = re.compile(
-    r"(is )?not a valid model|invalid model|unknown model|unsupported model|no such model"
-    r"|model\b.{0,200}\b(does not exist|not found|not exist|is not available|is not supported)",
-    re.IGNORECASE,
-)
-_FILTERED: Final = re.compile(r"content[_ ](filter|policy)|content management policy", re.IGNORECASE)
-_BY_STATUS: Final[Mapping[int, Row]] = {
-    401: AUTH,
-    402: QUOTA,
-    403: AUTH,
-    408: TIMEOUT,
-    409: SERVER_ERROR,
-    425: SERVER_ERROR,
-    501: NO_SUCH_ENDPOINT,
-}
-_BY_CODE: Final[Mapping[str, Row]] = {
-    "insufficient_quota": QUOTA,
-    "insufficient_credits": QUOTA,
-    "rate_limit_exceeded": RATE_LIMIT,
-    "rate_limit_error": RATE_LIMIT,
-    "too_many_requests": RATE_LIMIT,
-    "invalid_api_key": AUTH,
-    "authentication_error": AUTH,
-    "permission_error": AUTH,
-    "model_not_found": UNKNOWN_MODEL,
-    "context_length_exceeded": CONTEXT_OVERFLOW,
-    "exceed_context_size_error": CONTEXT_OVERFLOW,
-    "content_filter": CONTENT_REFUSED,
-    "content_policy_violation": CONTENT_REFUSED,
-}
+__all__ = ["FAILURE_KINDS", "Failure", "FailureKind"]
 
 
-def text_of(error: openai.APIStatusError) -> str:
-    """All that the endpoint said about its error, for matching; never shown."""
-    said = error.body
-    if isinstance(said, Mapping):
-        return " ".join(
-            str(said.get(name) or "") for name in ("message", "code", "type", "param", "detail", "error")
-        )
-    return str(said or error.message)
+@dataclass(frozen=True, slots=True)
+class FailureKind:
+    """One kind of failure.
+
+    Attributes:
+        counts: whether the route's breaker hears of it.
+        next_route: whether the call goes on with its next route.
+        again: whether this call may come back to the same route, after a pause.
+        alarm: whether an operator has to mend something; it is logged as an error.
+        code, reason: what the caller gets if nothing else helped.
+    """
+
+    name: str
+    counts: bool
+    next_route: bool
+    again: bool
+    alarm: bool
+    code: StatusCode
+    reason: str
 
 
-def is_missing_endpoint(error: openai.APIStatusError) -> bool:
-    """Whether the path is not there at all: not an unknown model, not a key or quota that was refused."""
-    if error.status_code in {405, 501}:
-        return True
-    return error.status_code == 404 and not _is_unknown_model(error)
-
-
-def of_status(error: openai.APIStatusError) -> AttemptFailed:
-    """The failure that an HTTP error status stands for."""
-    status = error.status_code
-    return AttemptFailed(
-        _row(error, status),
-        f"{status} {_shown(error.body, error.message)}",
-        status=status,
-        retry_after=retry_after(error.response.headers),
+def _kind(name: str, marks: str, code: StatusCode, reason: str) -> FailureKind:
+    words = marks.split()
+    return FailureKind(
+        name, "counts" in words, "next" in words, "again" in words, "alarm" in words, code, reason
     )
 
 
-def of_error_object(error: object) -> AttemptFailed:
-    """The failure that an error in mid-stream, or in a body of status 200, stands for."""
-    given: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
-    words = " ".join(str(given.get(name) or "") for name in ("message", "code", "type"))
-    row = _by_code(given) or _by_words(words) or SERVER_ERROR
-    code = given.get("code")
-    if row is SERVER_ERROR and isinstance(code, int):
-        row = {402: QUOTA, 429: RATE_LIMIT, 401: AUTH, 403: AUTH, 408: TIMEOUT, 400: BAD_REQUEST}.get(
-            code, row
-        )
-    return AttemptFailed(row, f"error in the answer: {_shown(given, '')}")
+# fmt: off
+TIMEOUT           = _kind("timeout",           "counts next again", StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
+CONNECTION        = _kind("connection",        "counts next again", StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
+CUT_ANSWER        = _kind("cut answer",        "counts next again", StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
+UNREADABLE_ANSWER = _kind("unreadable answer", "counts next again", StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
+EMPTY_ANSWER      = _kind("empty answer",      "next again",        StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
+ONLY_TOOL_CALLS   = _kind("only tool calls",   "next",              StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
+SERVER_ERROR      = _kind("server error",      "counts next again", StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
+RATE_LIMIT        = _kind("rate limit",        "counts next again", StatusCode.RESOURCE_EXHAUSTED,  "PROVIDER_RATE_LIMIT")
+QUOTA             = _kind("quota",             "counts next alarm", StatusCode.RESOURCE_EXHAUSTED,  "PROVIDER_QUOTA")
+AUTH              = _kind("auth",              "counts next alarm", StatusCode.PERMISSION_DENIED,   "PROVIDER_AUTH")
+UNKNOWN_MODEL     = _kind("unknown model",     "counts next alarm", StatusCode.NOT_FOUND,           "UNKNOWN_ROUTE")
+NO_SUCH_ENDPOINT  = _kind("no such endpoint",  "counts next alarm", StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
+UNFORESEEN        = _kind("unforeseen error",  "counts next alarm", StatusCode.UNAVAILABLE,         "PROVIDER_UNAVAILABLE")
+CONTENT_REFUSED   = _kind("content refused",   "next",              StatusCode.FAILED_PRECONDITION, "BAD_REQUEST")
+BAD_REQUEST       = _kind("bad request",       "",                  StatusCode.FAILED_PRECONDITION, "BAD_REQUEST")
+CONTEXT_OVERFLOW  = _kind("context overflow",  "",                  StatusCode.FAILED_PRECONDITION, "CONTEXT_OVERFLOW")
+INVALID_ANSWER    = _kind("invalid answer",    "",                  StatusCode.FAILED_PRECONDITION, "INVALID_STRUCTURED_ANSWER")
+TRUNCATED         = _kind("truncated",         "",                  StatusCode.FAILED_PRECONDITION, "TRUNCATED")
+CALL_TIMEOUT      = _kind("call timeout",      "",                  StatusCode.DEADLINE_EXCEEDED,   "CALL_TIMEOUT")
+CALL_CANCELLED    = _kind("call cancelled",    "",                  StatusCode.CANCELLED,           "CALL_CANCELLED")
+NO_ROUTE          = _kind("no route",          "",                  StatusCode.UNAVAILABLE,         "NO_ROUTE_AVAILABLE")
+# fmt: on
+
+FAILURE_KINDS: Final = (
+    TIMEOUT,
+    CONNECTION,
+    CUT_ANSWER,
+    UNREADABLE_ANSWER,
+    EMPTY_ANSWER,
+    ONLY_TOOL_CALLS,
+    SERVER_ERROR,
+    RATE_LIMIT,
+    QUOTA,
+    AUTH,
+    UNKNOWN_MODEL,
+    NO_SUCH_ENDPOINT,
+    UNFORESEEN,
+    CONTENT_REFUSED,
+    BAD_REQUEST,
+    CONTEXT_OVERFLOW,
+    INVALID_ANSWER,
+    TRUNCATED,
+    CALL_TIMEOUT,
+    CALL_CANCELLED,
+    NO_ROUTE,
+)
 
 
-def of_transport(error: BaseException) -> AttemptFailed:
-    """The failure of the way to an endpoint: no connection, a broken one, or silence."""
-    root = error
-    while root.__cause__ is not None:
-        root = root.__cause__
-        if isinstance(root, aiohttp.ClientConnectorError):
-            return AttemptFailed(CONNECTION, f"cannot connect to {root.host}:{root.port}: {_os_error(root)}")
-    # The transport calls every lost connection a timeout; only aiohttp's own word can be believed.
-    if isinstance(root, TimeoutError):
-        return AttemptFailed(TIMEOUT, "the endpoint was silent for too long")
-    if isinstance(root, aiohttp.ClientResponseError | aiohttp.InvalidURL | UnicodeError):
-        return AttemptFailed(UNREADABLE_ANSWER, f"the answer is not proper HTTP: {type(root).__name__}")
-    return AttemptFailed(CONNECTION, f"the connection was lost: {type(root).__name__}")
+@dataclass(eq=False)
+class Failure(Exception):  # noqa: N818 (an outcome, not an error of this program)
+    """There is no answer: of a route, or of the whole call.
 
+    `message` is one line without secrets; `status` is the HTTP status, 0 if there was none; `retry_after` is what
+    the endpoint asked for, in seconds.
+    """
 
-def was_not_sent(error: BaseException) -> bool:
-    """Whether a broken way to an endpoint says that it never got the request."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(
-            cause,
-            httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.InvalidURL | aiohttp.ClientConnectorError,
-        ):
-            return True
-        cause = cause.__cause__
-    return False
+    kind: FailureKind
+    message: str
+    status: int = 0
+    retry_after: float | None = None
+    route: str = field(default="")
 
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the endpoint asks to wait, None if it does not say."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        try:
-            seconds = float(value) * unit
-        except ValueError:
-            continue
-        return max(seconds, 0.0) if math.isfinite(seconds) else None
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    try:
-        moment = parsedate_to_datetime(value)
-    except (ValueError, TypeError):
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
-
-
-def _row(error: openai.APIStatusError, status: int) -> Row:
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
-    if status >= 500:
-        return SERVER_ERROR
-    if status in {404, 405}:
-        return UNKNOWN_MODEL if _is_unknown_model(error) else NO_SUCH_ENDPOINT
-    if status == 429:
-        return QUOTA if _QUOTA.search(text_of(error)) else RATE_LIMIT
-    by_code = _by_code(error.body) if isinstance(error.body, Mapping) else None
-    if by_code is not None and by_code in {CONTEXT_OVERFLOW, UNKNOWN_MODEL, CONTENT_REFUSED, QUOTA}:
-        return by_code
-    return _by_words(text_of(error)) or BAD_REQUEST
-
-
-def _is_unknown_model(error: openai.APIStatusError) -> bool:
-    return error.code == "model_not_found" or error.param == "model" or bool(_MODEL.search(text_of(error)))
-
-
-def _by_code(error: Mapping[str, Any]) -> Row | None:
-    for name in ("code", "type"):
-        row = _BY_CODE.get(str(error.get(name)))
-        if row is not None:
-            return row
-    return None
-
-
-def _by_words(words: str) -> Row | None:
-    if _OVERFLOW.search(words):
-        return CONTEXT_OVERFLOW
-    if _NO_MODEL.search(words):
-        return UNKNOWN_MODEL
-    if _FILTERED.search(words):
-        return CONTENT_REFUSED
-    return None
-
-
-def _shown(body: object, otherwise: str) -> str:
-    """What the endpoint said, as one short line."""
-    said: object = body
-    if isinstance(said, Mapping):
-        said = said.get("message") or said.get("detail") or said.get("error") or said.get("code") or ""
-    text = str(said or otherwise)
-    if text.lstrip().startswith("<"):  # a page of some proxy
-        text = re.sub(r"<[^>]*>", " ", text[:2000])
-    return one_line(text, 200)
-
-
-def _os_error(error: aiohttp.ClientConnectorError) -> str:
-    cause = error.os_error
-    return one_line(cause.strerror or str(cause) or type(cause).__name__, 120)
+    def __post_init__(self) -> None:
+        super().__init__(self.message)

@@ -1,28 +1,27 @@
 """Checks of what callers send: every bad field is found in one go."""
 
-import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
-from parley.gateway.call_store import CallKey
-from parley.gateway.fitting import PromptPart
-from parley.gateway.structured import AnswerShape, shape_of
-from parley.gateway.tools import DEFAULT_CALL_LIMIT
-from parley.runtime.errors import FieldViolation, invalid_argument
+from parley.gateway.calls.key import CallKey
+from parley.gateway.prompt.parts import PromptPart
+from parley.gateway.prompt.structured_answers import AnswerShape, shape_of
+from parley.gateway.prompt.tools import DEFAULT_CALL_LIMIT
+from parley.runtime.validation import AGENT_ID, CONTROL_CHARACTER, Violations
 from parley.v1 import agent_pb2, gateway_pb2
 
-__all__ = ["CheckedRequest", "check_call_id", "check_generate"]
+__all__ = ["CheckedRequest", "check_call_id", "check_generate", "check_route_names"]
 
-_AGENT_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _MAX_ROUTES: Final = 16
+_MAX_LISTED_NAMES: Final = 256
 _MAX_NAME: Final = 512
 _MAX_PROMPT_CHARACTERS: Final = 8 * 1024 * 1024
 _MAX_OUTPUT_TOKENS: Final = 1_000_000
 _MAX_TIMEOUT_SECONDS: Final = 3600
 _MAX_TOOL_CALLS: Final = 100
 _MAX_PATH: Final = 1024
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_MAX_ANSWER_START: Final = 1000
 _TOOLS: Final[dict[int, str]] = {
     agent_pb2.TOOL_CONTEXT_SEARCH: "context_search",
     agent_pb2.TOOL_FILE_READ: "file_read",
@@ -49,23 +48,24 @@ class CheckedRequest:
     agent_name: str
     tools: tuple[str, ...] = ()
     tool_call_limit: int = DEFAULT_CALL_LIMIT
+    answer_start: str = ""
 
 
 def check_generate(request: gateway_pb2.GenerateRequest) -> CheckedRequest:
-    """The request as domain values. Raises INVALID_ARGUMENT with every bad field."""
-    bad: list[FieldViolation] = []
-    key = _call_key(request.call_id, bad) if request.HasField("call_id") else None
-    if request.HasField("agent"):
-        _check_agent(request.agent, bad)
-    else:
-        bad.append(FieldViolation("agent", "is required"))
-    prompt = _prompt(request, bad)
-    shape = _shape(request, bad)
-    if not 0 <= request.max_output_tokens <= _MAX_OUTPUT_TOKENS:
-        bad.append(FieldViolation("max_output_tokens", f"must be 0 to {_MAX_OUTPUT_TOKENS}"))
-    seconds = _seconds(request, bad)
-    if bad:
-        raise invalid_argument(bad)
+    """Return the request as domain values.
+
+    Raises:
+        ParleyError: INVALID_ARGUMENT with every bad field.
+    """
+    violations = Violations()
+    key = _call_key(request.call_id, violations) if request.HasField("call_id") else None
+    _check_agent(request, violations)
+    prompt = _prompt(request, violations)
+    shape = _shape(request, violations)
+    violations.check_range("max_output_tokens", request.max_output_tokens, 0, _MAX_OUTPUT_TOKENS)
+    seconds = _seconds(request, violations)
+    _check_answer_start(request, violations)
+    violations.refuse()
     agent = request.agent
     return CheckedRequest(
         key,
@@ -78,100 +78,163 @@ def check_generate(request: gateway_pb2.GenerateRequest) -> CheckedRequest:
         agent.name or agent.id,
         tuple(_TOOLS[each] for each in agent.tools),
         agent.tool_call_limit or DEFAULT_CALL_LIMIT,
+        request.answer_start,
     )
 
 
 def check_call_id(request: gateway_pb2.CancelCallRequest) -> CallKey:
-    """The name of the call. Raises INVALID_ARGUMENT with every bad field."""
-    bad: list[FieldViolation] = []
-    key = _call_key(request.call_id, bad)
-    if bad:
-        raise invalid_argument(bad)
+    """Return the name of the call.
+
+    Raises:
+        ParleyError: INVALID_ARGUMENT with every bad field.
+    """
+    violations = Violations()
+    key = _call_key(request.call_id, violations)
+    violations.refuse()
     return key
 
 
-def _call_key(given: gateway_pb2.CallId, bad: list[FieldViolation]) -> CallKey:
+def check_route_names(request: gateway_pb2.ListRoutesRequest) -> tuple[str, ...]:
+    """Return the names of the routes that are to be listed whatever becomes of them.
+
+    Raises:
+        ParleyError: INVALID_ARGUMENT with every bad field.
+    """
+    violations = Violations()
+    violations.check(
+        that=len(request.names) <= _MAX_LISTED_NAMES,
+        field="names",
+        otherwise=f"must be at most {_MAX_LISTED_NAMES}",
+    )
+    for number, name in enumerate(request.names):
+        violations.check(
+            that=len(name) <= _MAX_NAME and not CONTROL_CHARACTER.search(name),
+            field=f"names[{number}]",
+            otherwise=f"must be at most {_MAX_NAME} characters, on one line",
+        )
+    violations.refuse()
+    return tuple(request.names)
+
+
+def _call_key(given: gateway_pb2.CallId, violations: Violations) -> CallKey:
     for name in ("tenant", "debate_id", "step"):
-        value = getattr(given, name)
-        if not value:
-            bad.append(FieldViolation(f"call_id.{name}", "is required"))
-        elif len(value) > _MAX_NAME:
-            bad.append(FieldViolation(f"call_id.{name}", f"has more than {_MAX_NAME} characters"))
-    if given.attempt < 1:
-        bad.append(FieldViolation("call_id.attempt", "must be 1 or more"))
-    return CallKey(given.tenant, given.debate_id, given.step, given.attempt)
+        field, value = f"call_id.{name}", getattr(given, name)
+        violations.check(that=bool(value), field=field, otherwise="is required")
+        violations.check(
+            that=len(value) <= _MAX_NAME, field=field, otherwise=f"has more than {_MAX_NAME} characters"
+        )
+    violations.check(
+        that=given.step_attempt >= 1, field="call_id.step_attempt", otherwise="must be 1 or more"
+    )
+    return CallKey(given.tenant, given.debate_id, given.step, given.step_attempt)
 
 
-def _check_agent(agent: agent_pb2.Agent, bad: list[FieldViolation]) -> None:
-    if not _AGENT_ID.fullmatch(agent.id):
-        bad.append(FieldViolation("agent.id", "must match [a-z0-9][a-z0-9-]{0,31}"))
-    if agent.HasField("temperature") and not 0 <= agent.temperature <= 2:
-        bad.append(FieldViolation("agent.temperature", "must be 0 to 2"))
-    if len(agent.routes) > _MAX_ROUTES:
-        bad.append(FieldViolation("agent.routes", f"has more than {_MAX_ROUTES} routes"))
+def _check_agent(request: gateway_pb2.GenerateRequest, violations: Violations) -> None:
+    if not request.HasField("agent"):
+        violations.add("agent", "is required")
+        return
+    agent = request.agent
+    violations.check(
+        that=bool(AGENT_ID.fullmatch(agent.id)), field="agent.id", otherwise=f"must match {AGENT_ID.pattern}"
+    )
+    if agent.HasField("temperature"):
+        violations.check_range("agent.temperature", agent.temperature, 0, 2)
+    violations.check(
+        that=len(agent.routes) <= _MAX_ROUTES,
+        field="agent.routes",
+        otherwise=f"has more than {_MAX_ROUTES} routes",
+    )
     for index, route in enumerate(agent.routes):
-        if not route or len(route) > _MAX_NAME:
-            bad.append(FieldViolation(f"agent.routes[{index}]", f"must have 1 to {_MAX_NAME} characters"))
+        violations.check(
+            that=0 < len(route) <= _MAX_NAME,
+            field=f"agent.routes[{index}]",
+            otherwise=f"must have 1 to {_MAX_NAME} characters",
+        )
+    _check_tools(agent, violations)
+
+
+def _check_tools(agent: agent_pb2.Agent, violations: Violations) -> None:
     for index, tool in enumerate(agent.tools):
+        field = f"agent.tools[{index}]"
         if tool not in _TOOLS:
-            known = "CONTEXT_SEARCH, FILE_READ or LIST_FILES"
-            bad.append(FieldViolation(f"agent.tools[{index}]", f"must be {known}"))
+            violations.add(field, "must be CONTEXT_SEARCH, FILE_READ or LIST_FILES")
         elif tool in agent.tools[:index]:
-            bad.append(FieldViolation(f"agent.tools[{index}]", f"{_TOOLS[tool]} is there twice"))
-    if not 0 <= agent.tool_call_limit <= _MAX_TOOL_CALLS:
-        bad.append(FieldViolation("agent.tool_call_limit", f"must be 0 to {_MAX_TOOL_CALLS}"))
+            violations.add(field, f"{_TOOLS[tool]} is there twice")
+    violations.check_range("agent.tool_call_limit", agent.tool_call_limit, 0, _MAX_TOOL_CALLS)
 
 
-def _prompt(request: gateway_pb2.GenerateRequest, bad: list[FieldViolation]) -> tuple[PromptPart, ...]:
-    if not request.prompt:
-        bad.append(FieldViolation("prompt", "needs at least one part"))
-    parts: list[PromptPart] = []
+def _prompt(request: gateway_pb2.GenerateRequest, violations: Violations) -> tuple[PromptPart, ...]:
+    violations.check(that=bool(request.prompt), field="prompt", otherwise="needs at least one part")
     paths: set[str] = set()
-    for index, part in enumerate(request.prompt):
-        role = _ROLES.get(part.role)
-        if role is None:
-            bad.append(FieldViolation(f"prompt[{index}].role", "must be SYSTEM, USER or ASSISTANT"))
-        if part.give < 0:
-            bad.append(FieldViolation(f"prompt[{index}].give", "must be 0 or more"))
-        if part.document:
-            if role not in {"user", None}:
-                bad.append(FieldViolation(f"prompt[{index}].document", "only a USER part may be a document"))
-            wrong = _wrong_path(part.document, paths)
-            if wrong is not None:
-                bad.append(FieldViolation(f"prompt[{index}].document", wrong))
-            paths.add(part.document)
-        parts.append(PromptPart(role or "", part.text, part.give, part.document))
+    parts = tuple(
+        _part(part, f"prompt[{index}]", paths, violations) for index, part in enumerate(request.prompt)
+    )
     if sum(len(part.text) for part in parts) > _MAX_PROMPT_CHARACTERS:
-        bad.append(FieldViolation("prompt", f"has more than {_MAX_PROMPT_CHARACTERS} characters"))
+        violations.add("prompt", f"has more than {_MAX_PROMPT_CHARACTERS} characters")
     elif parts and not any(part.text.strip() for part in parts):
-        bad.append(FieldViolation("prompt", "holds no text"))
-    return tuple(parts)
+        violations.add("prompt", "holds no text")
+    return parts
 
 
-def _wrong_path(given: str, seen: set[str]) -> str | None:
+def _part(part: gateway_pb2.PromptPart, field: str, paths: set[str], violations: Violations) -> PromptPart:
+    role = _ROLES.get(part.role)
+    violations.check(
+        that=role is not None, field=f"{field}.role", otherwise="must be SYSTEM, USER or ASSISTANT"
+    )
+    violations.check(that=part.give >= 0, field=f"{field}.give", otherwise="must be 0 or more")
+    if part.document:
+        violations.check(
+            that=role in {"user", None},
+            field=f"{field}.document",
+            otherwise="only a USER part may be a document",
+        )
+        _check_path(part.document, f"{field}.document", paths, violations)
+    return PromptPart(role or "", part.text, part.give, part.document)
+
+
+def _check_path(given: str, field: str, seen: set[str], violations: Violations) -> None:
     path = PurePosixPath(given)
     if path.is_absolute() or ".." in path.parts:
-        return "must be a relative path without '..'"
-    if len(given) > _MAX_PATH or _CONTROL.search(given):
-        return f"must have at most {_MAX_PATH} characters, none of them a control character"
-    return "is there twice" if given in seen else None
+        violations.add(field, "must be a relative path without '..'")
+    elif len(given) > _MAX_PATH or CONTROL_CHARACTER.search(given):
+        violations.add(field, f"must have at most {_MAX_PATH} characters, none of them a control character")
+    elif given in seen:
+        violations.add(field, "is there twice")
+    seen.add(given)
 
 
-def _shape(request: gateway_pb2.GenerateRequest, bad: list[FieldViolation]) -> AnswerShape | None:
+def _shape(request: gateway_pb2.GenerateRequest, violations: Violations) -> AnswerShape | None:
     if not request.HasField("schema"):
         return None
     try:
-        return shape_of(request.schema.name, request.schema.json_schema)
+        schema = request.schema
+        return shape_of(schema.name, schema.json_schema, accepts_prose=schema.accepts_prose)
     except ValueError as error:
         field, _, what = str(error).partition(": ")
-        bad.append(FieldViolation(f"schema.{field}", what))
+        violations.add(f"schema.{field}", what)
         return None
 
 
-def _seconds(request: gateway_pb2.GenerateRequest, bad: list[FieldViolation]) -> float | None:
+def _check_answer_start(request: gateway_pb2.GenerateRequest, violations: Violations) -> None:
+    violations.check(
+        that=len(request.answer_start) <= _MAX_ANSWER_START,
+        field="answer_start",
+        otherwise=f"must be at most {_MAX_ANSWER_START} characters",
+    )
+    violations.check(
+        that=not (request.answer_start and request.HasField("schema")),
+        field="answer_start",
+        otherwise="begins plain text; it cannot stand beside a schema",
+    )
+
+
+def _seconds(request: gateway_pb2.GenerateRequest, violations: Violations) -> float | None:
     if not request.HasField("timeout"):
         return None
     seconds = request.timeout.seconds + request.timeout.nanos / 1e9
-    if not 0 < seconds <= _MAX_TIMEOUT_SECONDS:
-        bad.append(FieldViolation("timeout", f"must be above 0 and at most {_MAX_TIMEOUT_SECONDS} s"))
+    violations.check(
+        that=0 < seconds <= _MAX_TIMEOUT_SECONDS,
+        field="timeout",
+        otherwise=f"must be above 0 and at most {_MAX_TIMEOUT_SECONDS} s",
+    )
     return seconds

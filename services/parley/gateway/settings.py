@@ -1,15 +1,20 @@
 """What the gateway reads from its environment."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from parley.config.endpoints import why_no_url
+from parley.gateway.routing.call import Timeouts
+from parley.gateway.wire.endpoint import EndpointLimits
 from parley.runtime.settings import ServiceSettings
 
 __all__ = ["GatewaySettings"]
+
+_TIMEOUTS: Final = Timeouts()
+_LIMITS: Final = EndpointLimits()
 
 
 class GatewaySettings(ServiceSettings):
@@ -30,7 +35,7 @@ class GatewaySettings(ServiceSettings):
     )
     agents_file: Path | None = Field(default=None, description="File with agents, providers and routes.")
     prices_file: Path | None = Field(
-        default=None, description="JSON file of prices in place of the ones that come along."
+        default=None, description="JSON file of prices that come before the ones that come along."
     )
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     openai_base_url: str | None = Field(
@@ -40,37 +45,48 @@ class GatewaySettings(ServiceSettings):
     model: str | None = Field(
         default=None, max_length=512, description="Model of agents that name none, or `provider/model`."
     )
-    local_model: Literal["auto", "off"] = Field(
+    local_servers: str = Field(
         default="auto",
-        description="auto: run the small model on this machine where no key, base URL or provider is set.",
+        pattern=r"^(auto|off|[0-9]{1,5}(,[0-9]{1,5})*)$",
+        description="Whether model servers on this machine are looked for where no key, base URL or provider is set. auto: "
+        "Ollama, LM Studio, vLLM and llama.cpp on their usual ports; or the ports to look at, such as 11434,1234; or off.",
+    )
+    local_model: Literal["auto", "off", "smollm2-135m", "qwen2.5-0.5b"] = Field(
+        default="auto",
+        description="The small model that answers where no key, base URL or provider is set, by its name. auto: the one that "
+        "comes along, if no model server is found on this machine. off: none.",
     )
     call_timeout_seconds: float = Field(
         default=90.0, gt=0, le=3600, description="A whole call that says no timeout itself."
     )
-    attempt_timeout_seconds: float = Field(
-        default=60.0, gt=0, le=3600, description="One try at a route, at most."
+    route_attempt_timeout_seconds: float = Field(
+        default=_TIMEOUTS.route_attempt_seconds, gt=0, le=3600, description="One route attempt, at most."
     )
     connect_timeout_seconds: float = Field(
-        default=10.0, gt=0, le=600, description="Connecting to an endpoint."
+        default=_LIMITS.connect_seconds, gt=0, le=600, description="Connecting to an endpoint."
     )
     first_token_timeout_seconds: float = Field(
-        default=40.0, gt=0, le=3600, description="A streaming endpoint's first text."
+        default=_LIMITS.first_token_seconds, gt=0, le=3600, description="A streaming endpoint's first text."
     )
     hedge_after_seconds: float | None = Field(
-        default=None,
+        default=_TIMEOUTS.hedge_seconds,
         gt=0,
         le=3600,
         description="Silence of a route before the next one is asked beside it; whoever speaks first is listened to. "
         "Unset: never.",
     )
     idle_timeout_seconds: float = Field(
-        default=30.0,
+        default=_LIMITS.idle_seconds,
         gt=0,
         le=3600,
         description="Silence of a streaming endpoint before it counts as stalled.",
     )
-    max_connections: int = Field(default=512, ge=1, le=65535, description="Connections to one endpoint.")
-    trace_content: bool = Field(default=False, description="Whether spans carry prompts and answers.")
+    max_connections: int = Field(
+        default=_LIMITS.max_connections, ge=1, le=65535, description="Connections to one endpoint."
+    )
+    trace_content: bool = Field(
+        default=_LIMITS.trace_content, description="Whether spans carry prompts and answers."
+    )
 
     @field_validator("openai_base_url")
     @classmethod

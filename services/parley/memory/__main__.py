@@ -1,4 +1,4 @@
-"""Runs the memory service."""
+"""The memory service as a process."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -16,9 +16,8 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import open_store
+from parley.storage.opening import open_store, open_vectors
 from parley.storage.ports import StorageError
-from parley.storage.vectors import open_vectors
 from parley.v1.memory_pb2_grpc import add_MemoryServiceServicer_to_server
 
 __all__ = ["build", "main"]
@@ -26,7 +25,7 @@ __all__ = ["build", "main"]
 
 @asynccontextmanager
 async def build(settings: MemorySettings) -> AsyncIterator[Service]:
-    """The service, with its stores open. The convergence service need not answer yet.
+    """Open the service with its stores. The convergence service need not answer yet.
 
     Raises:
         ConfigurationError: PARLEY_STORE or PARLEY_VECTORS names no store, or one that cannot be used.
@@ -52,7 +51,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
 
 
 async def main() -> None:
-    """Serves until stopped."""
+    """Serve until stopped."""
     settings = MemorySettings.load()
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-memory")

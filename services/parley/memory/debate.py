@@ -38,17 +38,17 @@ class RememberedDebate:
 
 
 def key_of(tenant: str, debate_id: str) -> str:
-    """The debate's document. Debate ids hold no slash, so that no two pairs share a key."""
+    """Return the key of the debate's document. Debate ids hold no slash, so that no two pairs share a key."""
     return f"{tenant}/{debate_id}"
 
 
 def point_id(key: str) -> UUID:
-    """The debate's vector."""
+    """Return the id of the debate's vector."""
     return uuid5(_NAMESPACE, key)
 
 
 def to_fields(tenant: str, debate: RememberedDebate, meaning: Meaning) -> Fields:
-    """The debate's document. Its vector is in it, so that the index can be made again without embedding."""
+    """Return the content of the debate's document, with its vector, so that the index can be made again from it."""
     return {
         "key": key_of(tenant, debate.debate_id),
         "tenant": tenant,
@@ -63,7 +63,7 @@ def to_fields(tenant: str, debate: RememberedDebate, meaning: Meaning) -> Fields
 
 
 def from_document(document: Document) -> RememberedDebate:
-    """Reads what `to_fields` wrote."""
+    """Read what `to_fields` wrote."""
     fields: Any = document.fields
     return RememberedDebate(
         debate_id=fields["debate_id"],
@@ -75,6 +75,6 @@ def from_document(document: Document) -> RememberedDebate:
 
 
 def meaning_of(document: Document) -> Meaning:
-    """The vector that was stored with the debate and the model that made it."""
+    """Return the vector that was stored with the debate and the model that made it."""
     fields: Any = document.fields
     return Meaning(np.frombuffer(base64.b64decode(fields["vector"]), dtype="<f4").tolist(), fields["model"])

@@ -7,8 +7,7 @@ from typing import Final
 
 from parley.memory.debate import DEBATES, from_document, meaning_of, point_id
 from parley.memory.meaning import Meaning, Meanings
-from parley.storage.ports import Above, Document, Documents, Order
-from parley.storage.vectors import Near, Point, VectorCollection, Vectors
+from parley.storage.ports import Above, Document, Documents, Near, Order, Point, VectorCollection, Vectors
 
 __all__ = ["DebateIndex"]
 
@@ -17,7 +16,7 @@ _EMBEDDED_AT_ONCE: Final = 16
 
 
 class DebateIndex:
-    """Finds debates by meaning. Made again from the documents wherever it holds fewer than they do."""
+    """The debates by meaning. Made again from the documents wherever it holds fewer than they do."""
 
     def __init__(self, documents: Documents, vectors: Vectors, meanings: Meanings) -> None:
         self._documents = documents
@@ -27,14 +26,14 @@ class DebateIndex:
         self._preparing = asyncio.Lock()
 
     async def add(self, document: Document, meaning: Meaning) -> None:
-        """Adds a debate; one that is there already is written again."""
+        """Add a debate; one that is there already is written again."""
         collection = await self._collection(meaning)
         await self._vectors.upsert(collection, [_point(document, meaning)])
 
     async def nearest(
         self, meaning: Meaning, *, tenant: str, domain: str, excluded: Sequence[str], limit: int, floor: float
     ) -> Sequence[Near]:
-        """The nearest debates of a tenant, best first; each one's `key` is among its fields."""
+        """Return the nearest debates of a tenant, best first; each one's `key` is among its fields."""
         where = {"tenant": tenant} | ({"domain": domain} if domain else {})
         return await self._vectors.search(
             await self._collection(meaning),
@@ -46,7 +45,7 @@ class DebateIndex:
         )
 
     async def rebuild(self, collection: VectorCollection, model: str) -> None:
-        """Writes every debate's vector; debates that another model embedded are embedded anew."""
+        """Write every debate's vector; debates that another model embedded are embedded anew."""
         async for page in self._pages():
             points = []
             for start in range(0, len(page), _EMBEDDED_AT_ONCE):
@@ -58,7 +57,7 @@ class DebateIndex:
             await self._vectors.upsert(collection, points)
 
     async def _collection(self, meaning: Meaning) -> VectorCollection:
-        """The model's collection, made and filled when it is first asked for."""
+        """Return the model's collection, made and filled when it is first asked for."""
         if (ready := self._ready.get(meaning.model)) is not None:
             return ready
         async with self._preparing:

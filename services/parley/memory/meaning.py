@@ -27,7 +27,7 @@ class Meanings:
         self._stub = ConvergenceServiceStub(channel)
 
     async def of(self, *texts: str) -> list[Meaning]:
-        """The meanings of texts, in their order.
+        """Return the meanings of texts, in their order.
 
         Raises:
             ParleyError: UNAVAILABLE `CONVERGENCE_UNAVAILABLE`, or what the convergence service answered.

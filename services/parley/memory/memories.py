@@ -1,4 +1,4 @@
-"""Remembers debates and recalls them."""
+"""Debates remembered and recalled."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Memories:
         self._meanings = meanings
 
     async def record(self, tenant: str, debate: RememberedDebate) -> bool:
-        """Remembers a debate; it is durable and can be recalled when this returns. Returns whether it was there before.
+        """Remember a debate and return whether it was there before; it is durable and can be recalled from now on.
 
         Raises:
             DebateReusedError: other content is recorded for it.
@@ -60,7 +60,7 @@ class Memories:
     async def recall(
         self, tenant: str, text: str, *, domain: str, excluded: Sequence[str], limit: int, floor: float
     ) -> AsyncIterator[Recalled]:
-        """Recalls the debates most like a text, best first; errors as with `record`."""
+        """Recall the debates most like a text, best first; errors as with `record`."""
         (meaning,) = await self._meanings.of(text)
         found = await self._index.nearest(
             meaning,

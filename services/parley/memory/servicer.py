@@ -1,7 +1,6 @@
 """MemoryService over gRPC: protobuf in and out, requests checked, nothing decided."""
 
-import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Final
 
@@ -10,32 +9,32 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.memory.debate import RememberedDebate
 from parley.memory.memories import DebateReusedError, Memories
-from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument, unavailable
+from parley.runtime.errors import ParleyError, unavailable
 from parley.runtime.tenancy import current_tenant
+from parley.runtime.validation import NAME, Violations
 from parley.storage.ports import StorageError
 from parley.v1 import memory_pb2 as pb
 from parley.v1 import memory_pb2_grpc as pb_grpc
 
 __all__ = ["MemoryServicer"]
 
-_DEBATE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_MOST_BYTES: Final = 256 * 1024
-_MOST_CHARACTERS: Final = 100_000
-_MOST_RECALLED: Final = 100
+_MAX_BYTES: Final = 256 * 1024
+_MAX_CHARACTERS: Final = 100_000
+_MAX_RECALLED: Final = 100
 _RECALLED: Final = 5
 _GENERAL: Final = "general"
 
 
 class MemoryServicer(pb_grpc.MemoryServiceServicer):
-    """Answers the calls of MemoryService."""
+    """The calls of MemoryService."""
 
     def __init__(self, memories: Memories, floor_percent: int) -> None:
         self._memories = memories
         self._floor_percent = floor_percent
 
     async def Recall(self, request: pb.RecallRequest, _context: object) -> AsyncIterator[pb.RecallResponse]:  # noqa: N802
-        """Sends the past debates most like a text, best first."""
-        _refuse(*_recall_violations(request))
+        """Send the past debates most like a text, best first."""
+        _check_recall(request)
         try:
             async for found in self._memories.recall(
                 current_tenant(),
@@ -59,8 +58,8 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
     async def RecordDebate(  # noqa: N802
         self, request: pb.RecordDebateRequest, _context: object
     ) -> pb.RecordDebateResponse:
-        """Records what a debate was asked and what it concluded."""
-        _refuse(*_record_violations(request))
+        """Record what a debate was asked and what it concluded."""
+        _check_record(request)
         debate = RememberedDebate(
             debate_id=request.debate_id,
             question=request.question,
@@ -92,46 +91,37 @@ def _timestamp(moment: datetime) -> Timestamp:
     return found
 
 
-def _refuse(*violations: FieldViolation) -> None:
-    if violations:
-        raise invalid_argument(violations)
+def _check_recall(request: pb.RecallRequest) -> None:
+    violations = Violations()
+    violations.check_text("text", request.text, max_characters=_MAX_CHARACTERS)
+    violations.check_setting("limit", request.limit, _MAX_RECALLED)
+    violations.check_setting("floor_percent", request.floor_percent, 100)
+    _check_domain(violations, request.domain)
+    violations.check(
+        that=len(request.excluded_debate_ids) <= _MAX_RECALLED,
+        field="excluded_debate_ids",
+        otherwise=f"at most {_MAX_RECALLED} are allowed",
+    )
+    violations.refuse()
 
 
-def _recall_violations(request: pb.RecallRequest) -> Iterable[FieldViolation]:
-    if not request.text.strip():
-        yield FieldViolation("text", "is blank")
-    elif len(request.text) > _MOST_CHARACTERS:
-        yield FieldViolation(
-            "text", f"has {len(request.text)} characters, at most {_MOST_CHARACTERS} are allowed"
-        )
-    if not 0 <= request.limit <= _MOST_RECALLED:
-        yield FieldViolation(
-            "limit", f"is {request.limit}, must be 1 to {_MOST_RECALLED}, or 0 for the default"
-        )
-    if not 0 <= request.floor_percent <= 100:
-        yield FieldViolation(
-            "floor_percent", f"is {request.floor_percent}, must be 1 to 100, or 0 for the default"
-        )
-    yield from _domain_violations(request.domain)
-    if len(request.excluded_debate_ids) > _MOST_RECALLED:
-        yield FieldViolation("excluded_debate_ids", f"at most {_MOST_RECALLED} are allowed")
+def _check_record(request: pb.RecordDebateRequest) -> None:
+    violations = Violations()
+    violations.check(
+        that=bool(NAME.fullmatch(request.debate_id)),
+        field="debate_id",
+        otherwise="must be 1 to 128 characters of [A-Za-z0-9._-]",
+    )
+    violations.check_stored_text("question", request.question, max_bytes=_MAX_BYTES)
+    violations.check_stored_text("conclusion", request.conclusion, max_bytes=_MAX_BYTES)
+    _check_domain(violations, request.domain)
+    violations.check(that=request.HasField("concluded_at"), field="concluded_at", otherwise="is not set")
+    violations.refuse()
 
 
-def _record_violations(request: pb.RecordDebateRequest) -> Iterable[FieldViolation]:
-    if not _DEBATE_ID.fullmatch(request.debate_id):
-        yield FieldViolation("debate_id", "must be 1 to 128 characters of [A-Za-z0-9._-]")
-    for name, text in (("question", request.question), ("conclusion", request.conclusion)):
-        if not text.strip():
-            yield FieldViolation(name, "is blank")
-        elif len(text.encode()) > _MOST_BYTES:
-            yield FieldViolation(name, f"is longer than {_MOST_BYTES // 1024} KiB")
-        elif "\0" in text:
-            yield FieldViolation(name, "holds a NUL character")
-    yield from _domain_violations(request.domain)
-    if not request.HasField("concluded_at"):
-        yield FieldViolation("concluded_at", "is not set")
-
-
-def _domain_violations(domain: str) -> Iterable[FieldViolation]:
-    if len(domain) > 64 or "\0" in domain:
-        yield FieldViolation("domain", "must be at most 64 characters, without NUL")
+def _check_domain(violations: Violations, domain: str) -> None:
+    violations.check(
+        that=len(domain) <= 64 and "\0" not in domain,
+        field="domain",
+        otherwise="must be at most 64 characters, without NUL",
+    )

@@ -7,21 +7,27 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from parley.orchestrator import roles
-from parley.orchestrator.accepting import Accepting
-from parley.orchestrator.agents import Agents
-from parley.orchestrator.deltas import Deltas
-from parley.orchestrator.feed import Feeds
-from parley.orchestrator.forwarding import Forwarding
-from parley.orchestrator.holding import leaves
-from parley.orchestrator.inbox import INBOX, Inbox
-from parley.orchestrator.ownership import Workshop
-from parley.orchestrator.rows import DEBATES, Rows
-from parley.orchestrator.runner import Runner
-from parley.orchestrator.servicer import OrchestratorServicer
-from parley.orchestrator.services import Convergence, Memory, Ratings, Services
+from parley.orchestrator.api.servicer import OrchestratorServicer
+from parley.orchestrator.engine.execution import leaves
+from parley.orchestrator.engine.format import Formats
+from parley.orchestrator.engine.inbox import INBOX, Inbox
+from parley.orchestrator.engine.intake import Intake
+from parley.orchestrator.engine.owner import OwnerDependencies
+from parley.orchestrator.engine.report_feedback import FeedbackReporter
+from parley.orchestrator.engine.runner import Runner
+from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
+from parley.orchestrator.log.index import DEBATES, DebateIndex
+from parley.orchestrator.model.spec import Limits
+from parley.orchestrator.peers.agents import Agents
+from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
+from parley.orchestrator.phases.record import record
+from parley.orchestrator.roles.catalogue import RoleFileError, Roles, shipped_roles
 from parley.orchestrator.settings import OrchestratorSettings
-from parley.orchestrator.watching import Watching
+from parley.orchestrator.watch.deltas import Deltas
+from parley.orchestrator.watch.feed import Feeds
+from parley.orchestrator.watch.forwarding import Forwarding
+from parley.orchestrator.watch.watching import Watching
 from parley.runtime.beside import beside
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
@@ -43,15 +49,22 @@ _ALL_ADDRESSES = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not bound to
 
 @asynccontextmanager
 async def build(
-    settings: OrchestratorSettings, *, draining: Draining | None = None
+    settings: OrchestratorSettings,
+    *,
+    draining: Draining | None = None,
+    formats: Formats | None = None,
+    roles: Roles | None = None,
 ) -> AsyncGenerator[Service, None]:
     """Wire an orchestrator and run its debates while the block runs; they are given up once it drains.
+
+    It knows `formats` and `roles`, by default those that Parley ships.
 
     Raises:
         ConfigurationError: a setting cannot be used.
         PartFailedError: no debates are run any more; the block was cancelled.
     """
-    roles.known()  # a role file that cannot be read stops the start, not a debate
+    formats = formats or shipped_formats()
+    roles = _checked(roles or shipped_roles(), formats)
     draining, deltas, clock = draining or Draining(), Deltas(), SystemClock()
     async with (
         _opened(settings.store) as store,
@@ -60,37 +73,47 @@ async def build(
         channel(settings.ratings) as ratings,
         channel(settings.memory) as memory,
     ):
-        rows = Rows(store.documents, settings.advertise)
-        workshop = Workshop(
+        index = DebateIndex(store.documents, settings.advertise)
+        dependencies = OwnerDependencies(
             log=store.log,
-            rows=rows,
+            index=index,
             inbox=Inbox(store.documents),
-            agents=Agents(gateway, deltas),
+            agents=Agents(gateway, deltas.publish),
             services=Services(Convergence(convergence), Ratings(ratings), Memory(memory)),
+            formats=formats,
+            follow_up=record,
+            follow_up_limits=Limits(total_seconds=settings.follow_up_seconds),
             clock=clock,
             owner=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}",
-            beat_seconds=settings.lease_seconds / 3,
+            lease_heartbeat_seconds=settings.lease_seconds / 3,
         )
-        runner = Runner(workshop, settings.runner(exclusive=store.exclusive))
+        runner = Runner(dependencies, settings.runner(exclusive=store.exclusive))
+        feedback = FeedbackStore(store.documents)
+        reporter = FeedbackReporter(feedback, dependencies.services.ratings, clock)
         feeds = Feeds(store.log)
-        forwarding = Forwarding(rows, feeds, deltas, workshop.owner)
+        forwarding = Forwarding(index, feeds, deltas, dependencies.owner)
         servicer = OrchestratorServicer(
             log=store.log,
-            rows=rows,
-            accepting=Accepting(store.log, rows, workshop.inbox, runner, clock),
+            index=index,
+            formats=formats,
+            roles=roles,
+            intake=Intake(store.log, index, dependencies.inbox, runner, clock),
             gateway=gateway,
             watching=Watching(store.log, feeds, deltas, forwarding, settings.heartbeat_seconds),
             draining=draining,
-            owner=workshop.owner,
+            owner=dependencies.owner,
+            feedback=feedback,
+            reporter=reporter,
             reader_seconds=settings.reader_seconds,
         )
         service = Service(
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name,
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
-            lambda address: _reached(rows, address),
+            lambda address: _reached(index, address),
         )
         async with (
             beside("running debates", _run(runner)),
+            beside("reporting feedback", reporter.run()),
             beside("giving debates up", _drained(draining, runner)),
         ):
             try:
@@ -104,7 +127,7 @@ async def _opened(url: str) -> AsyncGenerator[Store, None]:
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(open_store(url, NAME))
-            await store.documents.prepare(DEBATES, INBOX)
+            await store.documents.prepare(DEBATES, INBOX, FEEDBACK)
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
         except StorageError as error:
@@ -112,12 +135,21 @@ async def _opened(url: str) -> AsyncGenerator[Store, None]:
         yield store
 
 
-def _reached(rows: Rows, address: str) -> None:
+def _checked(roles: Roles, formats: Formats) -> Roles:
+    """Let a role file that no format can use stop the start, not a debate."""
+    try:
+        roles.check([duty for each in formats.all() for duty in (each.debater_sections, each.judge_sections)])
+    except RoleFileError as error:
+        raise ConfigurationError(str(error)) from None
+    return roles
+
+
+def _reached(index: DebateIndex, address: str) -> None:
     """Let other replicas know where this one listens, unless its settings say where it is reached."""
     host, _, port = address.rpartition(":")
-    if not rows.address:
+    if not index.address:
         # A wildcard is no address; who runs replicas on many machines sets PARLEY_ADVERTISE where names do not resolve.
-        rows.address = f"{socket.gethostname()}:{port}" if host in _ALL_ADDRESSES else address
+        index.address = f"{socket.gethostname()}:{port}" if host in _ALL_ADDRESSES else address
 
 
 async def _run(runner: Runner) -> None:

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from parley.orchestrator.runner import RunnerSettings
+from parley.orchestrator.engine.runner import RunnerSettings
 from parley.runtime.settings import ServiceSettings
 
 __all__ = ["OrchestratorSettings"]
@@ -26,10 +26,23 @@ class OrchestratorSettings(ServiceSettings):
         description="Seconds without a sign of life after which a debate is taken over.",
     )
     poll_seconds: float = Field(
-        default=1.0, gt=0, le=60, description="Seconds between two looks at the store for debates and wishes."
+        default=1.0,
+        gt=0,
+        le=60,
+        description="Seconds between two looks at the store for debates and interventions.",
     )
-    most_debates: int = Field(
-        default=64, ge=1, le=10_000, description="Debates run at a time by one replica."
+    max_debates: int = Field(
+        default=64,
+        ge=1,
+        le=10_000,
+        description="Debates run at a time by one replica; those that wait for a person do not count.",
+    )
+    follow_up_seconds: float = Field(
+        default=0.0,
+        ge=0,
+        le=7 * 24 * 3600,
+        description="Seconds after an answer in which ratings and memory are told of it, or a warning is left; "
+        "0: for as long as it takes.",
     )
     adopt: bool = Field(
         default=True, description="Whether debates left behind by another process are taken on unasked."
@@ -54,11 +67,11 @@ class OrchestratorSettings(ServiceSettings):
     )
 
     def runner(self, *, exclusive: bool) -> RunnerSettings:
-        """The part that the runner takes."""
+        """Return the part that the runner takes."""
         return RunnerSettings(
             lease_seconds=self.lease_seconds,
             poll_seconds=self.poll_seconds,
-            most_debates=self.most_debates,
+            max_debates=self.max_debates,
             exclusive=exclusive,
             adopt=self.adopt,
         )

@@ -1,4 +1,4 @@
-"""Runs the ratings service."""
+"""The ratings service as a process."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from parley.ratings.matches import Matches
 from parley.ratings.servicer import RatingsServicer
 from parley.ratings.settings import RatingsSettings
+from parley.ratings.weights import WeightRule
 from parley.runtime import entry
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ConfigurationError
@@ -22,7 +23,7 @@ __all__ = ["build", "main"]
 
 @asynccontextmanager
 async def build(settings: RatingsSettings) -> AsyncIterator[Service]:
-    """The service, with its store open.
+    """Open the service with its store.
 
     Raises:
         ConfigurationError: PARLEY_STORE names no store, or one that cannot be used.
@@ -34,14 +35,14 @@ async def build(settings: RatingsSettings) -> AsyncIterator[Service]:
             raise ConfigurationError(str(error)) from None
         except StorageError as error:
             raise ConfigurationError(f"PARLEY_STORE: {error}") from None
-        servicer = RatingsServicer(Matches(store.log), SystemClock())
+        servicer = RatingsServicer(Matches(store.log), SystemClock(), WeightRule(settings.weight_rule))
         yield Service(
             "parley.v1.RatingsService", lambda server: add_RatingsServiceServicer_to_server(servicer, server)
         )
 
 
 async def main() -> None:
-    """Serves until stopped."""
+    """Serve until stopped."""
     settings = RatingsSettings.load()
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-ratings")

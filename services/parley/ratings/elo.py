@@ -1,26 +1,23 @@
-"""Elo for a match of any number of players, and the weight of a vote that follows from a rating."""
+"""Elo for a match of any number of players."""
 
 import math
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Final
 
-__all__ = ["NEUTRAL_CALIBRATION", "START", "K", "changes", "expected", "weight"]
+__all__ = ["START", "K", "changes", "expected"]
 
 START: Final = 1500.0
 K: Final = 32.0
-NEUTRAL_CALIBRATION: Final = 0.5
-"""The calibration of an agent without a record, which leaves its weight as its rating makes it."""
-_LEAST_WEIGHT: Final = 0.1
 
 
 def expected(rating: float, opponent: float) -> float:
-    """The share of points that a player is expected to take from an opponent, 0 to 1."""
+    """Return the share of points that a player is expected to take from an opponent, 0 to 1."""
     return 1.0 / (1.0 + math.pow(10.0, (opponent - rating) / 400.0))
 
 
 def changes(ratings: Mapping[str, float], scores: Mapping[str, float]) -> dict[str, float]:
-    """What a match adds to each player's rating; the sum is zero.
+    """Return what a match adds to each player's rating; the sum is zero.
 
     Everyone plays everyone: the larger score wins, equal ones draw. A pair moves K divided by the number of opponents,
     so that a match of ten moves no more than a match of two. All pairs are computed from the ratings before the match.
@@ -37,13 +34,3 @@ def changes(ratings: Mapping[str, float], scores: Mapping[str, float]) -> dict[s
         moved[one] += gain
         moved[other] -= gain
     return moved
-
-
-def weight(elo: float, calibration: float = NEUTRAL_CALIBRATION) -> float:
-    """What the vote of an agent weighs: 1.0 at the start, at least 0.1.
-
-    Args:
-        elo: The agent's rating.
-        calibration: How well its confidence fits its record, 0 to 1.
-    """
-    return max((elo - 1000.0) / 500.0 * (0.5 + calibration), _LEAST_WEIGHT)

@@ -1,16 +1,24 @@
-"""The matches of each tenant, one log a tenant, and the table that follows it."""
+"""The matches of each tenant, corrections of them, and what people said of debates: a log each, and the table that follows."""
 
 import asyncio
-import json
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import uuid4
 
-from parley.ratings.table import Change, Match, Table
+from parley.ratings.entries import (
+    read_correction,
+    read_feedback,
+    read_match,
+    written_correction,
+    written_feedback,
+    written_match,
+)
+from parley.ratings.match import Correction, Feedback, Match
+from parley.ratings.table import Change, Table
 from parley.storage.ports import AppendConflictError, Log, Record
 
-__all__ = ["DebateReusedError", "Matches"]
+__all__ = ["CorrectionReusedError", "DebateReusedError", "FeedbackReusedError", "Matches", "NoMatchError"]
 
 _PAGE: Final = 1000
 
@@ -19,24 +27,38 @@ class DebateReusedError(Exception):
     """Another outcome is recorded for this debate."""
 
 
+class FeedbackReusedError(Exception):
+    """Another word is recorded under this number of the debate."""
+
+
+class CorrectionReusedError(Exception):
+    """Another correction is recorded under this number of the debate."""
+
+
+class NoMatchError(Exception):
+    """No match of this debate is recorded."""
+
+
 @dataclass(slots=True)
 class _Followed:
-    """A tenant's table as far as its log was read."""
+    """A tenant's table as far as its logs were read."""
 
     table: Table = field(default_factory=Table)
     sequence: int = 0
+    feedback_sequence: int = 0
+    correction_sequence: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Matches:
-    """Records matches and knows the ratings that follow from them, whichever replica recorded them."""
+    """The recorded matches and words of people, and the ratings that follow, whichever replica recorded them."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._tenants: dict[str, _Followed] = {}
 
     async def table(self, tenant: str) -> Table:
-        """The tenant's ratings after every match that is recorded by now.
+        """Return the tenant's ratings after every match and every word that is recorded by now.
 
         Raises:
             StorageError: the log cannot be read.
@@ -44,12 +66,14 @@ class Matches:
         followed = self._tenants.setdefault(tenant, _Followed())
         async with followed.lock:
             await self._catch_up(tenant, followed)
+            await self._catch_up_corrections(tenant, followed)
+            await self._catch_up_feedback(tenant, followed)
         return followed.table
 
     async def record(self, tenant: str, match: Match) -> tuple[bool, tuple[Change, ...]]:
-        """Records a match once; it is durable when this returns.
+        """Record a match once; it is durable when this returns.
 
-        Returns whether it was recorded before, and what it changed then or now.
+        Return whether it was recorded before, and what it changed then or now.
 
         Raises:
             DebateReusedError: another outcome is recorded for its debate.
@@ -61,11 +85,10 @@ class Matches:
             while True:
                 await self._catch_up(tenant, followed)
                 if (counted := followed.table.counted(match.debate_id)) is not None:
-                    recorded, changes = counted
-                    if not recorded.same_outcome(match):
+                    if not counted.recorded.same_outcome(match):
                         raise DebateReusedError(match.debate_id)
-                    return True, changes
-                record = Record(followed.sequence + 1, append_id, (_written(match),))
+                    return True, counted.changes
+                record = Record(followed.sequence + 1, append_id, (written_match(match),))
                 try:
                     await self._log.append(_log_name(tenant), record)
                 except AppendConflictError:
@@ -73,41 +96,119 @@ class Matches:
                 followed.sequence = record.last
                 return False, followed.table.count(match)
 
+    async def record_feedback(self, tenant: str, feedback: Feedback) -> bool:
+        """Record a word on a debate once; it is durable when this returns.
+
+        Return whether it, or a later one, was recorded before.
+
+        Raises:
+            FeedbackReusedError: another word is recorded under its number.
+            StorageError: the log cannot be read or written.
+        """
+        followed = self._tenants.setdefault(tenant, _Followed())
+        append_id = uuid4().hex
+        async with followed.lock:
+            while True:
+                await self._catch_up_feedback(tenant, followed)
+                counted = followed.table.feedback(feedback.debate_id)
+                if counted is not None and counted.number >= feedback.number:
+                    if counted.number == feedback.number and not counted.same_word(feedback):
+                        raise FeedbackReusedError(feedback.debate_id)
+                    return True
+                record = Record(followed.feedback_sequence + 1, append_id, (written_feedback(feedback),))
+                try:
+                    await self._log.append(_feedback_log_name(tenant), record)
+                except AppendConflictError:
+                    continue  # another replica was first; what it wrote is read next
+                followed.feedback_sequence = record.last
+                followed.table.count_feedback(feedback)
+                return False
+
+    async def correct(self, tenant: str, correction: Correction) -> tuple[bool, tuple[Change, ...]]:
+        """Record a correction once; it is durable when this returns. Its match, if it has one, is of the recorded domain.
+
+        Return whether it, or a later one, was recorded before, and what the match as it now stands changed.
+
+        Raises:
+            NoMatchError: no match of its debate is recorded.
+            CorrectionReusedError: another correction is recorded under its number.
+            StorageError: a log cannot be read or written.
+        """
+        followed = self._tenants.setdefault(tenant, _Followed())
+        append_id = uuid4().hex
+        async with followed.lock:
+            while True:
+                await self._catch_up(tenant, followed)
+                await self._catch_up_corrections(tenant, followed)
+                if (past := followed.table.counted(correction.debate_id)) is None:
+                    raise NoMatchError(correction.debate_id)
+                made = _of_domain(correction, past.recorded)
+                if past.correction is not None and past.correction.number >= made.number:
+                    if past.correction.number == made.number and not past.correction.same_word(made):
+                        raise CorrectionReusedError(made.debate_id)
+                    return True, past.changes
+                record = Record(followed.correction_sequence + 1, append_id, (written_correction(made),))
+                try:
+                    await self._log.append(_correction_log_name(tenant), record)
+                except AppendConflictError:
+                    continue  # another replica was first; what it wrote is read next
+                followed.correction_sequence = record.last
+                followed.table.correct([made])
+                return False, followed.table.count(past.recorded)
+
+    async def _catch_up_corrections(self, tenant: str, followed: _Followed) -> None:
+        read: list[Correction] = []
+
+        def take(entry: bytes) -> None:
+            read.append(read_correction(entry))
+
+        log, after = _correction_log_name(tenant), followed.correction_sequence
+        followed.correction_sequence = await self._read_on(log, after, take)
+        followed.table.correct(read)
+
     async def _catch_up(self, tenant: str, followed: _Followed) -> None:
-        while records := await self._log.read(_log_name(tenant), followed.sequence, _PAGE):
+        def take(entry: bytes) -> None:
+            followed.table.count(read_match(entry))
+
+        followed.sequence = await self._read_on(_log_name(tenant), followed.sequence, take)
+
+    async def _catch_up_feedback(self, tenant: str, followed: _Followed) -> None:
+        def take(entry: bytes) -> None:
+            followed.table.count_feedback(read_feedback(entry))
+
+        followed.feedback_sequence = await self._read_on(
+            _feedback_log_name(tenant), followed.feedback_sequence, take
+        )
+
+    async def _read_on(self, log: str, after: int, take: Callable[[bytes], None]) -> int:
+        """Take the entries of a log after a sequence, and return the sequence of the last one."""
+        while records := await self._log.read(log, after, _PAGE):
             for record in records:
                 for place, entry in enumerate(record.entries):
-                    if record.first + place > followed.sequence:
-                        followed.table.count(_read(entry))
-                followed.sequence = record.last
+                    if record.first + place > after:
+                        take(entry)
+                after = record.last
             if len(records) < _PAGE:
-                return
+                break
+        return after
+
+
+def _of_domain(correction: Correction, recorded: Match) -> Correction:
+    """Return a correction whose match is of the domain, and of the time, that was recorded."""
+    if correction.match is None:
+        return correction
+    match = replace(correction.match, domain=recorded.domain, recorded_at=recorded.recorded_at)
+    return replace(correction, match=match)
 
 
 def _log_name(tenant: str) -> str:
     return f"matches/{tenant}"
 
 
-def _written(match: Match) -> str:
-    return json.dumps(
-        {
-            "debate_id": match.debate_id,
-            "domain": match.domain,
-            "recorded_at": match.recorded_at.isoformat(),
-            "scores": dict(match.scores),
-            "version": 1,
-        },
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=False,
-    )
+def _feedback_log_name(tenant: str) -> str:
+    # A log of its own: a replica of an earlier version reads the matches, and knows nothing else.
+    return f"feedback/{tenant}"
 
 
-def _read(entry: str) -> Match:
-    stored = json.loads(entry)
-    return Match(
-        debate_id=stored["debate_id"],
-        domain=stored["domain"],
-        scores=stored["scores"],
-        recorded_at=datetime.fromisoformat(stored["recorded_at"]),
-    )
+def _correction_log_name(tenant: str) -> str:
+    return f"corrections/{tenant}"

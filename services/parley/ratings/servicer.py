@@ -1,97 +1,211 @@
-"""RatingsService over gRPC: protobuf in and out, requests checked, nothing decided."""
+"""RatingsService over gRPC: requests checked, protobuf in and out, nothing decided."""
 
-import base64
-import binascii
-import json
-import math
-import re
-from collections.abc import Awaitable, Iterable, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Sequence
+from itertools import islice
 from typing import Final, TypeVar
 
 import grpc
-from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.ratings.elo import weight
-from parley.ratings.matches import DebateReusedError, Matches
-from parley.ratings.table import OVERALL, Match, Rating, Table
+from parley.ratings.acquaintance import Relationship
+from parley.ratings.conversion import (
+    GENERAL,
+    candidate_to_proto,
+    changes_to_proto,
+    match_of,
+    past_to_proto,
+    rating_to_proto,
+    read_token,
+    relationship_to_proto,
+    strength_to_proto,
+    token,
+)
+from parley.ratings.match import Correction, Feedback
+from parley.ratings.matches import (
+    CorrectionReusedError,
+    DebateReusedError,
+    FeedbackReusedError,
+    Matches,
+    NoMatchError,
+)
+from parley.ratings.requests import (
+    check_agent,
+    check_correction,
+    check_feedback,
+    check_match,
+    check_match_list,
+    check_rating_list,
+    check_relationship_list,
+    check_team,
+    check_weights,
+)
+from parley.ratings.table import Past, Table
+from parley.ratings.team import EXPLORATION_SHARE, select_team
+from parley.ratings.weights import WeightRule, weigh
 from parley.runtime.clock import Clock
-from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument, unavailable
+from parley.runtime.errors import ParleyError, not_found, unavailable
 from parley.runtime.tenancy import current_tenant
+from parley.runtime.validation import Violations
 from parley.storage.ports import StorageError
 from parley.v1 import ratings_pb2 as pb
 from parley.v1 import ratings_pb2_grpc as pb_grpc
 
 __all__ = ["RatingsServicer"]
 
-_AGENT_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-_DEBATE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_MOST_AGENTS: Final = 100
-_MOST_PAGE: Final = 200
 _PAGE: Final = 50
-_GENERAL: Final = "general"
+_RULES: Final = {pb.WEIGHT_RULE_ELO: WeightRule.ELO, pb.WEIGHT_RULE_ACCURACY: WeightRule.ACCURACY}
+_RULES_TO_PROTO: Final = {rule: number for number, rule in _RULES.items()}
 
 T = TypeVar("T")
 
 
 class RatingsServicer(pb_grpc.RatingsServiceServicer):
-    """Answers the calls of RatingsService."""
+    """The calls of RatingsService."""
 
-    def __init__(self, matches: Matches, clock: Clock) -> None:
+    def __init__(self, matches: Matches, clock: Clock, rule: WeightRule = WeightRule.ACCURACY) -> None:
+        """Serve what is recorded in `matches`; `rule`: what weights follow from where a request does not say."""
         self._matches = matches
         self._clock = clock
+        self._rule = rule
 
     async def GetWeights(self, request: pb.GetWeightsRequest, _context: object) -> pb.GetWeightsResponse:  # noqa: N802
-        """Returns what each agent's vote weighs."""
-        _refuse(
-            *_agent_violations("agent_ids", request.agent_ids, least=1), *_domain_violations(request.domain)
-        )
-        table = await self._table()
+        """Return what each agent's vote weighs."""
+        violations = Violations()
+        check_weights(violations, request)
+        violations.refuse()
+        table, rule = await self._table(), _RULES.get(request.rule, self._rule)
         return pb.GetWeightsResponse(
-            weights=[_weight(table, agent_id, request.domain) for agent_id in request.agent_ids]
+            weights=[_weight(table, agent_id, request.domain, rule) for agent_id in request.agent_ids]
         )
 
     async def RecordMatch(self, request: pb.RecordMatchRequest, _context: object) -> pb.RecordMatchResponse:  # noqa: N802
-        """Records the outcome of a debate."""
-        _refuse(*_match_violations(request))
-        match = Match(
-            debate_id=request.debate_id,
-            domain=request.domain or _GENERAL,
-            scores={each.agent_id: each.score for each in request.results},
-            recorded_at=self._clock.now(),
-        )
+        """Record the outcome of a debate."""
+        violations = Violations()
+        check_match(violations, request)
+        violations.refuse()
+        match = match_of(request, request.domain, self._clock.now())
         try:
             existed, changes = await _stored(self._matches.record(current_tenant(), match))
         except DebateReusedError:
-            raise ParleyError(
-                grpc.StatusCode.ALREADY_EXISTS,
-                "DEBATE_REUSED",
-                f"another outcome is recorded for the debate {request.debate_id}",
-                resource=("debate", request.debate_id),
-            ) from None
-        return pb.RecordMatchResponse(
-            existed=existed,
-            changes=[
-                pb.RatingChange(agent_id=each.agent_id, before=each.before, after=each.after)
-                for each in changes
-            ],
+            message = f"another outcome is recorded for the debate {request.debate_id}"
+            raise _reused("DEBATE_REUSED", message, request.debate_id) from None
+        return pb.RecordMatchResponse(existed=existed, changes=changes_to_proto(changes))
+
+    async def CorrectMatch(  # noqa: N802
+        self, request: pb.CorrectMatchRequest, _context: object
+    ) -> pb.CorrectMatchResponse:
+        """Put another outcome in the place of a recorded one, or take the match away."""
+        violations = Violations()
+        check_correction(violations, request)
+        violations.refuse()
+        now = self._clock.now()
+        match = None if request.void else match_of(request, GENERAL, now)
+        correction = Correction(request.debate_id, request.number, match, request.reason, now)
+        try:
+            existed, changes = await _stored(self._matches.correct(current_tenant(), correction))
+        except NoMatchError:
+            raise not_found("debate", request.debate_id) from None
+        except CorrectionReusedError:
+            message = (
+                f"another correction is recorded as number {request.number} of the debate {request.debate_id}"
+            )
+            raise _reused("CORRECTION_REUSED", message, request.debate_id) from None
+        return pb.CorrectMatchResponse(existed=existed, changes=changes_to_proto(changes))
+
+    async def RecordFeedback(  # noqa: N802
+        self, request: pb.RecordFeedbackRequest, _context: object
+    ) -> pb.RecordFeedbackResponse:
+        """Record what a person said of a debate."""
+        violations = Violations()
+        check_feedback(violations, request)
+        violations.refuse()
+        feedback = Feedback(
+            debate_id=request.debate_id,
+            number=request.number,
+            value=request.value,
+            domain=request.domain or GENERAL,
+            agent_ids=tuple(sorted(request.agent_ids)),
+            recorded_at=self._clock.now(),
         )
+        try:
+            existed = await _stored(self._matches.record_feedback(current_tenant(), feedback))
+        except FeedbackReusedError:
+            message = f"another word is recorded as number {request.number} on the debate {request.debate_id}"
+            raise _reused("FEEDBACK_REUSED", message, request.debate_id) from None
+        return pb.RecordFeedbackResponse(existed=existed)
 
     async def ListRatings(self, request: pb.ListRatingsRequest, _context: object) -> pb.ListRatingsResponse:  # noqa: N802
-        """Lists ratings, best first."""
-        after = _read_token(request.page_token)
-        if not 0 <= request.page_size <= _MOST_PAGE:
-            described = f"is {request.page_size}, must be 1 to {_MOST_PAGE}, or 0 for the default"
-            raise invalid_argument([FieldViolation("page_size", described)])
-        _refuse(*_domain_violations(request.domain))
-        ratings = (await self._table()).ratings(request.domain)
-        if after is not None:
-            ratings = [each for each in ratings if (-each.elo, each.agent_id) > after]
-        size = request.page_size or _PAGE
-        page = ratings[:size]
+        """List ratings, best first."""
+        violations = Violations()
+        after = read_token(violations, request.page_token)
+        check_rating_list(violations, request)
+        violations.refuse()
+        table, size = await self._table(), request.page_size or _PAGE
+        page, more = table.page(request.domain, after, size, request.min_matches)
         return pb.ListRatingsResponse(
-            ratings=[_rating(each) for each in page],
-            next_page_token=_token(page[-1]) if len(ratings) > size else "",
+            ratings=[rating_to_proto(each) for each in page],
+            next_page_token=token(page[-1].elo, page[-1].agent_id) if more else "",
+        )
+
+    async def ListMatches(self, request: pb.ListMatchesRequest, _context: object) -> pb.ListMatchesResponse:  # noqa: N802
+        """List matches, the last recorded first."""
+        violations = Violations()
+        after = read_token(violations, request.page_token)
+        check_match_list(violations, request)
+        violations.refuse()
+        past = (await self._table()).past()
+        size = request.page_size or _PAGE
+        # Places count from the first match that was recorded, so that later ones move none.
+        found = (
+            (place, each)
+            for place, each in zip(range(len(past), 0, -1), past, strict=True)
+            if (after is None or place < after[0]) and _is_asked_for(each, request)
+        )
+        page: Sequence[tuple[int, Past]] = list(islice(found, size + 1))
+        return pb.ListMatchesResponse(
+            matches=[past_to_proto(each) for _, each in page[:size]],
+            next_page_token=token(page[size - 1][0], "") if len(page) > size else "",
+        )
+
+    async def SelectTeam(self, request: pb.SelectTeamRequest, _context: object) -> pb.SelectTeamResponse:  # noqa: N802
+        """Choose a team."""
+        violations = Violations()
+        check_team(violations, request)
+        violations.refuse()
+        share = request.exploration_share if request.HasField("exploration_share") else EXPLORATION_SHARE
+        candidates = select_team(
+            await self._table(),
+            request.debate_id,
+            request.candidate_agent_ids,
+            request.size,
+            request.domain or GENERAL,
+            share,
+        )
+        return pb.SelectTeamResponse(candidates=map(candidate_to_proto, candidates))
+
+    async def GetPersona(self, request: pb.GetPersonaRequest, _context: object) -> pb.GetPersonaResponse:  # noqa: N802
+        """Return what an agent is good at."""
+        violations = Violations()
+        check_agent(violations, request.agent_id)
+        violations.refuse()
+        strengths = (await self._table()).acquaintance.strengths(request.agent_id)
+        return pb.GetPersonaResponse(agent_id=request.agent_id, strengths=map(strength_to_proto, strengths))
+
+    async def ListRelationships(  # noqa: N802
+        self, request: pb.ListRelationshipsRequest, _context: object
+    ) -> pb.ListRelationshipsResponse:
+        """List how an agent gets along with others."""
+        violations = Violations()
+        after = read_token(violations, request.page_token)
+        check_relationship_list(violations, request)
+        violations.refuse()
+        size = request.page_size or _PAGE
+        all_of_it = (await self._table()).acquaintance.relationships(request.agent_id)
+        page = [each for each in all_of_it if after is None or _place(each) > (-after[0], after[1])]
+        return pb.ListRelationshipsResponse(
+            relationships=map(relationship_to_proto, page[:size]),
+            next_page_token=(
+                token(page[size - 1].debates, page[size - 1].other_agent_id) if len(page) > size else ""
+            ),
         )
 
     async def _table(self) -> Table:
@@ -107,78 +221,24 @@ async def _stored(call: Awaitable[T]) -> T:
         ) from error
 
 
-def _weight(table: Table, agent_id: str, domain: str) -> pb.AgentWeight:
-    rating = table.rating(agent_id, domain)
-    if not rating.matches:
-        rating = table.rating(agent_id, OVERALL)
-    return pb.AgentWeight(agent_id=agent_id, weight=weight(rating.elo), rating=_rating(rating))
+def _reused(reason: str, message: str, debate_id: str) -> ParleyError:
+    return ParleyError(grpc.StatusCode.ALREADY_EXISTS, reason, message, resource=("debate", debate_id))
 
 
-def _rating(rating: Rating) -> pb.Rating:
-    return pb.Rating(
-        agent_id=rating.agent_id,
-        domain=rating.domain,
-        elo=rating.elo,
-        matches=rating.matches,
-        wins=rating.wins,
-        draws=rating.draws,
-        losses=rating.losses,
-        last_match_at=None if rating.last_match_at is None else _timestamp(rating.last_match_at),
+def _weight(table: Table, agent_id: str, domain: str, rule: WeightRule) -> pb.AgentWeight:
+    rating, record = table.rating_for_vote(agent_id, domain), table.record_for_vote(agent_id, domain)
+    weight, used = weigh(rating.elo, record, rule)
+    return pb.AgentWeight(
+        agent_id=agent_id, weight=weight, rating=rating_to_proto(rating), rule=_RULES_TO_PROTO[used]
     )
 
 
-def _timestamp(moment: datetime) -> Timestamp:
-    found = Timestamp()
-    found.FromDatetime(moment)
-    return found
-
-
-def _token(last: Rating) -> str:
-    return base64.urlsafe_b64encode(json.dumps([last.elo, last.agent_id]).encode()).decode()
-
-
-def _read_token(token: str) -> tuple[float, str] | None:
-    """What is sorted at or before this was on an earlier page."""
-    if not token:
-        return None
-    try:
-        elo, agent_id = json.loads(base64.urlsafe_b64decode(token.encode()))
-        return -float(elo), str(agent_id)
-    except (ValueError, TypeError, binascii.Error):
-        raise invalid_argument([FieldViolation("page_token", "is not a token of an earlier page")]) from None
-
-
-def _refuse(*violations: FieldViolation) -> None:
-    if violations:
-        raise invalid_argument(violations)
-
-
-def _match_violations(request: pb.RecordMatchRequest) -> Iterable[FieldViolation]:
-    if not _DEBATE_ID.fullmatch(request.debate_id):
-        yield FieldViolation("debate_id", "must be 1 to 128 characters of [A-Za-z0-9._-]")
-    yield from _domain_violations(request.domain)
-    yield from _agent_violations(
-        "results", [each.agent_id for each in request.results], least=2, path=".agent_id"
+def _is_asked_for(past: Past, request: pb.ListMatchesRequest) -> bool:
+    match = past.match or past.recorded
+    return (not request.agent_id or request.agent_id in match.scores) and (
+        not request.domain or request.domain == match.domain
     )
-    for place, each in enumerate(request.results):
-        if not (math.isfinite(each.score) and 0 <= each.score <= 10):
-            yield FieldViolation(f"results[{place}].score", f"is {each.score:g}, must be 0 to 10")
 
 
-def _agent_violations(
-    field: str, agent_ids: Sequence[str], *, least: int, path: str = ""
-) -> Iterable[FieldViolation]:
-    if not least <= len(agent_ids) <= _MOST_AGENTS:
-        yield FieldViolation(field, f"has {len(agent_ids)} agents, {least} to {_MOST_AGENTS} are allowed")
-    seen: set[str] = set()
-    for place, agent_id in enumerate(agent_ids):
-        if not _AGENT_ID.fullmatch(agent_id):
-            yield FieldViolation(f"{field}[{place}]{path}", "must match [a-z0-9][a-z0-9-]{0,31}")
-        elif agent_id in seen:
-            yield FieldViolation(f"{field}[{place}]{path}", f"{agent_id!r} is there twice")
-        seen.add(agent_id)
-
-
-def _domain_violations(domain: str) -> Iterable[FieldViolation]:
-    if len(domain) > 64:
-        yield FieldViolation("domain", f"has {len(domain)} characters, at most 64 are allowed")
+def _place(relationship: Relationship) -> tuple[float, str]:
+    return -relationship.debates, relationship.other_agent_id

@@ -1,5 +1,7 @@
 """What the ratings service reads from the environment."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from parley.runtime.settings import ServiceSettings
@@ -13,4 +15,8 @@ class RatingsSettings(ServiceSettings):
     port: int = Field(default=7404, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     store: str = Field(
         default="sqlite:///parley-data", description="sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]."
+    )
+    weight_rule: Literal["accuracy", "elo"] = Field(
+        default="accuracy",
+        description="What votes weigh by: accuracy (log-odds of how often an agent was right) or elo (with calibration).",
     )

@@ -1,34 +1,19 @@
 """The ratings of a tenant's agents: a fold of its matches."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from parley.ratings.acquaintance import Acquaintance
+from parley.ratings.calibration import NO_RECORD, Record
 from parley.ratings.elo import START, changes
+from parley.ratings.match import Correction, Feedback, Match
 
-__all__ = ["OVERALL", "Change", "Match", "Rating", "Table"]
+__all__ = ["OVERALL", "Change", "Past", "Rating", "Table"]
 
 OVERALL: Final = ""
 """The domain under which all matches count."""
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """The outcome of a debate: a score for each agent, at least two."""
-
-    debate_id: str
-    domain: str
-    scores: Mapping[str, float]
-    recorded_at: datetime
-
-    def same_outcome(self, other: "Match") -> bool:
-        """Whether both say the same, whenever they were recorded."""
-        return (self.debate_id, self.domain, dict(self.scores)) == (
-            other.debate_id,
-            other.domain,
-            dict(other.scores),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +28,9 @@ class Rating:
     draws: int = 0
     losses: int = 0
     last_match_at: datetime | None = None
+    approvals: int = 0
+    disapprovals: int = 0
+    record: Record = NO_RECORD
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,43 +43,142 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
-    match: Match
+class Past:
+    """A match as it was recorded, what counts of it, and what that changed.
+
+    Attributes:
+        correction: The one that counts, or None.
+        changes: Of overall ratings; empty for a match that was taken away.
+    """
+
+    recorded: Match
+    correction: Correction | None
     changes: tuple[Change, ...]
+
+    @property
+    def match(self) -> Match | None:
+        """What counts: the match as it was recorded or corrected; None where it was taken away."""
+        return self.recorded if self.correction is None else self.correction.match
 
 
 class Table:
-    """Ratings by domain and agent after some matches."""
+    """Ratings by domain and agent after some matches, and what else is known of the agents."""
 
     def __init__(self) -> None:
         self._ratings: dict[str, dict[str, Rating]] = {}
-        self._counted: dict[str, _Counted] = {}
+        self._past: dict[str, Past] = {}
+        self._corrections: dict[str, Correction] = {}
+        self._feedback: dict[str, Feedback] = {}
+        self.acquaintance = Acquaintance()
 
     def count(self, match: Match) -> tuple[Change, ...]:
-        """Counts a match, overall and in its domain; a debate that was counted before counts no more."""
-        if match.debate_id in self._counted:
-            return self._counted[match.debate_id].changes
+        """Count a match, overall and in its domain; a debate that was counted before counts no more."""
+        if match.debate_id not in self._past:
+            self._count(match)
+        return self._past[match.debate_id].changes
+
+    def counted(self, debate_id: str) -> Past | None:
+        """Return the match of a debate, or None where it has not been counted."""
+        return self._past.get(debate_id)
+
+    def past(self) -> list[Past]:
+        """Return all matches, the last recorded first."""
+        return list(reversed(self._past.values()))
+
+    def correct(self, corrections: Iterable[Correction]) -> None:
+        """Count all matches again, each as its last correction has it; pass over corrections that are not later."""
+        changed = False
+        for each in corrections:
+            before = self._corrections.get(each.debate_id)
+            if before is None or before.number < each.number:
+                self._corrections[each.debate_id] = each
+                changed |= each.debate_id in self._past
+        if changed:
+            self._count_again()
+
+    def correction(self, debate_id: str) -> Correction | None:
+        """Return the correction of a debate's match that counts, or None."""
+        return self._corrections.get(debate_id)
+
+    def count_feedback(self, feedback: Feedback) -> None:
+        """Count a word on a debate, overall and in its domain, in place of an earlier one; pass over one that is not later."""
+        before = self._feedback.get(feedback.debate_id)
+        if before is not None and before.number >= feedback.number:
+            return
+        if before is not None:
+            self._add_feedback(before, -1)
+        self._add_feedback(feedback, 1)
+        self._feedback[feedback.debate_id] = feedback
+
+    def feedback(self, debate_id: str) -> Feedback | None:
+        """Return the word on a debate that counts, or None."""
+        return self._feedback.get(debate_id)
+
+    def rating(self, agent_id: str, domain: str = OVERALL) -> Rating:
+        """Return the rating of an agent; one without matches has that of the start."""
+        return self._ratings.get(domain, {}).get(agent_id) or Rating(agent_id, domain)
+
+    def rating_for_vote(self, agent_id: str, domain: str) -> Rating:
+        """Return the rating that weighs a vote in a domain: the overall one of an agent without matches in it."""
+        rating = self.rating(agent_id, domain)
+        return rating if rating.matches else self.rating(agent_id, OVERALL)
+
+    def record_for_vote(self, agent_id: str, domain: str) -> Record:
+        """Return the judged answers that weigh a vote in a domain: all of an agent without any in it."""
+        record = self.rating(agent_id, domain).record
+        return record if record.answers else self.rating(agent_id, OVERALL).record
+
+    def ratings(self, domain: str = OVERALL) -> list[Rating]:
+        """Return all ratings of a domain, best first, those of one rating by agent id."""
+        return sorted(self._ratings.get(domain, {}).values(), key=_rank)
+
+    def page(
+        self, domain: str, after: tuple[float, str] | None, size: int, min_matches: int = 0
+    ) -> tuple[list[Rating], bool]:
+        """Return at most `size` ratings of a domain as `ratings` orders them, and whether there are more.
+
+        With `after`, the Elo and the agent id that ended an earlier page, only those behind it.
+        """
+        ratings = [each for each in self.ratings(domain) if each.matches >= min_matches]
+        if after is not None:
+            elo, agent_id = after
+            ratings = [each for each in ratings if _rank(each) > (-elo, agent_id)]
+        return ratings[:size], len(ratings) > size
+
+    def _count_again(self) -> None:
+        recorded = [each.recorded for each in self._past.values()]
+        self._ratings, self._past, self.acquaintance = {}, {}, Acquaintance()
+        for match in recorded:
+            self._count(match)
+        for feedback in self._feedback.values():
+            self._add_feedback(feedback, 1)
+
+    def _count(self, recorded: Match) -> None:
+        """Count a match as it stands now."""
+        correction = self._corrections.get(recorded.debate_id)
+        match = recorded if correction is None else correction.match
+        moved = () if match is None else self._moved_by(match)
+        self._past[recorded.debate_id] = Past(recorded, correction, moved)
+
+    def _moved_by(self, match: Match) -> tuple[Change, ...]:
         before = {agent_id: self.rating(agent_id).elo for agent_id in match.scores}
         for domain in {OVERALL, match.domain}:
             self._count_in(domain, match)
-        moved = tuple(
+        self.acquaintance.count(match)
+        return tuple(
             Change(agent_id, before[agent_id], self.rating(agent_id).elo) for agent_id in sorted(match.scores)
         )
-        self._counted[match.debate_id] = _Counted(match, moved)
-        return moved
 
-    def counted(self, debate_id: str) -> tuple[Match, tuple[Change, ...]] | None:
-        """The match of a debate and what it changed, or None where it has not been counted."""
-        found = self._counted.get(debate_id)
-        return None if found is None else (found.match, found.changes)
-
-    def rating(self, agent_id: str, domain: str = OVERALL) -> Rating:
-        """The rating of an agent; one without matches has that of the start."""
-        return self._ratings.get(domain, {}).get(agent_id) or Rating(agent_id, domain)
-
-    def ratings(self, domain: str = OVERALL) -> list[Rating]:
-        """All ratings of a domain, best first, those of one rating by agent id."""
-        return sorted(self._ratings.get(domain, {}).values(), key=lambda each: (-each.elo, each.agent_id))
+    def _add_feedback(self, feedback: Feedback, times: int) -> None:
+        for domain in {OVERALL, feedback.domain}:
+            table = self._ratings.setdefault(domain, {})
+            for agent_id in feedback.agent_ids:
+                rating = table.get(agent_id) or Rating(agent_id, domain)
+                table[agent_id] = replace(
+                    rating,
+                    approvals=rating.approvals + times * (feedback.value > 0),
+                    disapprovals=rating.disapprovals + times * (feedback.value < 0),
+                )
 
     def _count_in(self, domain: str, match: Match) -> None:
         table = self._ratings.setdefault(domain, {})
@@ -109,3 +196,10 @@ class Table:
                 losses=rating.losses + sum(score < other for other in others),
                 last_match_at=match.recorded_at,
             )
+        for answer in match.answers:
+            rating = table.get(answer.agent_id) or Rating(answer.agent_id, domain)
+            table[answer.agent_id] = replace(rating, record=rating.record.with_answer(answer))
+
+
+def _rank(rating: Rating) -> tuple[float, str]:
+    return -rating.elo, rating.agent_id

@@ -15,7 +15,7 @@ _logger = get_logger(__name__)
 
 @asynccontextmanager
 async def beside(what: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Does `work` while the block runs. `what` says to people which part of the service it is.
+    """Do `work` while the block runs. `what` says to people which part of the service it is.
 
     If the work fails, the block is cancelled, so that a server in it drains, and PartFailedError is raised.
     """
@@ -39,7 +39,7 @@ async def beside(what: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[No
 
 @asynccontextmanager
 async def stoppable() -> AsyncIterator[Callable[[Exception], None]]:
-    """A block that can be ended from beside it: it is cancelled, and raises the error that was given as the reason."""
+    """Open a block that can be ended from beside it: it is cancelled, and raises the error given as the reason."""
     block = asyncio.current_task()
     assert block is not None, "a block of a coroutine runs in a task"
     reasons: list[Exception] = []

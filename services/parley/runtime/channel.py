@@ -24,11 +24,11 @@ class ChannelSettings:
     """A connection that is silent this long is asked whether it lives, and dropped if it does not say so."""
     keepalive_timeout_seconds: float = 10.0
     max_reconnect_seconds: float = 5.0
-    """The longest pause between tries to connect."""
+    """The longest pause between two attempts to connect."""
 
 
 def channel(target: str, settings: ChannelSettings | None = None) -> grpc.aio.Channel:
-    """A channel to `host:port` (or a target with a scheme, as `dns:///name:port`).
+    """Open a channel to `host:port` (or a target with a scheme, as `dns:///name:port`).
 
     Calls go round all addresses of the name, carry deadline, trace and labels on, and are never
     repeated by gRPC. Use it as `async with`, or close it.

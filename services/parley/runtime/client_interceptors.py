@@ -23,7 +23,7 @@ _Multi = Callable[..., Any]
 
 
 class CallingChannel(grpc.aio.Channel):
-    """Calls through it get the time left, `traceparent`, labels, and a client span that always ends."""
+    """A channel whose calls get the time left, `traceparent`, labels, and a client span that always ends."""
 
     def __init__(self, inner: grpc.aio.Channel) -> None:
         self._inner = inner
@@ -41,38 +41,38 @@ class CallingChannel(grpc.aio.Channel):
         return await self._inner.__aexit__(kind, error, traceback)
 
     async def close(self, grace: float | None = None) -> None:
-        """Closes the channel; running calls have `grace` seconds to end."""
+        """Close the channel; running calls have `grace` seconds to end."""
         await self._inner.close(grace)
 
     def get_state(  # the signature is grpc.aio.Channel's
         self,
         try_to_connect: bool = False,  # noqa: FBT001, FBT002
     ) -> grpc.ChannelConnectivity:
-        """The state of the connection."""
+        """Return the state of the connection."""
         return self._inner.get_state(try_to_connect)
 
     async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
-        """Returns when the state is another one."""
+        """Wait until the state is another one."""
         await self._inner.wait_for_state_change(last_observed_state)
 
     async def channel_ready(self) -> None:
-        """Returns when there is a connection."""
+        """Wait until there is a connection."""
         await self._inner.channel_ready()
 
     def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """One request, one answer."""
+        """Return a method of one request and one answer."""
         return _multi(method, self._inner.unary_unary(method, *args, **kwargs))
 
     def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """One request, a stream of answers."""
+        """Return a method of one request and a stream of answers."""
         return _streamed(_multi(method, self._inner.unary_stream(method, *args, **kwargs)))
 
     def stream_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """A stream of requests, one answer."""
+        """Return a method of a stream of requests and one answer."""
         return _multi(method, self._inner.stream_unary(method, *args, **kwargs))
 
     def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """A stream of requests, a stream of answers."""
+        """Return a method of a stream of requests and a stream of answers."""
         return _streamed(_multi(method, self._inner.stream_stream(method, *args, **kwargs)))
 
 
@@ -156,61 +156,61 @@ class StreamCall:
         return _Messages(self, self._call.__aiter__())
 
     async def read(self) -> Any:
-        """The next message, or `grpc.aio.EOF`."""
+        """Return the next message, or `grpc.aio.EOF`."""
         return await self._call.read()
 
     async def write(self, request: Any) -> None:
-        """Sends one message of a request stream."""
+        """Send one message of a request stream."""
         await self._call.write(request)
 
     async def done_writing(self) -> None:
-        """Says that no more messages will be sent."""
+        """Say that no more messages will be sent."""
         await self._call.done_writing()
 
     async def wait_for_connection(self) -> None:
-        """Returns when the call reached a server."""
+        """Wait until the call has reached a server."""
         await self._call.wait_for_connection()
 
     async def initial_metadata(self) -> Any:
-        """What the server sent first."""
+        """Return what the server sent first."""
         return await self._call.initial_metadata()
 
     async def trailing_metadata(self) -> Any:
-        """What the server sent last; waits for the end."""
+        """Wait for the end and return what the server sent last."""
         return await self._call.trailing_metadata()
 
     async def code(self) -> grpc.StatusCode:
-        """How the call ended; waits for the end."""
+        """Wait for the end and return how the call ended."""
         code: grpc.StatusCode = await self._call.code()
         return code
 
     async def details(self) -> str:
-        """What the server said at the end; waits for it."""
+        """Wait for the end and return what the server said."""
         details: str = await self._call.details()
         return details
 
     def cancel(self) -> bool:
-        """Ends the call, here and at the server; False if it was over."""
+        """End the call, here and at the server; return False if it was over."""
         ended: bool = self._call.cancel()
         return ended
 
     def cancelled(self) -> bool:
-        """Whether the call was cancelled."""
+        """Return whether the call was cancelled."""
         was: bool = self._call.cancelled()
         return was
 
     def done(self) -> bool:
-        """Whether the call is over."""
+        """Return whether the call is over."""
         over: bool = self._call.done()
         return over
 
     def time_remaining(self) -> float | None:
-        """Seconds until the call's deadline; None without one."""
+        """Return the seconds until the call's deadline; None without one."""
         left: float | None = self._call.time_remaining()
         return left
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Calls back when the call is over."""
+        """Call back when the call is over."""
         self._call.add_done_callback(callback)
 
 
@@ -229,7 +229,7 @@ class _Messages:
 
 
 def _too_late(span: trace.Span) -> grpc.aio.AioRpcError:
-    """GRPC would send such a call, and a quick server might even do what it asks."""
+    """Return the failure of a call that is never sent: gRPC would send it, and a quick server might do what it asks."""
     _end(span, grpc.StatusCode.DEADLINE_EXCEEDED)
     nothing = grpc.aio.Metadata()
     return grpc.aio.AioRpcError(
@@ -238,7 +238,7 @@ def _too_late(span: trace.Span) -> grpc.aio.AioRpcError:
 
 
 class _Ending:
-    """Ends a span when its call is over, whichever way that came about: also dropped or half-read."""
+    """The end of a span with its call, whichever way that came about: also dropped or half-read."""
 
     def __init__(self, span: trace.Span) -> None:
         self._span = span
@@ -256,7 +256,7 @@ def _end(span: trace.Span, code: grpc.StatusCode) -> None:
 
 
 def _code_of(call: Any) -> grpc.StatusCode:
-    """The code of a call that is over: the coroutine has its answer, and ends at its first step."""
+    """Return the code of a call that is over: the coroutine has its answer, and ends at its first step."""
     answer = call.code()
     try:
         answer.send(None)

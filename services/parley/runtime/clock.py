@@ -12,15 +12,15 @@ class Clock(Protocol):
     """Wall time for records, monotonic time for durations, and a way to wait."""
 
     def now(self) -> datetime:
-        """Wall time, aware, UTC."""
+        """Return the wall time, aware, UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start; never goes back."""
+        """Return the seconds from an arbitrary start; they never go back."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Waits that long; zero or less gives other tasks a turn."""
+        """Wait that long; zero or less gives other tasks a turn."""
         ...
 
 
@@ -28,13 +28,13 @@ class SystemClock:
     """The machine's own clock."""
 
     def now(self) -> datetime:
-        """Wall time, aware, UTC."""
+        """Return the wall time, aware, UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start; never goes back."""
+        """Return the seconds from an arbitrary start; they never go back."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Waits that long; zero or less gives other tasks a turn."""
+        """Wait that long; zero or less gives other tasks a turn."""
         await asyncio.sleep(max(seconds, 0.0))

@@ -16,14 +16,14 @@ _deadline: ContextVar[float | None] = ContextVar("parley_deadline", default=None
 
 
 def remaining() -> float | None:
-    """Seconds left, 0.0 or less when they are used up; None without a deadline."""
+    """Return the seconds left, 0.0 or less when they are used up; None without a deadline."""
     deadline = _deadline.get()
     return None if deadline is None else deadline - time.monotonic()
 
 
 @contextmanager
 def deadline_scope(seconds: float | None) -> Iterator[None]:
-    """Calls made inside are given `seconds` at most, or what is left already if that is less.
+    """Give calls made inside `seconds` at most, or what is left already if that is less.
 
     None takes the deadline away: for work that outlives the call that began it. The scope only
     bounds calls to other services; bound other work with `asyncio.timeout(remaining())`.
@@ -40,12 +40,12 @@ def deadline_scope(seconds: float | None) -> Iterator[None]:
 
 
 def start_call(seconds: float | None) -> None:
-    """Makes the deadline of a call that came in the one of this task, replacing any that was inherited."""
+    """Make the deadline of a call that came in the one of this task, replacing any that was inherited."""
     _deadline.set(None if seconds is None else time.monotonic() + seconds)
 
 
 def timeout_for_call(asked: float | None) -> float | None:
-    """The timeout for an outgoing call: what is left minus the margin, or `asked` if that is less."""
+    """Return the timeout for an outgoing call: what is left minus the margin, or `asked` if that is less."""
     left = remaining()
     if left is None:
         return asked

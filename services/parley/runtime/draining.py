@@ -21,28 +21,28 @@ class Draining:
         self._waiting: set[asyncio.Timeout] = set()
 
     def is_set(self) -> bool:
-        """Whether the server is stopping."""
+        """Return whether the server is stopping."""
         return self._event.is_set()
 
     async def wait(self) -> None:
-        """Returns when the server begins to stop."""
+        """Wait until the server begins to stop."""
         await self._event.wait()
 
     def set(self) -> None:
-        """Begins; every stream inside `until` ends now."""
+        """Begin to drain: every stream inside `until` ends now."""
         self._event.set()
         now = asyncio.get_running_loop().time()
         for timeout in self._waiting:
             timeout.reschedule(now)
 
     def error(self) -> ParleyError:
-        """What a stream ends with: UNAVAILABLE, reason DRAINING. The caller goes on where it was, elsewhere."""
+        """Return what a stream ends with: UNAVAILABLE, reason DRAINING. The caller goes on where it was, elsewhere."""
         return unavailable(
             DRAINING, "this server is stopping; resume on another one", retry_after=_RETRY_SECONDS
         )
 
     async def until(self, stream: AsyncIterator[Item]) -> AsyncGenerator[Item, None]:
-        """Passes `stream` on, and raises `error()` once the server begins to stop.
+        """Pass `stream` on, and raise `error()` once the server begins to stop.
 
         Only the wait for the next item is cut short; an item that was got is delivered.
         """

@@ -16,7 +16,7 @@ INTERRUPTED: Final = 130
 
 
 def run(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int:
-    """Runs `main` to its end and returns the exit code, for `sys.exit(run(main))`.
+    """Run `main` to its end and return the exit code, for `sys.exit(run(main))`.
 
     None counts as 0, ConfigurationError is 4 with its lines on stderr, PartFailedError is 1 with its own, Ctrl-C is 130.
     """

@@ -17,8 +17,6 @@ __all__ = [
     "FieldViolation",
     "ParleyError",
     "PartFailedError",
-    "already_exists",
-    "cancelled",
     "deadline_exceeded",
     "failed_precondition",
     "from_rpc_error",
@@ -27,10 +25,8 @@ __all__ = [
     "invalid_argument",
     "is_transport",
     "not_found",
-    "permission_denied",
     "resource_exhausted",
     "to_status",
-    "unauthenticated",
     "unavailable",
 ]
 
@@ -100,27 +96,20 @@ class ParleyError(Exception):
 def invalid_argument(
     violations: Iterable[FieldViolation], *, reason: str = "INVALID_ARGUMENT", message: str | None = None
 ) -> ParleyError:
-    """The request is wrong whatever the state of the system; `violations` lists every bad field."""
+    """Return the error of a request that is wrong in any state of the system; `violations` lists every bad field."""
     found = tuple(violations)
     text = message or "; ".join(f"{each.field}: {each.description}" for each in found) or "invalid argument"
     return ParleyError(grpc.StatusCode.INVALID_ARGUMENT, reason, text, violations=found)
 
 
 def not_found(kind: str, name: str) -> ParleyError:
-    """There is no such resource; the reason is `KIND_NOT_FOUND`."""
+    """Return the error where there is no such resource; the reason is `KIND_NOT_FOUND`."""
     reason = f"{_upper_snake(kind)}_NOT_FOUND"
     return ParleyError(grpc.StatusCode.NOT_FOUND, reason, f"{kind} {name!r} not found", resource=(kind, name))
 
 
-def already_exists(kind: str, name: str, message: str | None = None) -> ParleyError:
-    """The resource is there already with other content; the reason is `KIND_ALREADY_EXISTS`."""
-    reason = f"{_upper_snake(kind)}_ALREADY_EXISTS"
-    text = message or f"{kind} {name!r} already exists"
-    return ParleyError(grpc.StatusCode.ALREADY_EXISTS, reason, text, resource=(kind, name))
-
-
 def failed_precondition(reason: str, message: str, metadata: Mapping[str, str] | None = None) -> ParleyError:
-    """The request is right, but the system is not in a state for it; trying again as is does not help."""
+    """Return the error of a right request in a state that does not allow it; sending it again does not help."""
     return ParleyError(grpc.StatusCode.FAILED_PRECONDITION, reason, message, metadata or {})
 
 
@@ -131,7 +120,7 @@ def unavailable(
     retry_after: float | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> ParleyError:
-    """It does not work now and may work later, after `retry_after` seconds if given."""
+    """Return the error of what does not work now and may later, after `retry_after` seconds if given."""
     return ParleyError(grpc.StatusCode.UNAVAILABLE, reason, message, metadata or {}, retry_after=retry_after)
 
 
@@ -142,41 +131,26 @@ def resource_exhausted(
     retry_after: float | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> ParleyError:
-    """A limit or a budget is used up; `retry_after` (seconds) if it fills again by itself."""
+    """Return the error of a used-up limit or budget; `retry_after` (seconds) if it fills again by itself."""
     return ParleyError(
         grpc.StatusCode.RESOURCE_EXHAUSTED, reason, message, metadata or {}, retry_after=retry_after
     )
 
 
 def deadline_exceeded(message: str, *, reason: str = "DEADLINE_EXCEEDED") -> ParleyError:
-    """The time given for the call was used up before it was done."""
+    """Return the error of a call whose time was used up before it was done."""
     return ParleyError(grpc.StatusCode.DEADLINE_EXCEEDED, reason, message)
-
-
-def cancelled(message: str, *, reason: str = "CANCELLED") -> ParleyError:
-    """The work was cancelled by someone entitled to it."""
-    return ParleyError(grpc.StatusCode.CANCELLED, reason, message)
-
-
-def unauthenticated(message: str, *, reason: str = "UNAUTHENTICATED") -> ParleyError:
-    """The caller did not prove who it is."""
-    return ParleyError(grpc.StatusCode.UNAUTHENTICATED, reason, message)
-
-
-def permission_denied(message: str, *, reason: str = "PERMISSION_DENIED") -> ParleyError:
-    """The caller is known and may not do this."""
-    return ParleyError(grpc.StatusCode.PERMISSION_DENIED, reason, message)
 
 
 def internal(
     message: str, *, reason: str = "INTERNAL", metadata: Mapping[str, str] | None = None
 ) -> ParleyError:
-    """The service broke a promise of its own."""
+    """Return the error of a service that broke a promise of its own."""
     return ParleyError(grpc.StatusCode.INTERNAL, reason, message, metadata or {})
 
 
 def to_status(error: ParleyError) -> status_pb2.Status:
-    """The error as a status with ErrorInfo and, where they fit, BadRequest, RetryInfo and ResourceInfo."""
+    """Return the error as a status with ErrorInfo and, where they fit, BadRequest, RetryInfo and ResourceInfo."""
     status = status_pb2.Status(code=error.code.value[0], message=error.message)
     for detail in _details(error):
         status.details.add().Pack(detail)
@@ -184,7 +158,7 @@ def to_status(error: ParleyError) -> status_pb2.Status:
 
 
 def from_status(status: status_pb2.Status) -> ParleyError:
-    """The error a status stands for; without an ErrorInfo of ours its reason is ""."""
+    """Return the error a status stands for; without an ErrorInfo of ours its reason is ""."""
     error = ParleyError(_CODE_BY_NUMBER.get(status.code, grpc.StatusCode.UNKNOWN), "", status.message)
     for packed in status.details:
         info = error_details_pb2.ErrorInfo()
@@ -205,7 +179,7 @@ def from_status(status: status_pb2.Status) -> ParleyError:
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError) -> ParleyError:
-    """Reads back what `to_status` sent; a status without details keeps its code and has reason ""."""
+    """Read back what `to_status` sent; a status without details keeps its code and has reason ""."""
     status = _status_of(error)
     if status is not None:
         return from_status(status)
@@ -213,7 +187,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> ParleyError:
 
 
 def is_transport(error: BaseException) -> bool:
-    """Whether the call broke on its way (gone, cut, draining) rather than was answered by the service.
+    """Return whether the call broke on its way (gone, cut, draining) rather than was answered by the service.
 
     Such a failure says nothing about the request. A deadline that passed is not one of them.
     """

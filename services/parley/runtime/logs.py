@@ -22,18 +22,18 @@ _labels: ContextVar[Mapping[str, str]] = ContextVar("parley_labels", default={})
 
 
 def labels() -> Mapping[str, str]:
-    """The labels of the work in hand."""
+    """Return the labels of the work in hand."""
     return _labels.get()
 
 
 def set_labels(found: Mapping[str, str]) -> None:
-    """Makes these the labels of this task, replacing any that were inherited."""
+    """Make these the labels of this task, replacing any that were inherited."""
     _labels.set(found)
 
 
 @contextmanager
 def labelled(*, tenant: str | None = None, debate: str | None = None) -> Iterator[None]:
-    """Log lines written and calls made inside carry these labels."""
+    """Put these labels on log lines written and calls made inside."""
     added = {name: value for name, value in (("tenant", tenant), ("debate", debate)) if value is not None}
     token = _labels.set({**_labels.get(), **added})
     try:
@@ -43,13 +43,13 @@ def labelled(*, tenant: str | None = None, debate: str | None = None) -> Iterato
 
 
 def get_logger(name: str) -> FilteringBoundLogger:
-    """A logger whose lines say which part wrote them; safe to make at import time."""
+    """Return a logger whose lines say which part wrote them; safe to make at import time."""
     logger: FilteringBoundLogger = structlog.get_logger(module=name)
     return logger
 
 
 def configure_logging(level: Level = "info", *, stream: TextIO | None = None) -> None:
-    """Sends our logs, and the warnings of every library, to stderr (or `stream`), never to stdout."""
+    """Send our logs, and the warnings of every library, to stderr (or `stream`), never to stdout."""
     output = _Stderr() if stream is None else stream
     terminal = output.isatty()
     shared: list[Processor] = [

@@ -17,10 +17,9 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import get_logger
 from parley.runtime.server_interceptors import CallInterceptor
 
-__all__ = ["Draining", "RunningServer", "ServerSettings", "Service", "serve", "serving"]
+__all__ = ["CannotListenError", "Draining", "RunningServer", "ServerSettings", "Service", "serve", "serving"]
 
 _SERVING: Final = health_pb2.HealthCheckResponse.SERVING
-_NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 
 _logger = get_logger(__name__)
 
@@ -35,6 +34,14 @@ class Service:
     name: str
     register: Callable[[grpc.aio.Server], None]
     listening: Callable[[str], None] | None = None
+
+
+class CannotListenError(ConfigurationError):
+    """Nothing can listen where a server should; `where` is the address, with the reason where there is one."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"PARLEY_HOST, PARLEY_PORT: cannot listen on {where}; choose another")
+        self.where = where
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,7 @@ class RunningServer:
         *,
         at_once: asyncio.Event | None = None,
     ) -> None:
-        """Health says NOT_SERVING, `draining` is set, `on_drain` runs, running calls end, the server stops.
+        """Turn health to NOT_SERVING, set `draining`, run `on_drain`, let running calls end, and stop the server.
 
         Takes `grace_seconds` at most in all, or ends as soon as `at_once` is set. A second call
         waits for the first one's end.
@@ -122,9 +129,9 @@ class _Health:
 async def serving(
     services: Iterable[Service], settings: ServerSettings | None = None, *, draining: Draining | None = None
 ) -> AsyncIterator[RunningServer]:
-    """Serves until the block is left, then drains. `draining` is the one the servicers were given, if any.
+    """Serve until the block is left, then drain. `draining` is the one the servicers were given, if any.
 
-    Raises ConfigurationError if the address cannot be listened on.
+    Raise ConfigurationError if the address cannot be listened on.
     """
     running = await _start(tuple(services), settings or ServerSettings(), draining or Draining())
     try:
@@ -141,9 +148,9 @@ async def serve(
     draining: Draining | None = None,
     on_ready: Callable[[RunningServer], None] | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT, then drains, running `on_drain` first; a second signal stops at once.
+    """Serve until SIGTERM or SIGINT, then drain, running `on_drain` first; a second signal stops at once.
 
-    `on_ready` hears of the server once it listens. Raises ConfigurationError if the address
+    `on_ready` hears of the server once it listens. Raise ConfigurationError if the address
     cannot be listened on, and what an `on_drain` raised after the server has stopped.
     """
     stop, at_once = asyncio.Event(), asyncio.Event()
@@ -207,16 +214,11 @@ def _listen(server: grpc.aio.Server, settings: ServerSettings) -> int:
         try:
             _probe(settings.host.strip("[]"), settings.port)
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise ConfigurationError(
-                f"PARLEY_HOST, PARLEY_PORT: cannot listen on {wanted}: {reason}; choose another"
-            ) from None
+            raise CannotListenError(f"{wanted}: {error.strerror or error}") from None
     try:
         return server.add_insecure_port(wanted)
     except RuntimeError:
-        raise ConfigurationError(
-            f"PARLEY_HOST, PARLEY_PORT: cannot listen on {wanted}; choose another"
-        ) from None
+        raise CannotListenError(wanted) from None
 
 
 def _probe(host: str, port: int) -> None:
@@ -239,7 +241,7 @@ async def _awaited(callback: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _bounded(work: Awaitable[None], at_once: asyncio.Event, seconds: float | None) -> bool:
-    """Waits for `work`, for `seconds` at most and no longer than until `at_once`; whether it ended itself."""
+    """Wait for `work`, `seconds` at most and not beyond `at_once`; return whether it ended itself."""
     working, hurry = asyncio.ensure_future(work), asyncio.create_task(at_once.wait())
     try:
         await asyncio.wait({working, hurry}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

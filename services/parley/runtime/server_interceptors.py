@@ -56,7 +56,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Method | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> _Method | None:
-        """The method's own handler, wrapped once and kept."""
+        """Return the method's own handler, wrapped once and kept."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
         if handler is None or method.startswith(_UNTRACED):
@@ -101,7 +101,7 @@ def _single(method: str, handle: _Handler) -> _Handler:
 
 
 def _streaming(method: str, handle: _Handler) -> _Handler:
-    """Writes the handler's messages itself, so that a stream cut while writing closes it here and now."""
+    """Write the handler's messages itself, so that a stream cut while writing closes it here and now."""
     generator = inspect.isasyncgenfunction(handle)
     if not generator and not inspect.iscoroutinefunction(handle):
         raise TypeError(f"{method}: a handler must be async")
@@ -126,7 +126,7 @@ def _streaming(method: str, handle: _Handler) -> _Handler:
 
 
 def _begin(method: str, context: _Context) -> trace.Span:
-    """Gives this call's task its own deadline, labels and span; nothing is taken over from the starter."""
+    """Give this call's task its own deadline, labels and span; nothing is taken over from the starter."""
     carrier: dict[str, str] = {}
     labels: dict[str, str] = {}
     for key, value in context.invocation_metadata() or ():
@@ -163,7 +163,7 @@ def _end(span: trace.Span, code: grpc.StatusCode, message: str = "") -> None:
 def _fail(
     method: str, context: _Context, span: trace.Span, error: BaseException
 ) -> errors.ParleyError | None:
-    """Ends the span; what the caller is to be told, or None if `error` goes on as it is."""
+    """End the span; return what the caller is to be told, or None if `error` goes on as it is."""
     if isinstance(error, grpc.aio.AbortError):
         _end(span, _code(context), context.details())
         return None
@@ -179,13 +179,13 @@ def _fail(
 
 
 def _late() -> bool:
-    """Whether the time is used up, or all but the margin that calls made from here did not get."""
+    """Return whether the time is used up, or all but the margin that calls made from here did not get."""
     left = deadline.remaining()
     return left is not None and left <= deadline.MARGIN_SECONDS
 
 
 def _was_cancelled(error: BaseException) -> bool:
-    """Whether the call itself was cancelled, and not merely some task that its handler awaited."""
+    """Return whether the call itself was cancelled, and not merely some task that its handler awaited."""
     if isinstance(error, grpc.aio.InternalError):  # a message could not be sent: its reader is gone
         return True
     task = asyncio.current_task()
@@ -214,7 +214,7 @@ def _answer(method: str, error: BaseException) -> errors.ParleyError:
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors of ours in an exception group, which is what a task group raises."""
+    """Return the errors of ours in an exception group, which is what a task group raises."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from _leaves(inner)
@@ -223,12 +223,12 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 async def _abort(context: _Context, answer: errors.ParleyError) -> None:
-    """Ends the call by raising; for a single answer and in mid-stream, details are in the trailing metadata."""
+    """End the call by raising; for a single answer and in mid-stream, details are in the trailing metadata."""
     status = errors.to_status(answer)
     trailing = (*(context.trailing_metadata() or ()), (errors.DETAILS_KEY, status.SerializeToString()))
     await context.abort(answer.code, answer.message, trailing)
 
 
 def _code(context: _Context) -> grpc.StatusCode:
-    """What the handler set, which is None (whatever the stubs say) if it set nothing."""
+    """Return what the handler set, which is None (whatever the stubs say) if it set nothing."""
     return cast("grpc.StatusCode | None", context.code()) or grpc.StatusCode.OK

@@ -35,7 +35,7 @@ class ServiceSettings(BaseSettings):
 
     @classmethod
     def load(cls) -> Self:
-        """Reads the environment; raises ConfigurationError with a line for every bad variable."""
+        """Read the environment; raise ConfigurationError with a line for every bad variable."""
         try:
             return cls()
         except ValidationError as error:
@@ -45,7 +45,7 @@ class ServiceSettings(BaseSettings):
             raise ConfigurationError(_unreadable(cls, error)) from None
 
     def server(self) -> ServerSettings:
-        """The part that `serving()` and `serve()` take."""
+        """Return the part that `serving()` and `serve()` take."""
         return ServerSettings(host=self.host, port=self.port, grace_seconds=self.grace_seconds)
 
 
@@ -62,7 +62,7 @@ def _line(settings: type[BaseSettings], problem: ErrorDetails) -> str:
 
 
 def _message(problem: ErrorDetails) -> str:
-    """What is wrong, without whatever of the value a validator's own message repeats."""
+    """Return what is wrong, without whatever of the value a validator's own message repeats."""
     if problem["type"] == "string_pattern_mismatch" and problem["ctx"]["pattern"].startswith("^https?://"):
         return "must begin with http:// or https:// and hold no space and no @"
     message = " ".join(problem["msg"].split()).removeprefix("Value error, ")
@@ -77,7 +77,7 @@ def _message(problem: ErrorDetails) -> str:
 
 
 def _unreadable(settings: type[BaseSettings], error: SettingsError) -> str:
-    """A variable that holds JSON and could not be parsed; pydantic-settings names only the field."""
+    """Return the message for a variable of JSON that could not be parsed; pydantic-settings names only the field."""
     for name in settings.model_fields:
         if f'"{name}"' in str(error):
             return f"{_variable(settings, name)}: is not valid JSON"

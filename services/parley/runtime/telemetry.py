@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry import metrics, trace
 from opentelemetry.context import Context
@@ -11,32 +11,38 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from parley.runtime.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics.export import MetricExporter
+    from opentelemetry.sdk.trace.export import SpanExporter
+
 __all__ = ["configure_telemetry", "extract", "inject", "meter", "tracer"]
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
+_GRPC: Final = "grpc"
+_PROTOCOLS: Final = (_GRPC, "http/protobuf")
 _EXPORT_SECONDS: Final = 5
 """How long one export, and so the last one at shutdown, may take."""
 
 
 def tracer(name: str) -> trace.Tracer:
-    """A tracer named after the module that makes the spans; safe to make at import time."""
+    """Return a tracer named after the module that makes the spans; safe to make at import time."""
     return trace.get_tracer(name)
 
 
 def meter(name: str) -> metrics.Meter:
-    """A meter named after the module that measures; safe to make at import time."""
+    """Return a meter named after the module that measures; safe to make at import time."""
     return metrics.get_meter(name)
 
 
 def inject(context: Context | None = None) -> dict[str, str]:
-    """The W3C `traceparent` (and `tracestate`) of the current span; empty without one."""
+    """Return the W3C `traceparent` (and `tracestate`) of the current span; empty without one."""
     carrier: dict[str, str] = {}
     _PROPAGATOR.inject(carrier, context)
     return carrier
 
 
 def extract(carrier: Mapping[str, str]) -> Context:
-    """A context whose current span is the remote one in `carrier`, or none if it names none.
+    """Return a context whose current span is the remote one in `carrier`, or none if it names none.
 
     It starts from an empty context: the span that is current here has no part in it.
     """
@@ -44,7 +50,7 @@ def extract(carrier: Mapping[str, str]) -> Context:
 
 
 def configure_telemetry(service_name: str) -> Callable[[], None]:
-    """Starts exporting over OTLP/gRPC if an endpoint is set; returns what flushes and stops it.
+    """Start exporting over OTLP if an endpoint is set; return what flushes and stops it.
 
     Services in one process share one provider: the first names it (OTEL_SERVICE_NAME wins over
     `service_name`), and the last one to stop shuts it down. A second start after that exports nothing.
@@ -87,7 +93,7 @@ _shared: Final = _Shared()
 
 
 def _start(service_name: str) -> list[Callable[[], None]]:
-    traces, metric = _exports("TRACES"), _exports("METRICS")
+    traces, metric = _protocol("TRACES"), _protocol("METRICS")
     if not (traces or metric):
         return []
     # Loading the SDK and its exporters takes a tenth of a second that most starts need not pay.
@@ -96,48 +102,65 @@ def _start(service_name: str) -> list[Callable[[], None]]:
     resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or service_name})
     stops: list[Callable[[], None]] = []
     if traces:
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (
-            OTLPSpanExporter,
-        )
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
         tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
-        tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_EXPORT_SECONDS)))
+        tracers.add_span_processor(BatchSpanProcessor(_span_exporter(traces)))
         trace.set_tracer_provider(tracers)
         stops.append(tracers.shutdown)
     if metric:
-        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import (
-            OTLPMetricExporter,
-        )
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-        reader = PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_EXPORT_SECONDS))
+        reader = PeriodicExportingMetricReader(_metric_exporter(metric))
         meters = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
         metrics.set_meter_provider(meters)
         stops.append(meters.shutdown)
     return stops
 
 
-def _exports(signal: str) -> bool:
+def _span_exporter(protocol: str) -> "SpanExporter":
+    if protocol == _GRPC:
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+
+        return OTLPSpanExporter(timeout=_EXPORT_SECONDS)
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpSpanExporter
+
+    return HttpSpanExporter(timeout=_EXPORT_SECONDS)
+
+
+def _metric_exporter(protocol: str) -> "MetricExporter":
+    if protocol == _GRPC:
+        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
+
+        return OTLPMetricExporter(timeout=_EXPORT_SECONDS)
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import (
+        OTLPMetricExporter as HttpMetricExporter,
+    )
+
+    return HttpMetricExporter(timeout=_EXPORT_SECONDS)
+
+
+def _protocol(signal: str) -> str | None:
+    """Return the protocol that a signal is exported by, None where it is not exported. Raises ConfigurationError."""
     endpoint = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or os.environ.get(
         "OTEL_EXPORTER_OTLP_ENDPOINT"
     )
     if not endpoint:
-        return False
+        return None
     exporter = os.environ.get(f"OTEL_{signal}_EXPORTER", "otlp").strip().lower()
     if exporter == "none":
-        return False
+        return None
     if exporter != "otlp":
         raise ConfigurationError(f"OTEL_{signal}_EXPORTER: {exporter!r} is not one of otlp, none")
     for name in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
-        protocol = os.environ.get(name)
+        protocol = os.environ.get(name, "").strip().lower()
+        if protocol and protocol not in _PROTOCOLS:
+            raise ConfigurationError(f"{name}: {protocol!r} is not one of {', '.join(_PROTOCOLS)}")
         if protocol:
-            if protocol != "grpc":
-                raise ConfigurationError(f"{name}: {protocol!r} is not supported; use grpc")
-            break
-    return True
+            return protocol
+    return _GRPC
 
 
 def _flag(name: str) -> bool:
@@ -145,4 +168,4 @@ def _flag(name: str) -> bool:
 
 
 def _nothing() -> None:
-    """Stops what was never started."""
+    """Stop what was never started."""

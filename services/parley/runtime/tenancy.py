@@ -15,7 +15,7 @@ _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def current_tenant() -> str:
-    """The tenant that the call in hand names in its metadata, or `default`. Raises INVALID_ARGUMENT for a bad name."""
+    """Return the tenant that the call in hand names, or `default`. Raise INVALID_ARGUMENT for a bad name."""
     name = labels().get("tenant", DEFAULT_TENANT)
     if not _TENANT.fullmatch(name):
         raise invalid_argument([FieldViolation(LABELS["tenant"], f"must match {_TENANT.pattern}")])

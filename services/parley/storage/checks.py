@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from parley.storage.ports import Collection, Document, Fields, Index, OneOf, Order, Record, Where
 
-_LARGEST = 2**63
-_LARGEST_SIZE = 15_000_000
+_INTEGER_BOUND = 2**63
+_MAX_BYTES = 15_000_000
 
 
 def check_key(key: str) -> None:
@@ -56,15 +56,15 @@ def check_append(log: str, record: Record) -> None:
     """Raise ValueError unless the record can be stored."""
     check_key(log)
     _check_text(record.append_id, "append_id")
-    for entry in record.entries:
-        _check_text(entry, "an entry")
+    if not all(isinstance(entry, bytes) for entry in record.entries):
+        raise ValueError(f"the record at {record.first} of log {log} holds an entry that is not bytes")
     check_size(sum(len(entry) for entry in record.entries), f"the record at {record.first} of log {log}")
 
 
 def check_size(size: int, what: str) -> None:
-    """Raise ValueError where something of `size` characters is more than every store keeps."""
-    if size > _LARGEST_SIZE:
-        raise ValueError(f"{what} has {size} characters, more than the {_LARGEST_SIZE} that a store keeps")
+    """Raise ValueError where something of `size` bytes is more than every store keeps."""
+    if size > _MAX_BYTES:
+        raise ValueError(f"{what} has {size} bytes, more than the {_MAX_BYTES} that a store keeps")
 
 
 def _check_value(value: object, where: str) -> None:
@@ -91,7 +91,7 @@ def _check_scalar(value: object, where: str) -> None:
         case str():
             _check_text(value, where)
         case int():
-            if not -_LARGEST <= value < _LARGEST:
+            if not -_INTEGER_BOUND <= value < _INTEGER_BOUND:
                 raise ValueError(f"{where} holds an integer of more than 64 bits")
         case float():
             if not math.isfinite(value):

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 _FILE = "parley.lock"
-_TRIES = 10
+_ATTEMPTS = 10
 _PAUSE = 0.02  # seconds; `read_address` holds the lock for an instant
 
 
@@ -31,7 +31,7 @@ class FolderLock:
         """
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             if _lock(descriptor, fcntl.LOCK_EX):
                 lock = cls(descriptor)
                 lock._write({"pid": os.getpid()})

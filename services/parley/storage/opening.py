@@ -1,4 +1,4 @@
-"""From the setting PARLEY_STORE to a store that is open."""
+"""From the settings PARLEY_STORE and PARLEY_VECTORS to stores that are open."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from parley.storage.ports import Documents, Log
-from parley.storage.sqlite_database import open_database
-from parley.storage.sqlite_documents import SqliteDocuments
-from parley.storage.sqlite_log import SqliteLog
+from parley.storage.ports import Documents, Log, Vectors
+from parley.storage.sqlite.database import open_database
+from parley.storage.sqlite.documents import SqliteDocuments
+from parley.storage.sqlite.log import SqliteLog
 
 _SQLITE = "sqlite:///"
 _MONGODB = ("mongodb://", "mongodb+srv://")
-_HELP = "PARLEY_STORE must be sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]"
+_VECTORS_HELP = "PARLEY_VECTORS must be edge:FOLDER or http://HOST:PORT (Qdrant's gRPC port, 6334 by default)"
+_STORE_HELP = "PARLEY_STORE must be sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def sqlite_folder(url: str) -> Path | None:
     if url.startswith(_MONGODB):
         return None
     if not url.startswith(_SQLITE):
-        raise ValueError(f"{_HELP}, not {_shown(url)}")
+        raise ValueError(f"{_STORE_HELP}, not {_shown(url)}")
     path = unquote(url.removeprefix(_SQLITE))
     if not path or "\0" in path:
         raise ValueError(f"PARLEY_STORE names no folder in {url!r}; write sqlite:///FOLDER")
@@ -81,6 +82,35 @@ async def open_store(url: str, database: str, *, poll_interval: float = 0.5) -> 
 
 
 @asynccontextmanager
+async def open_vectors(url: str) -> AsyncGenerator[Vectors, None]:
+    """Open a vector store.
+
+    Args:
+        url: `edge:FOLDER` (embedded, for one process at a time; relative to the working directory, `~` is home) or
+            `http://HOST:PORT` or `https://HOST:PORT`, a Qdrant server's gRPC port.
+
+    Raises:
+        ValueError: the URL is neither; the message names PARLEY_VECTORS.
+        StorageError: the folder cannot be used as it is.
+    """
+    if url.startswith("edge:"):
+        folder = url.removeprefix("edge:")
+        if not folder or "\0" in folder:
+            raise ValueError(f"PARLEY_VECTORS names no folder in {url!r}; write edge:FOLDER")
+        from parley.storage.qdrant.edge import open_edge
+
+        async with open_edge(folder) as edge:
+            yield edge
+    elif url.startswith(("http://", "https://")):
+        from parley.storage.qdrant.server import open_server
+
+        async with open_server(url) as server:
+            yield server
+    else:
+        raise ValueError(f"{_VECTORS_HELP}, not {url!r}")
+
+
+@asynccontextmanager
 async def _open_sqlite(folder: Path, database: str, poll_interval: float) -> AsyncGenerator[Store, None]:
     async with open_database(folder / f"{database}.db") as opened:
         log = SqliteLog(opened, poll_interval=poll_interval)
@@ -90,9 +120,9 @@ async def _open_sqlite(folder: Path, database: str, poll_interval: float) -> Asy
 @asynccontextmanager
 async def _open_mongodb(url: str, database: str, poll_interval: float) -> AsyncGenerator[Store, None]:
     # PyMongo is an extra: one machine needs none.
-    from parley.storage.mongodb import open_mongodb
-    from parley.storage.mongodb_documents import MongodbDocuments
-    from parley.storage.mongodb_log import MongodbLog
+    from parley.storage.mongodb.database import open_mongodb
+    from parley.storage.mongodb.documents import MongodbDocuments
+    from parley.storage.mongodb.log import MongodbLog
 
     async with open_mongodb(url, database) as opened:
         log = MongodbLog(opened, poll_interval=poll_interval)

@@ -1,13 +1,15 @@
 """The storage ports: what a service may ask of a store, whatever store it is.
 
-`Documents` holds small documents by key, `Log` holds append-only logs. Both are small on purpose: every
-adapter passes the same contract suite (`tests/contract/`), and nothing outside `storage/` knows which one runs.
+`Documents` holds small documents by key, `Log` holds append-only logs, `Vectors` finds what is near. They are small
+on purpose: every adapter passes the same contract suite (`tests/contract/`), and nothing outside `storage/` knows
+which one runs.
 """
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from uuid import UUID
 
 Value = str | int | float | bool | None | Sequence["Value"] | Mapping[str, "Value"]
 """What a document's field may hold. Integers fit in 64 bits, floats are finite, text is valid Unicode without NUL."""
@@ -114,7 +116,7 @@ class Document:
 class Documents(Protocol):
     """Documents by key. A read sees every write that was acknowledged before it began.
 
-    Keys are text that is not empty. A document has at most 15 million characters. Every method may raise
+    Keys are text that is not empty. A document has at most 15 million bytes as JSON. Every method may raise
     StoreUnavailableError, and ValueError where an argument breaks the rules of this module. A caller that is
     cancelled, or hears StoreUnavailableError, cannot know whether its write happened.
     """
@@ -145,7 +147,7 @@ class Documents(Protocol):
     ) -> bool:
         """Set top-level fields (at least one) in one atomic step if the document exists and `where` still holds.
 
-        Here `where` may name any top-level field. Returns whether it did. Raises DuplicateError where a unique
+        Here `where` may name any top-level field. Return whether it did. Raise DuplicateError where a unique
         index would be broken.
         """
 
@@ -160,12 +162,12 @@ class Record:
     Attributes:
         first: Sequence of the first entry, from 1. It must be one more than the log's last sequence.
         append_id: Names this append, so that one whose outcome is unknown can be sent again unchanged.
-        entries: One text an entry, at least one; all together at most 15 million characters.
+        entries: The bytes of each entry, at least one; all together at most 15 million bytes.
     """
 
     first: int
     append_id: str
-    entries: tuple[str, ...]
+    entries: tuple[bytes, ...]
 
     def __post_init__(self) -> None:
         if self.first < 1 or not self.entries:
@@ -214,3 +216,77 @@ class Log(Protocol):
 
         Where the outcome is unknown, call it again. A reader may meanwhile see a part of the log.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class VectorCollection:
+    """A named set of vectors of one size.
+
+    Attributes:
+        name: Letters, digits, `-`, `_` and `.`.
+        size: Numbers in a vector.
+        fields: Names of the fields that searches and counts are narrowed by.
+    """
+
+    name: str
+    size: int
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A vector with its fields."""
+
+    id: UUID
+    vector: Sequence[float]
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A point that was found; `score` is the cosine, -1 to 1."""
+
+    id: UUID
+    score: float
+    fields: Mapping[str, str]
+
+
+class Vectors(Protocol):
+    """Vectors by id, with a few fields, searched by nearness among those whose fields are equal.
+
+    A vector store is an index: what it points to is kept as a document elsewhere, from which it can be made again.
+    A search sees every write that was acknowledged before it began.
+
+    Every method raises StoreUnavailableError where the store does not answer.
+    """
+
+    async def prepare(self, collection: VectorCollection) -> None:
+        """Make the collection where it is missing. Safe to call again, and from many processes.
+
+        Raises:
+            StorageError: it exists with vectors of another size.
+        """
+
+    async def upsert(self, collection: VectorCollection, points: Sequence[Point]) -> None:
+        """Store points, each in place of one with its id."""
+
+    async def search(
+        self,
+        collection: VectorCollection,
+        vector: Sequence[float],
+        *,
+        where: Mapping[str, str] | None = None,
+        without: Sequence[UUID] = (),
+        limit: int = 10,
+        floor: float | None = None,
+    ) -> Sequence[Near]:
+        """Return the points nearest to `vector`, nearest first.
+
+        Only those whose fields equal `where`, whose id is not in `without` and whose score is at least `floor`, where one is given.
+        """
+
+    async def delete(self, collection: VectorCollection, ids: Sequence[UUID]) -> None:
+        """Remove points; ids that are not there are passed over."""
+
+    async def count(self, collection: VectorCollection, where: Mapping[str, str] | None = None) -> int:
+        """Count the points whose fields equal `where`."""

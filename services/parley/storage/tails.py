@@ -52,10 +52,10 @@ class _Tail:
 
 
 class Tails:
-    """Follows logs by reading, and by being told of records through `offer`."""
+    """The followed logs, known by reading them and by being told of records through `offer`."""
 
     def __init__(self, read: Read, poll_interval: float) -> None:
-        """`read(log, after)` returns a page of records; a log is polled every `poll_interval` seconds."""
+        """Follow logs by `read(log, after)`, which returns a page, every `poll_interval` seconds at least."""
         self.poll_interval = poll_interval
         self._read = read
         self._tails: dict[str, _Tail] = {}

@@ -63,16 +63,24 @@ class Agent(_message.Message):
     SUMMARIES_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
     TOOL_CALL_LIMIT_FIELD_NUMBER: _builtins.int
+    CLARIFICATION_PROMPT_FIELD_NUMBER: _builtins.int
+    CONTEXT_TOKENS_FIELD_NUMBER: _builtins.int
+    OWN_ROLE_FIELD_NUMBER: _builtins.int
+    EVALUATION_PROMPT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Matches `[a-z0-9][a-z0-9-]{0,31}`, unique in a debate. Required."""
     name: _builtins.str
     """What people see. Default: the id."""
     role: _builtins.str
-    """One of the roles the orchestrator knows, such as `architect`. Required."""
+    """One of the roles the orchestrator knows, such as `architect`, or the name of `own_role`. Required."""
     temperature: _builtins.float
     """Sampling temperature, 0 to 2. Unset: the endpoint's own default."""
     tool_call_limit: _builtins.int
     """Calls of tools in one contribution, at most 100. 0: the default, 10."""
+    context_tokens: _builtins.int
+    """Tokens that prompt and answer may have together on any of its routes: the smallest that the gateway knew when the debate
+    was accepted. What a client gives is overwritten. 0: not known; 32768 are then assumed.
+    """
     @_builtins.property
     def routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of gateway routes in the order they are tried. Empty: the gateway's default routes."""
@@ -95,6 +103,22 @@ class Agent(_message.Message):
         them up, instead of having them in its prompt. Empty: none, and the documents stand in the prompt.
         """
 
+    @_builtins.property
+    def clarification_prompt(self) -> Global___PromptText:
+        """Replaces the role's prompt for what to ask before a debate. Unset: the role's own."""
+
+    @_builtins.property
+    def own_role(self) -> Global___OwnRole:
+        """The prompts of `role`, where that is a role of the caller's own; it may go by the name of one that the orchestrator
+        knows. Agents of one debate with the same role have the same prompts. Unset: `role` is one that the orchestrator knows.
+        """
+
+    @_builtins.property
+    def evaluation_prompt(self) -> Global___PromptText:
+        """Replaces the role's prompt for how to judge an answer, in an evaluation. `{problem}`, `{clarifications}` and
+        `{final_solution}` in it point to what is quoted before it. Unset: the role's own.
+        """
+
     def __init__(
         self,
         *,
@@ -108,11 +132,21 @@ class Agent(_message.Message):
         summaries: Global___SummarySettings | None = ...,
         tools: _abc.Iterable[Global___Tool.ValueType] | None = ...,
         tool_call_limit: _builtins.int = ...,
+        clarification_prompt: Global___PromptText | None = ...,
+        context_tokens: _builtins.int = ...,
+        own_role: Global___OwnRole | None = ...,
+        evaluation_prompt: Global___PromptText | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_clarification_prompt", b"_clarification_prompt", "_evaluation_prompt", b"_evaluation_prompt", "_own_role", b"_own_role", "_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "clarification_prompt", b"clarification_prompt", "evaluation_prompt", b"evaluation_prompt", "own_role", b"own_role", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "id", b"id", "name", b"name", "role", b"role", "routes", b"routes", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature", "tool_call_limit", b"tool_call_limit", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_clarification_prompt", b"_clarification_prompt", "_evaluation_prompt", b"_evaluation_prompt", "_own_role", b"_own_role", "_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "clarification_prompt", b"clarification_prompt", "context_tokens", b"context_tokens", "evaluation_prompt", b"evaluation_prompt", "id", b"id", "name", b"name", "own_role", b"own_role", "role", b"role", "routes", b"routes", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature", "tool_call_limit", b"tool_call_limit", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__clarification_prompt: _TypeAlias = _typing.Literal["clarification_prompt"]  # noqa: Y015
+    _WhichOneofArgType__clarification_prompt: _TypeAlias = _typing.Literal["_clarification_prompt", b"_clarification_prompt"]  # noqa: Y015
+    _WhichOneofReturnType__evaluation_prompt: _TypeAlias = _typing.Literal["evaluation_prompt"]  # noqa: Y015
+    _WhichOneofArgType__evaluation_prompt: _TypeAlias = _typing.Literal["_evaluation_prompt", b"_evaluation_prompt"]  # noqa: Y015
+    _WhichOneofReturnType__own_role: _TypeAlias = _typing.Literal["own_role"]  # noqa: Y015
+    _WhichOneofArgType__own_role: _TypeAlias = _typing.Literal["_own_role", b"_own_role"]  # noqa: Y015
     _WhichOneofReturnType__summaries: _TypeAlias = _typing.Literal["summaries"]  # noqa: Y015
     _WhichOneofArgType__summaries: _TypeAlias = _typing.Literal["_summaries", b"_summaries"]  # noqa: Y015
     _WhichOneofReturnType__summary_prompt: _TypeAlias = _typing.Literal["summary_prompt"]  # noqa: Y015
@@ -121,6 +155,12 @@ class Agent(_message.Message):
     _WhichOneofArgType__system_prompt: _TypeAlias = _typing.Literal["_system_prompt", b"_system_prompt"]  # noqa: Y015
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
     _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__clarification_prompt) -> _WhichOneofReturnType__clarification_prompt | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__evaluation_prompt) -> _WhichOneofReturnType__evaluation_prompt | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__own_role) -> _WhichOneofReturnType__own_role | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__summaries) -> _WhichOneofReturnType__summaries | None: ...
     @_typing.overload
@@ -131,6 +171,57 @@ class Agent(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__temperature) -> _WhichOneofReturnType__temperature | None: ...
 
 Global___Agent: _TypeAlias = Agent  # noqa: Y015
+
+@_typing.final
+class OwnRole(_message.Message):
+    """A role that a caller brings along."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class SectionsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    SECTIONS_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    source: _builtins.str
+    """Where it was read, such as a path. At most 1024 characters. Recorded in the debate, never opened."""
+    @_builtins.property
+    def sections(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Prompts by what they are for, such as `propose`, 1 to 32, each not blank and at most 64 KiB. `system` is required. What else
+        the format needs is taken from the role `generalist`, or for the judge from `judge`. Empty in a debate that is told: its
+        first event holds the prompts.
+        """
+
+    def __init__(
+        self,
+        *,
+        sections: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        source: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sections", b"sections", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OwnRole: _TypeAlias = OwnRole  # noqa: Y015
 
 @_typing.final
 class ToolCall(_message.Message):
@@ -202,11 +293,15 @@ class SummarySettings(_message.Message):
     THRESHOLD_FIELD_NUMBER: _builtins.int
     MAX_LENGTH_FIELD_NUMBER: _builtins.int
     enabled: _builtins.bool
-    """Whether summaries are made at all. Unset: true."""
+    """Whether summaries are made at all. Unset: true. Without them, what does not fit is left out, oldest first."""
     threshold: _builtins.int
-    """Length in characters from which the history is summarized. 0: the default, 5000."""
+    """Length in characters from which an agent's own line of work is summarized. 0: the default, automatic: only what does not
+    fit the agent's context is summarized, oldest first. (In debates of `panel@1` the default is 5000.)
+    """
     max_length: _builtins.int
-    """Length in characters a summary is cut to. 0: the default, 2500."""
+    """Length in characters a summary is cut to. 0: the default, 2500; with an automatic threshold a share of the agent's
+    context where that is more: 3 characters for 32 tokens. (In debates of `panel@1` the default is 2500.)
+    """
     def __init__(
         self,
         *,
@@ -233,14 +328,14 @@ class Usage(_message.Message):
     INPUT_TOKENS_FIELD_NUMBER: _builtins.int
     OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
     COST_MICROS_FIELD_NUMBER: _builtins.int
-    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    REQUESTS_FIELD_NUMBER: _builtins.int
     input_tokens: _builtins.int
     """Tokens read by the model."""
     output_tokens: _builtins.int
     """Tokens written by the model."""
     cost_micros: _builtins.int
     """Cost in millionths of a US dollar. Unset: the price of at least one part is unknown."""
-    attempts: _builtins.int
+    requests: _builtins.int
     """HTTP requests made to providers, failed ones too."""
     def __init__(
         self,
@@ -248,11 +343,11 @@ class Usage(_message.Message):
         input_tokens: _builtins.int = ...,
         output_tokens: _builtins.int = ...,
         cost_micros: _builtins.int | None = ...,
-        attempts: _builtins.int = ...,
+        requests: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cost_micros", b"cost_micros"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "attempts", b"attempts", "cost_micros", b"cost_micros", "input_tokens", b"input_tokens", "output_tokens", b"output_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros", "cost_micros", b"cost_micros", "input_tokens", b"input_tokens", "output_tokens", b"output_tokens", "requests", b"requests"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost_micros: _TypeAlias = _typing.Literal["cost_micros"]  # noqa: Y015
     _WhichOneofArgType__cost_micros: _TypeAlias = _typing.Literal["_cost_micros", b"_cost_micros"]  # noqa: Y015

@@ -57,6 +57,12 @@ class _ConvergenceVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Co
     """They do not agree, none of them moves, and nothing new is said: another round would bring nothing."""
     CONVERGENCE_VERDICT_CONTINUING: _ConvergenceVerdict.ValueType  # 3
     """Another round may change something."""
+    CONVERGENCE_VERDICT_REFINING: _ConvergenceVerdict.ValueType  # 4
+    """They do not agree yet, and as many pairs of agents agree as in the round before, or more."""
+    CONVERGENCE_VERDICT_DIVERGING: _ConvergenceVerdict.ValueType  # 5
+    """They do not agree, and fewer pairs of agents agree than in the round before."""
+    CONVERGENCE_VERDICT_CANNOT_BE_TOLD: _ConvergenceVerdict.ValueType  # 6
+    """Whether they agree depends on pairs that are unsure. It is never to be taken for agreement."""
 
 class ConvergenceVerdict(_ConvergenceVerdict, metaclass=_ConvergenceVerdictEnumTypeWrapper):
     """What follows from an assessment."""
@@ -69,6 +75,12 @@ CONVERGENCE_VERDICT_STABLE_DISAGREEMENT: ConvergenceVerdict.ValueType  # 2
 """They do not agree, none of them moves, and nothing new is said: another round would bring nothing."""
 CONVERGENCE_VERDICT_CONTINUING: ConvergenceVerdict.ValueType  # 3
 """Another round may change something."""
+CONVERGENCE_VERDICT_REFINING: ConvergenceVerdict.ValueType  # 4
+"""They do not agree yet, and as many pairs of agents agree as in the round before, or more."""
+CONVERGENCE_VERDICT_DIVERGING: ConvergenceVerdict.ValueType  # 5
+"""They do not agree, and fewer pairs of agents agree than in the round before."""
+CONVERGENCE_VERDICT_CANNOT_BE_TOLD: ConvergenceVerdict.ValueType  # 6
+"""Whether they agree depends on pairs that are unsure. It is never to be taken for agreement."""
 Global___ConvergenceVerdict: _TypeAlias = ConvergenceVerdict  # noqa: Y015
 
 @_typing.final
@@ -137,7 +149,9 @@ class Stand(_message.Message):
     agent_id: _builtins.str
     """The agent. Required, unique in its round."""
     position: _builtins.str
-    """Its one-sentence position, at most 2,000 characters. Empty: taken from the text, which then must not be empty."""
+    """Its one-sentence position, at most 2,000 characters. Empty: whether it agrees with another cannot be told, and the
+    text must not be empty.
+    """
     text: _builtins.str
     """The whole contribution, at most 100,000 characters. Empty: only the position counts."""
     def __init__(
@@ -198,6 +212,7 @@ class AssessRequest(_message.Message):
     AGREEMENT_THRESHOLD_PERCENT_FIELD_NUMBER: _builtins.int
     STABILITY_THRESHOLD_PERCENT_FIELD_NUMBER: _builtins.int
     NOVELTY_THRESHOLD_PERCENT_FIELD_NUMBER: _builtins.int
+    SETTLED_FIELD_NUMBER: _builtins.int
     question: _builtins.str
     """The question under debate, at most 100,000 characters: similarity is measured relative to it. Required."""
     agreement_threshold_percent: _builtins.int
@@ -218,7 +233,16 @@ class AssessRequest(_message.Message):
 
     @_builtins.property
     def critics(self) -> _containers.RepeatedCompositeFieldContainer[Global___CriticVerdict]:
-        """What critics of the present round said themselves. Empty: they were not asked."""
+        """What critics of the present round said themselves, each of another's work and of each work once. What a critic
+        said before it, or the author that it read, came to another position counts no more. Empty: they were not asked, or none said
+        it.
+        """
+
+    @_builtins.property
+    def settled(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettledPair]:
+        """Pairs of the present round that somebody who read both positions decided, each once. A pair of which the model itself
+        is sure stays as the model says.
+        """
 
     def __init__(
         self,
@@ -230,14 +254,45 @@ class AssessRequest(_message.Message):
         agreement_threshold_percent: _builtins.int = ...,
         stability_threshold_percent: _builtins.int = ...,
         novelty_threshold_percent: _builtins.int = ...,
+        settled: _abc.Iterable[Global___SettledPair] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agreement_threshold_percent", b"agreement_threshold_percent", "critics", b"critics", "novelty_threshold_percent", b"novelty_threshold_percent", "previous", b"previous", "question", b"question", "stability_threshold_percent", b"stability_threshold_percent", "stands", b"stands"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agreement_threshold_percent", b"agreement_threshold_percent", "critics", b"critics", "novelty_threshold_percent", b"novelty_threshold_percent", "previous", b"previous", "question", b"question", "settled", b"settled", "stability_threshold_percent", b"stability_threshold_percent", "stands", b"stands"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AssessRequest: _TypeAlias = AssessRequest  # noqa: Y015
+
+@_typing.final
+class SettledPair(_message.Message):
+    """Two agents of a round, and whether their positions are the same answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    OTHER_AGENT_ID_FIELD_NUMBER: _builtins.int
+    SAME_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """One of them. Required."""
+    other_agent_id: _builtins.str
+    """The other one. Required."""
+    same: _builtins.bool
+    """Whether both are the same answer."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        other_agent_id: _builtins.str = ...,
+        same: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "other_agent_id", b"other_agent_id", "same", b"same"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SettledPair: _TypeAlias = SettledPair  # noqa: Y015
 
 @_typing.final
 class AssessResponse(_message.Message):
@@ -254,6 +309,7 @@ class AssessResponse(_message.Message):
     NOVELTY_PERCENT_FIELD_NUMBER: _builtins.int
     CONTRADICTIONS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    UNSURE_FIELD_NUMBER: _builtins.int
     verdict: Global___ConvergenceVerdict.ValueType
     """What follows."""
     agreement_percent: _builtins.float
@@ -261,7 +317,7 @@ class AssessResponse(_message.Message):
     `critic_agreement_percent`.
     """
     position_agreement_percent: _builtins.float
-    """Mean over all pairs of agents: 100 for one position in other words, 0 for unlike or contradicting ones."""
+    """Share of all pairs of agents that take the same position. Unsure pairs do not count as that."""
     text_agreement_percent: _builtins.float
     """The same of the whole texts, as told by the fast model: contradictions are not seen in it, so that it is shown and
     not decided by. Unset: an agent had no text.
@@ -278,7 +334,11 @@ class AssessResponse(_message.Message):
 
     @_builtins.property
     def contradictions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Contradiction]:
-        """Pairs of agents whose positions contradict each other, ordered by their ids."""
+        """Pairs of agents whose positions are not the same answer, ordered by their ids."""
+
+    @_builtins.property
+    def unsure(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnsurePair]:
+        """Pairs of agents of which it cannot be told whether their positions are the same answer, ordered by their ids."""
 
     def __init__(
         self,
@@ -292,10 +352,11 @@ class AssessResponse(_message.Message):
         novelty_percent: _builtins.float | None = ...,
         contradictions: _abc.Iterable[Global___Contradiction] | None = ...,
         reason: _builtins.str = ...,
+        unsure: _abc.Iterable[Global___UnsurePair] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_critic_agreement_percent", b"_critic_agreement_percent", "_novelty_percent", b"_novelty_percent", "_text_agreement_percent", b"_text_agreement_percent", "critic_agreement_percent", b"critic_agreement_percent", "novelty_percent", b"novelty_percent", "text_agreement_percent", b"text_agreement_percent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_critic_agreement_percent", b"_critic_agreement_percent", "_novelty_percent", b"_novelty_percent", "_text_agreement_percent", b"_text_agreement_percent", "agreement_percent", b"agreement_percent", "contradictions", b"contradictions", "critic_agreement_percent", b"critic_agreement_percent", "novelty_percent", b"novelty_percent", "position_agreement_percent", b"position_agreement_percent", "reason", b"reason", "stability", b"stability", "text_agreement_percent", b"text_agreement_percent", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_critic_agreement_percent", b"_critic_agreement_percent", "_novelty_percent", b"_novelty_percent", "_text_agreement_percent", b"_text_agreement_percent", "agreement_percent", b"agreement_percent", "contradictions", b"contradictions", "critic_agreement_percent", b"critic_agreement_percent", "novelty_percent", b"novelty_percent", "position_agreement_percent", b"position_agreement_percent", "reason", b"reason", "stability", b"stability", "text_agreement_percent", b"text_agreement_percent", "unsure", b"unsure", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__critic_agreement_percent: _TypeAlias = _typing.Literal["critic_agreement_percent"]  # noqa: Y015
     _WhichOneofArgType__critic_agreement_percent: _TypeAlias = _typing.Literal["_critic_agreement_percent", b"_critic_agreement_percent"]  # noqa: Y015
@@ -311,6 +372,40 @@ class AssessResponse(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__text_agreement_percent) -> _WhichOneofReturnType__text_agreement_percent | None: ...
 
 Global___AssessResponse: _TypeAlias = AssessResponse  # noqa: Y015
+
+@_typing.final
+class UnsurePair(_message.Message):
+    """Two agents of which it cannot be told whether their positions are the same answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    OTHER_AGENT_ID_FIELD_NUMBER: _builtins.int
+    SAME_PROBABILITY_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent with the smaller id."""
+    other_agent_id: _builtins.str
+    """The other agent."""
+    same_probability: _builtins.float
+    """How probable it is that both are the same answer, between 0.3 and 0.7. Unset: the model does not know the language,
+    or one of them states no position.
+    """
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        other_agent_id: _builtins.str = ...,
+        same_probability: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_same_probability", b"_same_probability", "same_probability", b"same_probability"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_same_probability", b"_same_probability", "agent_id", b"agent_id", "other_agent_id", b"other_agent_id", "same_probability", b"same_probability"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__same_probability: _TypeAlias = _typing.Literal["same_probability"]  # noqa: Y015
+    _WhichOneofArgType__same_probability: _TypeAlias = _typing.Literal["_same_probability", b"_same_probability"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__same_probability) -> _WhichOneofReturnType__same_probability | None: ...
+
+Global___UnsurePair: _TypeAlias = UnsurePair  # noqa: Y015
 
 @_typing.final
 class AgentStability(_message.Message):
@@ -340,7 +435,7 @@ Global___AgentStability: _TypeAlias = AgentStability  # noqa: Y015
 
 @_typing.final
 class Contradiction(_message.Message):
-    """Two positions that cannot both hold."""
+    """Two positions that are not the same answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -352,7 +447,7 @@ class Contradiction(_message.Message):
     other_agent_id: _builtins.str
     """The other agent."""
     reason: _builtins.str
-    """Which rule says so and by which words, in one line, such as `opposite words: increase, reduce`."""
+    """Why, in one line, for people."""
     def __init__(
         self,
         *,
@@ -405,15 +500,25 @@ class GroupPositionsResponse(_message.Message):
     GROUPS_FIELD_NUMBER: _builtins.int
     MAJORITY_FIELD_NUMBER: _builtins.int
     CONTRADICTIONS_FIELD_NUMBER: _builtins.int
+    CERTAIN_FIELD_NUMBER: _builtins.int
+    UNSURE_FIELD_NUMBER: _builtins.int
     majority: _builtins.bool
     """Whether more than half of the agents are in the first group."""
+    certain: _builtins.bool
+    """Whether every two agents are together, or apart, beyond doubt: no pair is unsure, and every pair of the same answer
+    is together.
+    """
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___PositionGroup]:
         """Every agent is in exactly one. Largest first, those of one size by their first agent's id."""
 
     @_builtins.property
     def contradictions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Contradiction]:
-        """Pairs of agents whose positions contradict each other, ordered by their ids."""
+        """Pairs of agents whose positions are not the same answer, ordered by their ids."""
+
+    @_builtins.property
+    def unsure(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnsurePair]:
+        """Pairs of agents of which it cannot be told whether their positions are the same answer, ordered by their ids."""
 
     def __init__(
         self,
@@ -421,10 +526,12 @@ class GroupPositionsResponse(_message.Message):
         groups: _abc.Iterable[Global___PositionGroup] | None = ...,
         majority: _builtins.bool = ...,
         contradictions: _abc.Iterable[Global___Contradiction] | None = ...,
+        certain: _builtins.bool = ...,
+        unsure: _abc.Iterable[Global___UnsurePair] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["contradictions", b"contradictions", "groups", b"groups", "majority", b"majority"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["certain", b"certain", "contradictions", b"contradictions", "groups", b"groups", "majority", b"majority", "unsure", b"unsure"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -440,9 +547,9 @@ class PositionGroup(_message.Message):
     REPRESENTATIVE_AGENT_ID_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
     representative_agent_id: _builtins.str
-    """The agent whose position is nearest to the group's middle."""
+    """The agent whose position is most like those of the others."""
     position: _builtins.str
-    """That agent's position, as stated or as found in its text."""
+    """That agent's position; empty where it states none."""
     @_builtins.property
     def agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ordered."""

@@ -74,17 +74,17 @@ class ConvergenceServiceServicer:
     def Assess(self, request, context):
         """Assesses a round: how far the agents agree, who still moves, what is new, and what follows from it.
 
-        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`, `AGREEMENT_MODEL_UNAVAILABLE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GroupPositions(self, request, context):
-        """Groups agents by the position they take. Positions of one meaning are together; two that contradict each other
-        never are, however alike their words.
+        """Groups agents by the position they take. Two are together only if a model that reads both positions is sure that
+        they are the same answer, and so of every two of a group.
 
-        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

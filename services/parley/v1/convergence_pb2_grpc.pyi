@@ -30,13 +30,13 @@ class ConvergenceServiceStub:
     Assess: _aio.UnaryUnaryMultiCallable[_convergence_pb2.AssessRequest, _convergence_pb2.AssessResponse]
     """Assesses a round: how far the agents agree, who still moves, what is new, and what follows from it.
 
-    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`, `AGREEMENT_MODEL_UNAVAILABLE`.
     """
     GroupPositions: _aio.UnaryUnaryMultiCallable[_convergence_pb2.GroupPositionsRequest, _convergence_pb2.GroupPositionsResponse]
-    """Groups agents by the position they take. Positions of one meaning are together; two that contradict each other
-    never are, however alike their words.
+    """Groups agents by the position they take. Two are together only if a model that reads both positions is sure that
+    they are the same answer, and so of every two of a group.
 
-    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
     """
 
 class ConvergenceServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -67,7 +67,7 @@ class ConvergenceServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Awaitable[_convergence_pb2.AssessResponse]:
         """Assesses a round: how far the agents agree, who still moves, what is new, and what follows from it.
 
-        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`, `AGREEMENT_MODEL_UNAVAILABLE`.
         """
 
     @_abc_1.abstractmethod
@@ -76,10 +76,10 @@ class ConvergenceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _convergence_pb2.GroupPositionsRequest,
         context: _aio.ServicerContext[_convergence_pb2.GroupPositionsRequest, _abc.Awaitable[_convergence_pb2.GroupPositionsResponse]],
     ) -> _abc.Awaitable[_convergence_pb2.GroupPositionsResponse]:
-        """Groups agents by the position they take. Positions of one meaning are together; two that contradict each other
-        never are, however alike their words.
+        """Groups agents by the position they take. Two are together only if a model that reads both positions is sure that
+        they are the same answer, and so of every two of a group.
 
-        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
         """
 
 def add_ConvergenceServiceServicer_to_server(servicer: ConvergenceServiceServicer, server: _aio.Server) -> None: ...

@@ -87,14 +87,14 @@ class CallId(_message.Message):
     TENANT_FIELD_NUMBER: _builtins.int
     DEBATE_ID_FIELD_NUMBER: _builtins.int
     STEP_FIELD_NUMBER: _builtins.int
-    ATTEMPT_FIELD_NUMBER: _builtins.int
+    STEP_ATTEMPT_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """Tenant of the debate. Required."""
     debate_id: _builtins.str
     """The debate's id. Required."""
     step: _builtins.str
     """Key of the step in the debate's log. Required."""
-    attempt: _builtins.int
+    step_attempt: _builtins.int
     """Attempt at the step, from 1."""
     def __init__(
         self,
@@ -102,11 +102,11 @@ class CallId(_message.Message):
         tenant: _builtins.str = ...,
         debate_id: _builtins.str = ...,
         step: _builtins.str = ...,
-        attempt: _builtins.int = ...,
+        step_attempt: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "debate_id", b"debate_id", "step", b"step", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id", "step", b"step", "step_attempt", b"step_attempt", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -159,19 +159,25 @@ class AnswerSchema(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     JSON_SCHEMA_FIELD_NUMBER: _builtins.int
+    ACCEPTS_PROSE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """A short name, `[a-z0-9_]{1,64}`."""
     json_schema: _builtins.str
     """A JSON Schema (2020-12) of an object, as JSON text, at most 64 KiB."""
+    accepts_prose: _builtins.bool
+    """Whether a text that does not satisfy the schema, though the model was asked again, is an answer all the same rather than
+    `INVALID_STRUCTURED_ANSWER`.
+    """
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         json_schema: _builtins.str = ...,
+        accepts_prose: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["json_schema", b"json_schema", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepts_prose", b"accepts_prose", "json_schema", b"json_schema", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -189,8 +195,13 @@ class GenerateRequest(_message.Message):
     SCHEMA_FIELD_NUMBER: _builtins.int
     MAX_OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
+    ANSWER_START_FIELD_NUMBER: _builtins.int
     max_output_tokens: _builtins.int
     """Upper bound on tokens written. 0: the route's own, or the endpoint's default."""
+    answer_start: _builtins.str
+    """How the answer begins, in plain text: routes that can go on from a begun answer do, and `completed.text` begins with
+    it; others begin their own. Not together with a `schema`; at most 1000 characters. Empty: the model begins.
+    """
     @_builtins.property
     def call_id(self) -> Global___CallId:
         """Names the call. Its answer is kept for a day, and a caller who comes back gets it, or joins the call that runs.
@@ -212,7 +223,7 @@ class GenerateRequest(_message.Message):
 
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
-        """Time for the whole call, attempts and waiting between them included. Unset: 90 s. The caller's deadline
+        """Time for the whole call, route attempts and waiting between them included. Unset: 90 s. The caller's deadline
         counts too; the earlier one holds.
         """
 
@@ -225,10 +236,11 @@ class GenerateRequest(_message.Message):
         schema: Global___AnswerSchema | None = ...,
         max_output_tokens: _builtins.int = ...,
         timeout: _duration_pb2.Duration | None = ...,
+        answer_start: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_call_id", b"_call_id", "_schema", b"_schema", "agent", b"agent", "call_id", b"call_id", "schema", b"schema", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_call_id", b"_call_id", "_schema", b"_schema", "agent", b"agent", "call_id", b"call_id", "max_output_tokens", b"max_output_tokens", "prompt", b"prompt", "schema", b"schema", "timeout", b"timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_call_id", b"_call_id", "_schema", b"_schema", "agent", b"agent", "answer_start", b"answer_start", "call_id", b"call_id", "max_output_tokens", b"max_output_tokens", "prompt", b"prompt", "schema", b"schema", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__call_id: _TypeAlias = _typing.Literal["call_id"]  # noqa: Y015
     _WhichOneofArgType__call_id: _TypeAlias = _typing.Literal["_call_id", b"_call_id"]  # noqa: Y015
@@ -247,16 +259,16 @@ class GenerateResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ATTEMPT_FIELD_NUMBER: _builtins.int
+    ROUTE_ATTEMPT_FIELD_NUMBER: _builtins.int
     DELTA_FIELD_NUMBER: _builtins.int
     COMPLETED_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def attempt(self) -> Global___AttemptStarted:
-        """A try at a route begins. Text of an earlier attempt is void."""
+    def route_attempt(self) -> Global___RouteAttemptStarted:
+        """An attempt at a route begins, or goes on after text that was no answer. Earlier text is void."""
 
     @_builtins.property
     def delta(self) -> Global___TextDelta:
-        """More text of the present attempt."""
+        """More text of the present route attempt."""
 
     @_builtins.property
     def completed(self) -> Global___GenerateCompleted:
@@ -265,30 +277,30 @@ class GenerateResponse(_message.Message):
     def __init__(
         self,
         *,
-        attempt: Global___AttemptStarted | None = ...,
+        route_attempt: Global___RouteAttemptStarted | None = ...,
         delta: Global___TextDelta | None = ...,
         completed: Global___GenerateCompleted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "completed", b"completed", "delta", b"delta", "event", b"event"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "delta", b"delta", "event", b"event", "route_attempt", b"route_attempt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "completed", b"completed", "delta", b"delta", "event", b"event"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "delta", b"delta", "event", b"event", "route_attempt", b"route_attempt"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["attempt", "delta", "completed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["route_attempt", "delta", "completed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
 Global___GenerateResponse: _TypeAlias = GenerateResponse  # noqa: Y015
 
 @_typing.final
-class AttemptStarted(_message.Message):
-    """A try at a route begins."""
+class RouteAttemptStarted(_message.Message):
+    """An attempt at a route begins."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     NUMBER_FIELD_NUMBER: _builtins.int
     ROUTE_FIELD_NUMBER: _builtins.int
     number: _builtins.int
-    """Counts the tries of this call, from 1."""
+    """Counts the route attempts of this call, from 1."""
     route: _builtins.str
     """Name of the route."""
     def __init__(
@@ -303,33 +315,33 @@ class AttemptStarted(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___AttemptStarted: _TypeAlias = AttemptStarted  # noqa: Y015
+Global___RouteAttemptStarted: _TypeAlias = RouteAttemptStarted  # noqa: Y015
 
 @_typing.final
 class TextDelta(_message.Message):
-    """More text of an attempt."""
+    """More text of a route attempt."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ATTEMPT_FIELD_NUMBER: _builtins.int
+    ROUTE_ATTEMPT_FIELD_NUMBER: _builtins.int
     OFFSET_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
-    attempt: _builtins.int
-    """The attempt it belongs to."""
+    route_attempt: _builtins.int
+    """The route attempt it belongs to, by its number."""
     offset: _builtins.int
-    """Characters of this attempt's text before this piece."""
+    """Characters of this route attempt's text before this piece."""
     text: _builtins.str
     """The piece, already through the airlock."""
     def __init__(
         self,
         *,
-        attempt: _builtins.int = ...,
+        route_attempt: _builtins.int = ...,
         offset: _builtins.int = ...,
         text: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "offset", b"offset", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["offset", b"offset", "route_attempt", b"route_attempt", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -353,7 +365,10 @@ class GenerateCompleted(_message.Message):
     STORED_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """The whole text, through the airlock. For a structured answer: the JSON text that satisfied the schema."""
+    """The whole text, through the airlock and without the model's reasoning. For a structured answer: JSON text that satisfies
+    the schema. Where it accepts prose, it may also be the JSON text of an object that holds some of the schema's properties,
+    or else what the model wrote.
+    """
     route: _builtins.str
     """The route that answered."""
     model: _builtins.str
@@ -370,15 +385,15 @@ class GenerateCompleted(_message.Message):
     """
     @_builtins.property
     def usage(self) -> _agent_pb2.Usage:
-        """Usage over all attempts and re-asks."""
+        """Usage over all route attempts and re-asks."""
 
     @_builtins.property
     def latency(self) -> _duration_pb2.Duration:
-        """From the start of the first attempt to the end of the last."""
+        """From the start of the first route attempt to the end of the last."""
 
     @_builtins.property
     def queued(self) -> _duration_pb2.Duration:
-        """Time spent waiting in the gateway's own queues, before and between attempts."""
+        """Time spent waiting in the gateway's own queues, before and between route attempts."""
 
     @_builtins.property
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[_agent_pb2.ToolCall]:
@@ -556,12 +571,21 @@ class ListRoutesRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    NAMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of routes to list even if nobody has asked one yet, with what is published of their prices, and what is published or
+        listed by their endpoints of their contexts. At most 256.
+        """
+
     def __init__(
         self,
+        *,
+        names: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["names", b"names"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -576,17 +600,24 @@ class ListRoutesResponse(_message.Message):
     ROUTES_FIELD_NUMBER: _builtins.int
     DEFAULT_ROUTES_FIELD_NUMBER: _builtins.int
     OPEN_PROVIDERS_FIELD_NUMBER: _builtins.int
+    FOUND_SERVERS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def routes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RouteStatus]:
         """Ordered by name."""
 
     @_builtins.property
     def default_routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of the routes that serve an agent that names none, in order."""
+        """Names of the routes that serve an agent that names none, in order. A provider whose model nobody named is asked for its list
+        of models; one that gives none is left out.
+        """
 
     @_builtins.property
     def open_providers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Providers of which any model can be named as a route `provider/model`."""
+
+    @_builtins.property
+    def found_servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___FoundServer]:
+        """Model servers that were found on this machine, since nothing was configured. They serve the default routes."""
 
     def __init__(
         self,
@@ -594,14 +625,51 @@ class ListRoutesResponse(_message.Message):
         routes: _abc.Iterable[Global___RouteStatus] | None = ...,
         default_routes: _abc.Iterable[_builtins.str] | None = ...,
         open_providers: _abc.Iterable[_builtins.str] | None = ...,
+        found_servers: _abc.Iterable[Global___FoundServer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["default_routes", b"default_routes", "open_providers", b"open_providers", "routes", b"routes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["default_routes", b"default_routes", "found_servers", b"found_servers", "open_providers", b"open_providers", "routes", b"routes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListRoutesResponse: _TypeAlias = ListRoutesResponse  # noqa: Y015
+
+@_typing.final
+class FoundServer(_message.Message):
+    """A model server that was found on this machine."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    BASE_URL_FIELD_NUMBER: _builtins.int
+    MODELS_FIELD_NUMBER: _builtins.int
+    provider: _builtins.str
+    """The provider that stands for it, such as `ollama`; its models are routes `provider/model`."""
+    title: _builtins.str
+    """What people call it, such as `Ollama`."""
+    base_url: _builtins.str
+    """Where its API answers, such as `http://127.0.0.1:11434/v1`."""
+    @_builtins.property
+    def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The models that it lists and that write text, in its order. At least one."""
+
+    def __init__(
+        self,
+        *,
+        provider: _builtins.str = ...,
+        title: _builtins.str = ...,
+        base_url: _builtins.str = ...,
+        models: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_url", b"base_url", "models", b"models", "provider", b"provider", "title", b"title"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FoundServer: _TypeAlias = FoundServer  # noqa: Y015
 
 @_typing.final
 class RouteStatus(_message.Message):
@@ -620,6 +688,8 @@ class RouteStatus(_message.Message):
     IN_FLIGHT_FIELD_NUMBER: _builtins.int
     LOCAL_FIELD_NUMBER: _builtins.int
     QUEUED_FIELD_NUMBER: _builtins.int
+    PRICED_FIELD_NUMBER: _builtins.int
+    DEMONSTRATION_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The route's name, `provider/model`."""
     provider: _builtins.str
@@ -639,7 +709,13 @@ class RouteStatus(_message.Message):
     local: _builtins.bool
     """Whether answers run on this machine's own small model."""
     queued: _builtins.int
-    """Calls that wait for a place at this replica."""
+    """Calls that wait for a slot at this replica."""
+    priced: _builtins.bool
+    """Whether it is known what tokens cost there."""
+    demonstration: _builtins.bool
+    """Whether its answers only demonstrate what a debate is: the model is too small for them to be relied on. A debate over
+    such a route is marked, and kept out of memory and ratings.
+    """
     @_builtins.property
     def retry_at(self) -> _timestamp_pb2.Timestamp:
         """When an open breaker lets a trial through. Unset while closed."""
@@ -658,10 +734,12 @@ class RouteStatus(_message.Message):
         in_flight: _builtins.int = ...,
         local: _builtins.bool = ...,
         queued: _builtins.int = ...,
+        priced: _builtins.bool = ...,
+        demonstration: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["retry_at", b"retry_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["breaker", b"breaker", "context_tokens", b"context_tokens", "failures_in_a_row", b"failures_in_a_row", "in_flight", b"in_flight", "last_failure", b"last_failure", "local", b"local", "model", b"model", "name", b"name", "provider", b"provider", "queued", b"queued", "retry_at", b"retry_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["breaker", b"breaker", "context_tokens", b"context_tokens", "demonstration", b"demonstration", "failures_in_a_row", b"failures_in_a_row", "in_flight", b"in_flight", "last_failure", b"last_failure", "local", b"local", "model", b"model", "name", b"name", "priced", b"priced", "provider", b"provider", "queued", b"queued", "retry_at", b"retry_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

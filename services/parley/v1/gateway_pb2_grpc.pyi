@@ -21,16 +21,19 @@ class GatewayServiceStub:
     Generate: _aio.UnaryStreamMultiCallable[_gateway_pb2.GenerateRequest, _gateway_pb2.GenerateResponse]
     """Generates one text, or one structured answer.
 
-    The stream holds an `attempt` for every try at a route, `delta`s of the present attempt (none for structured
-    answers), and ends with exactly one `completed`.
+    The stream holds a `route_attempt` for every attempt at a route, `delta`s of the present route attempt, and ends with
+    exactly one `completed`. Another `route_attempt` of the same route follows where text was no answer yet: it stood
+    before a tool call, turned out to be reasoning, or did not satisfy the schema and the model is asked again. Deltas of a
+    structured answer are its JSON text as the model writes it, unchecked; `completed` holds the checked one.
 
     Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND `UNKNOWN_ROUTE`; FAILED_PRECONDITION `BAD_REQUEST`,
-    `CONTEXT_OVERFLOW` or `INVALID_STRUCTURED_ANSWER`; PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
+    `CONTEXT_OVERFLOW`, `INVALID_STRUCTURED_ANSWER` or `TRUNCATED` (all tokens were spent before the first word; raise
+    `max_output_tokens`); PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
     `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE` or `NO_ROUTE_AVAILABLE`;
     DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
     `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and
-    the usage of failed attempts as `input_tokens`, `output_tokens`, `attempts` and `cost_micros` (in millionths of a
-    US dollar, as in Usage; absent where a price is unknown).
+    the usage of failed route attempts as `input_tokens`, `output_tokens`, `requests` and `cost_micros` (in millionths of
+    a US dollar, as in Usage; absent where a price is unknown).
     """
     CancelCall: _aio.UnaryUnaryMultiCallable[_gateway_pb2.CancelCallRequest, _gateway_pb2.CancelCallResponse]
     """Stops a call by its id at once, wherever it runs. Answers also when there is no such call.
@@ -65,16 +68,19 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.AsyncIterator[_gateway_pb2.GenerateResponse]:
         """Generates one text, or one structured answer.
 
-        The stream holds an `attempt` for every try at a route, `delta`s of the present attempt (none for structured
-        answers), and ends with exactly one `completed`.
+        The stream holds a `route_attempt` for every attempt at a route, `delta`s of the present route attempt, and ends with
+        exactly one `completed`. Another `route_attempt` of the same route follows where text was no answer yet: it stood
+        before a tool call, turned out to be reasoning, or did not satisfy the schema and the model is asked again. Deltas of a
+        structured answer are its JSON text as the model writes it, unchecked; `completed` holds the checked one.
 
         Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND `UNKNOWN_ROUTE`; FAILED_PRECONDITION `BAD_REQUEST`,
-        `CONTEXT_OVERFLOW` or `INVALID_STRUCTURED_ANSWER`; PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
+        `CONTEXT_OVERFLOW`, `INVALID_STRUCTURED_ANSWER` or `TRUNCATED` (all tokens were spent before the first word; raise
+        `max_output_tokens`); PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
         `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE` or `NO_ROUTE_AVAILABLE`;
         DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
         `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and
-        the usage of failed attempts as `input_tokens`, `output_tokens`, `attempts` and `cost_micros` (in millionths of a
-        US dollar, as in Usage; absent where a price is unknown).
+        the usage of failed route attempts as `input_tokens`, `output_tokens`, `requests` and `cost_micros` (in millionths of
+        a US dollar, as in Usage; absent where a price is unknown).
         """
 
     @_abc_1.abstractmethod

@@ -22,106 +22,56 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
-from parley.v1 import agent_pb2 as parley_dot_v1_dot_agent__pb2
+from parley.v1 import debate_pb2 as parley_dot_v1_dot_debate__pb2
+from parley.v1 import event_pb2 as parley_dot_v1_dot_event__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cparley/v1/orchestrator.proto\x12\tparley.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15parley/v1/agent.proto\"\x9e\x05\n\nDebateSpec\x12\x10\n\x08question\x18\x01 \x01(\t\x12+\n\x07\x63ontext\x18\x02 \x03(\x0b\x32\x1a.parley.v1.ContextDocument\x12\x0e\n\x06\x66ormat\x18\x03 \x01(\t\x12&\n\x06\x61gents\x18\x04 \x03(\x0b\x32\x16.parley.v1.Participant\x12%\n\x05judge\x18\x05 \x01(\x0b\x32\x16.parley.v1.Participant\x12\x0e\n\x06rounds\x18\x06 \x01(\x05\x12!\n\x14include_full_history\x18\x07 \x01(\x08H\x00\x88\x01\x01\x12\x1a\n\rcarry_forward\x18\x08 \x01(\x08H\x01\x88\x01\x01\x12-\n\tsummaries\x18\t \x01(\x0b\x32\x1a.parley.v1.SummarySettings\x12\'\n\x06limits\x18\n \x01(\x0b\x32\x17.parley.v1.DebateLimits\x12\x19\n\x11max_output_tokens\x18\x0b \x01(\x05\x12+\n\x0btermination\x18\x0c \x01(\x0b\x32\x16.parley.v1.Termination\x12\x34\n\x10synthesis_method\x18\r \x01(\x0e\x32\x1a.parley.v1.SynthesisMethod\x12\x1a\n\rhistory_limit\x18\x0e \x01(\x05H\x02\x88\x01\x01\x12\x0e\n\x06\x64omain\x18\x0f \x01(\t\x12 \n\x18max_concurrent_proposals\x18\x10 \x01(\x05\x12 \n\x18max_concurrent_critiques\x18\x11 \x01(\x05\x12 \n\x18max_concurrent_revisions\x18\x12 \x01(\x05\x42\x17\n\x15_include_full_historyB\x10\n\x0e_carry_forwardB\x10\n\x0e_history_limit\"R\n\x0bTermination\x12(\n\x04rule\x18\x01 \x01(\x0e\x32\x1a.parley.v1.TerminationRule\x12\x19\n\x11threshold_percent\x18\x02 \x01(\x05\"-\n\x0f\x43ontextDocument\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"K\n\x0bParticipant\x12\x12\n\x08\x61gent_id\x18\x01 \x01(\tH\x00\x12!\n\x05\x61gent\x18\x02 \x01(\x0b\x32\x10.parley.v1.AgentH\x00\x42\x05\n\x03who\"\x93\x02\n\x0c\x44\x65\x62\x61teLimits\x12\'\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05round\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05total\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12-\n\ncheckpoint\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\x07waiting\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nmax_tokens\x18\x06 \x01(\x03\x12\x17\n\x0fmax_cost_micros\x18\x07 \x01(\x03\"N\n\x13\x43reateDebateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12#\n\x04spec\x18\x02 \x01(\x0b\x32\x15.parley.v1.DebateSpec\":\n\x14\x43reateDebateResponse\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"%\n\x10GetDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"6\n\x11GetDebateResponse\x12!\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x11.parley.v1.Debate\"\xcb\x05\n\x06\x44\x65\x62\x61te\x12\n\n\x02id\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.parley.v1.DebateStatus\x12\r\n\x05phase\x18\x03 \x01(\t\x12#\n\x04spec\x18\x04 \x01(\x0b\x32\x15.parley.v1.DebateSpec\x12.\n\rcontributions\x18\x05 \x03(\x0b\x32\x17.parley.v1.Contribution\x12/\n\x08\x66\x61ilures\x18\x06 \x03(\x0b\x32\x1d.parley.v1.FailedContribution\x12*\n\x08solution\x18\x07 \x01(\x0b\x32\x13.parley.v1.SolutionH\x00\x88\x01\x01\x12.\n\x07\x66\x61ilure\x18\x08 \x01(\x0b\x32\x18.parley.v1.DebateFailureH\x01\x88\x01\x01\x12\x1f\n\x05usage\x18\t \x01(\x0b\x32\x10.parley.v1.Usage\x12\r\n\x05\x63\x61lls\x18\n \x01(\x05\x12.\n\ncreated_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rlast_sequence\x18\r \x01(\x03\x12\x10\n\x08warnings\x18\x0e \x03(\t\x12\x15\n\rcurrent_round\x18\x0f \x01(\x05\x12\x38\n\x10\x66irst_draft_vote\x18\x10 \x01(\x0b\x32\x19.parley.v1.FirstDraftVoteH\x02\x88\x01\x01\x12\x1b\n\x13recalled_debate_ids\x18\x11 \x03(\t\x12(\n\x07waiting\x18\x12 \x01(\x0b\x32\x12.parley.v1.WaitingH\x03\x88\x01\x01\x12\x10\n\x08\x65nded_by\x18\x13 \x01(\tB\x0b\n\t_solutionB\n\n\x08_failureB\x13\n\x11_first_draft_voteB\n\n\x08_waiting\"\x8a\x01\n\x07Waiting\x12\x12\n\ncheckpoint\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12)\n\x05until\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x05 \x01(\t\x12\r\n\x05phase\x18\x06 \x01(\t\"\x95\x03\n\x0c\x43ontribution\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12)\n\x04kind\x18\x03 \x01(\x0e\x32\x1b.parley.v1.ContributionKind\x12\r\n\x05round\x18\x04 \x01(\x05\x12\x17\n\x0ftarget_agent_id\x18\x05 \x01(\t\x12\x0c\n\x04text\x18\x06 \x01(\t\x12\x10\n\x08position\x18\x07 \x01(\t\x12\x1f\n\x05usage\x18\x08 \x01(\x0b\x32\x10.parley.v1.Usage\x12*\n\x07latency\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05route\x18\n \x01(\t\x12\r\n\x05model\x18\x0b \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x0c \x01(\x05\x12/\n\x0brecorded_at\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1d\n\x15summarized_characters\x18\x0e \x01(\x05\x12\'\n\ntool_calls\x18\x0f \x03(\x0b\x32\x13.parley.v1.ToolCall\"\x9f\x01\n\x12\x46\x61iledContribution\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12)\n\x04kind\x18\x03 \x01(\x0e\x32\x1b.parley.v1.ContributionKind\x12\r\n\x05round\x18\x04 \x01(\x05\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x07 \x01(\x05\"\x93\x02\n\x08Solution\x12\x13\n\x0b\x64\x65scription\x18\x01 \x01(\t\x12\x16\n\x0eimplementation\x18\x02 \x01(\t\x12\x11\n\ttradeoffs\x18\x03 \x03(\t\x12\x17\n\x0frecommendations\x18\x04 \x03(\t\x12\x43\n\x18unfulfilled_requirements\x18\x05 \x03(\x0b\x32!.parley.v1.UnfulfilledRequirement\x12\x16\n\x0eopen_questions\x18\x06 \x03(\t\x12\x12\n\nconfidence\x18\x07 \x01(\x05\x12\x16\n\x0esynthesized_by\x18\x08 \x01(\t\x12%\n\x06scores\x18\t \x03(\x0b\x32\x15.parley.v1.AgentScore\"4\n\x16UnfulfilledRequirement\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0c\n\x04hard\x18\x02 \x01(\x08\"-\n\nAgentScore\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05score\x18\x02 \x01(\x01\"I\n\x0e\x46irstDraftVote\x12%\n\x06groups\x18\x01 \x03(\x0b\x32\x15.parley.v1.DraftGroup\x12\x10\n\x08majority\x18\x02 \x01(\x08\"1\n\nDraftGroup\x12\x11\n\tagent_ids\x18\x01 \x03(\t\x12\x10\n\x08position\x18\x02 \x01(\t\"`\n\rDebateFailure\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x03 \x01(\t\x12\r\n\x05phase\x18\x04 \x01(\t\x12\r\n\x05steps\x18\x05 \x03(\t\"f\n\x12ListDebatesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12)\n\x08statuses\x18\x03 \x03(\x0e\x32\x17.parley.v1.DebateStatus\"Y\n\x13ListDebatesResponse\x12)\n\x07\x64\x65\x62\x61tes\x18\x01 \x03(\x0b\x32\x18.parley.v1.DebateSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xc6\x01\n\rDebateSummary\x12\n\n\x02id\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.parley.v1.DebateStatus\x12\x10\n\x08question\x18\x03 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x04 \x01(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"T\n\x12WatchDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\x12\x13\n\x0btext_deltas\x18\x03 \x01(\x08\"\x95\x01\n\x13WatchDebateResponse\x12!\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x10.parley.v1.EventH\x00\x12%\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x14.parley.v1.StepDeltaH\x00\x12)\n\theartbeat\x18\x03 \x01(\x0b\x32\x14.parley.v1.HeartbeatH\x00\x42\t\n\x07message\"\xba\x01\n\x05\x45vent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x05\x12\x0c\n\x04kind\x18\x05 \x01(\t\x12\x16\n\x0eschema_version\x18\x06 \x01(\x05\x12(\n\x04time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cpayload_json\x18\x08 \x01(\t\x12\x0c\n\x04hash\x18\t \x01(\t\"[\n\tStepDelta\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x12\n\ntry_number\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0c\n\x04text\x18\x05 \x01(\t\"\"\n\tHeartbeat\x12\x15\n\rlast_sequence\x18\x01 \x01(\x03\"\xa7\x03\n\x10InterveneRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12#\n\x06\x63\x61ncel\x18\x03 \x01(\x0b\x32\x11.parley.v1.CancelH\x00\x12!\n\x05pause\x18\x04 \x01(\x0b\x32\x10.parley.v1.PauseH\x00\x12#\n\x06resume\x18\x05 \x01(\x0b\x32\x11.parley.v1.ResumeH\x00\x12#\n\x03\x65nd\x18\x06 \x01(\x0b\x32\x14.parley.v1.EndRoundsH\x00\x12!\n\x05guide\x18\x07 \x01(\x0b\x32\x10.parley.v1.GuideH\x00\x12\x1f\n\x04mute\x18\x08 \x01(\x0b\x32\x0f.parley.v1.MuteH\x00\x12.\n\x0f\x63ontinue_debate\x18\t \x01(\x0b\x32\x13.parley.v1.ContinueH\x00\x12#\n\x06\x61nswer\x18\n \x01(\x0b\x32\x11.parley.v1.AnswerH\x00\x12%\n\x07\x61pprove\x18\x0b \x01(\x0b\x32\x12.parley.v1.ApproveH\x00\x12\x12\n\ncheckpoint\x18\x0c \x01(\tB\x06\n\x04wish\"\x18\n\x06\x43\x61ncel\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x1b\n\x05Pause\x12\x12\n\nstop_calls\x18\x01 \x01(\x08\"\x08\n\x06Resume\"\x0b\n\tEndRounds\"\x15\n\x05Guide\x12\x0c\n\x04text\x18\x01 \x01(\t\"\x18\n\x04Mute\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"\n\n\x08\x43ontinue\"\x16\n\x06\x41nswer\x12\x0c\n\x04text\x18\x01 \x01(\t\")\n\x07\x41pprove\x12\x10\n\x08\x61pproved\x18\x01 \x01(\x08\x12\x0c\n\x04text\x18\x02 \x01(\t\"%\n\x11InterveneResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\"%\n\x10GetReportRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"%\n\x11GetReportResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t*\xec\x01\n\x0c\x44\x65\x62\x61teStatus\x12\x1d\n\x19\x44\x45\x42\x41TE_STATUS_UNSPECIFIED\x10\x00\x12\x19\n\x15\x44\x45\x42\x41TE_STATUS_PENDING\x10\x01\x12\x19\n\x15\x44\x45\x42\x41TE_STATUS_RUNNING\x10\x02\x12\x19\n\x15\x44\x45\x42\x41TE_STATUS_WAITING\x10\x03\x12\x18\n\x14\x44\x45\x42\x41TE_STATUS_PAUSED\x10\x04\x12\x1b\n\x17\x44\x45\x42\x41TE_STATUS_COMPLETED\x10\x05\x12\x18\n\x14\x44\x45\x42\x41TE_STATUS_FAILED\x10\x06\x12\x1b\n\x17\x44\x45\x42\x41TE_STATUS_CANCELLED\x10\x07*\x8f\x01\n\x0fTerminationRule\x12 \n\x1cTERMINATION_RULE_UNSPECIFIED\x10\x00\x12\x1a\n\x16TERMINATION_RULE_FIXED\x10\x01\x12 \n\x1cTERMINATION_RULE_CONVERGENCE\x10\x02\x12\x1c\n\x18TERMINATION_RULE_QUALITY\x10\x03*O\n\x0fSynthesisMethod\x12 \n\x1cSYNTHESIS_METHOD_UNSPECIFIED\x10\x00\x12\x1a\n\x16SYNTHESIS_METHOD_JUDGE\x10\x01*\xf9\x01\n\x10\x43ontributionKind\x12!\n\x1d\x43ONTRIBUTION_KIND_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x43ONTRIBUTION_KIND_PROPOSAL\x10\x01\x12\x1e\n\x1a\x43ONTRIBUTION_KIND_CRITIQUE\x10\x02\x12 \n\x1c\x43ONTRIBUTION_KIND_REFINEMENT\x10\x03\x12\x1d\n\x19\x43ONTRIBUTION_KIND_SUMMARY\x10\x04\x12\x1f\n\x1b\x43ONTRIBUTION_KIND_SYNTHESIS\x10\x05\x12 \n\x1c\x43ONTRIBUTION_KIND_ASSESSMENT\x10\x06\x32\xdc\x03\n\x13OrchestratorService\x12O\n\x0c\x43reateDebate\x12\x1e.parley.v1.CreateDebateRequest\x1a\x1f.parley.v1.CreateDebateResponse\x12\x46\n\tGetDebate\x12\x1b.parley.v1.GetDebateRequest\x1a\x1c.parley.v1.GetDebateResponse\x12L\n\x0bListDebates\x12\x1d.parley.v1.ListDebatesRequest\x1a\x1e.parley.v1.ListDebatesResponse\x12N\n\x0bWatchDebate\x12\x1d.parley.v1.WatchDebateRequest\x1a\x1e.parley.v1.WatchDebateResponse0\x01\x12\x46\n\tIntervene\x12\x1b.parley.v1.InterveneRequest\x1a\x1c.parley.v1.InterveneResponse\x12\x46\n\tGetReport\x12\x1b.parley.v1.GetReportRequest\x1a\x1c.parley.v1.GetReportResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cparley/v1/orchestrator.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/debate.proto\x1a\x15parley/v1/event.proto\"N\n\x13\x43reateDebateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12#\n\x04spec\x18\x02 \x01(\x0b\x32\x15.parley.v1.DebateSpec\":\n\x14\x43reateDebateResponse\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"%\n\x10GetDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"6\n\x11GetDebateResponse\x12!\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x11.parley.v1.Debate\"f\n\x12ListDebatesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12)\n\x08statuses\x18\x03 \x03(\x0e\x32\x17.parley.v1.DebateStatus\"Y\n\x13ListDebatesResponse\x12)\n\x07\x64\x65\x62\x61tes\x18\x01 \x03(\x0b\x32\x18.parley.v1.DebateSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xc6\x01\n\rDebateSummary\x12\n\n\x02id\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.parley.v1.DebateStatus\x12\x10\n\x08question\x18\x03 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x04 \x01(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"T\n\x12WatchDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\x12\x13\n\x0btext_deltas\x18\x03 \x01(\x08\"\x95\x01\n\x13WatchDebateResponse\x12!\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x10.parley.v1.EventH\x00\x12%\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x14.parley.v1.StepDeltaH\x00\x12)\n\theartbeat\x18\x03 \x01(\x0b\x32\x14.parley.v1.HeartbeatH\x00\x42\t\n\x07message\";\n\x0eReadLogRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\"!\n\x0fReadLogResponse\x12\x0e\n\x06\x65vents\x18\x01 \x03(\x0c\"c\n\tStepDelta\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x14\n\x0cstep_attempt\x18\x02 \x01(\x05\x12\x15\n\rroute_attempt\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0c\n\x04text\x18\x05 \x01(\t\"\"\n\tHeartbeat\x12\x15\n\rlast_sequence\x18\x01 \x01(\x03\"h\n\x10InterveneRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12-\n\x0cintervention\x18\x03 \x01(\x0b\x32\x17.parley.v1.Intervention\"%\n\x11InterveneResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\"^\n\x15SubmitFeedbackRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\x05\x12\x0f\n\x07message\x18\x04 \x01(\t\"P\n\x16SubmitFeedbackResponse\x12%\n\x08\x66\x65\x65\x64\x62\x61\x63k\x18\x01 \x01(\x0b\x32\x13.parley.v1.Feedback\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"%\n\x10GetReportRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"%\n\x11GetReportResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t2\xf7\x04\n\x13OrchestratorService\x12O\n\x0c\x43reateDebate\x12\x1e.parley.v1.CreateDebateRequest\x1a\x1f.parley.v1.CreateDebateResponse\x12\x46\n\tGetDebate\x12\x1b.parley.v1.GetDebateRequest\x1a\x1c.parley.v1.GetDebateResponse\x12L\n\x0bListDebates\x12\x1d.parley.v1.ListDebatesRequest\x1a\x1e.parley.v1.ListDebatesResponse\x12N\n\x0bWatchDebate\x12\x1d.parley.v1.WatchDebateRequest\x1a\x1e.parley.v1.WatchDebateResponse0\x01\x12\x42\n\x07ReadLog\x12\x19.parley.v1.ReadLogRequest\x1a\x1a.parley.v1.ReadLogResponse0\x01\x12\x46\n\tIntervene\x12\x1b.parley.v1.InterveneRequest\x1a\x1c.parley.v1.InterveneResponse\x12\x46\n\tGetReport\x12\x1b.parley.v1.GetReportRequest\x1a\x1c.parley.v1.GetReportResponse\x12U\n\x0eSubmitFeedback\x12 .parley.v1.SubmitFeedbackRequest\x1a!.parley.v1.SubmitFeedbackResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.orchestrator_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DEBATESTATUS']._serialized_start=5259
-  _globals['_DEBATESTATUS']._serialized_end=5495
-  _globals['_TERMINATIONRULE']._serialized_start=5498
-  _globals['_TERMINATIONRULE']._serialized_end=5641
-  _globals['_SYNTHESISMETHOD']._serialized_start=5643
-  _globals['_SYNTHESISMETHOD']._serialized_end=5722
-  _globals['_CONTRIBUTIONKIND']._serialized_start=5725
-  _globals['_CONTRIBUTIONKIND']._serialized_end=5974
-  _globals['_DEBATESPEC']._serialized_start=132
-  _globals['_DEBATESPEC']._serialized_end=802
-  _globals['_TERMINATION']._serialized_start=804
-  _globals['_TERMINATION']._serialized_end=886
-  _globals['_CONTEXTDOCUMENT']._serialized_start=888
-  _globals['_CONTEXTDOCUMENT']._serialized_end=933
-  _globals['_PARTICIPANT']._serialized_start=935
-  _globals['_PARTICIPANT']._serialized_end=1010
-  _globals['_DEBATELIMITS']._serialized_start=1013
-  _globals['_DEBATELIMITS']._serialized_end=1288
-  _globals['_CREATEDEBATEREQUEST']._serialized_start=1290
-  _globals['_CREATEDEBATEREQUEST']._serialized_end=1368
-  _globals['_CREATEDEBATERESPONSE']._serialized_start=1370
-  _globals['_CREATEDEBATERESPONSE']._serialized_end=1428
-  _globals['_GETDEBATEREQUEST']._serialized_start=1430
-  _globals['_GETDEBATEREQUEST']._serialized_end=1467
-  _globals['_GETDEBATERESPONSE']._serialized_start=1469
-  _globals['_GETDEBATERESPONSE']._serialized_end=1523
-  _globals['_DEBATE']._serialized_start=1526
-  _globals['_DEBATE']._serialized_end=2241
-  _globals['_WAITING']._serialized_start=2244
-  _globals['_WAITING']._serialized_end=2382
-  _globals['_CONTRIBUTION']._serialized_start=2385
-  _globals['_CONTRIBUTION']._serialized_end=2790
-  _globals['_FAILEDCONTRIBUTION']._serialized_start=2793
-  _globals['_FAILEDCONTRIBUTION']._serialized_end=2952
-  _globals['_SOLUTION']._serialized_start=2955
-  _globals['_SOLUTION']._serialized_end=3230
-  _globals['_UNFULFILLEDREQUIREMENT']._serialized_start=3232
-  _globals['_UNFULFILLEDREQUIREMENT']._serialized_end=3284
-  _globals['_AGENTSCORE']._serialized_start=3286
-  _globals['_AGENTSCORE']._serialized_end=3331
-  _globals['_FIRSTDRAFTVOTE']._serialized_start=3333
-  _globals['_FIRSTDRAFTVOTE']._serialized_end=3406
-  _globals['_DRAFTGROUP']._serialized_start=3408
-  _globals['_DRAFTGROUP']._serialized_end=3457
-  _globals['_DEBATEFAILURE']._serialized_start=3459
-  _globals['_DEBATEFAILURE']._serialized_end=3555
-  _globals['_LISTDEBATESREQUEST']._serialized_start=3557
-  _globals['_LISTDEBATESREQUEST']._serialized_end=3659
-  _globals['_LISTDEBATESRESPONSE']._serialized_start=3661
-  _globals['_LISTDEBATESRESPONSE']._serialized_end=3750
-  _globals['_DEBATESUMMARY']._serialized_start=3753
-  _globals['_DEBATESUMMARY']._serialized_end=3951
-  _globals['_WATCHDEBATEREQUEST']._serialized_start=3953
-  _globals['_WATCHDEBATEREQUEST']._serialized_end=4037
-  _globals['_WATCHDEBATERESPONSE']._serialized_start=4040
-  _globals['_WATCHDEBATERESPONSE']._serialized_end=4189
-  _globals['_EVENT']._serialized_start=4192
-  _globals['_EVENT']._serialized_end=4378
-  _globals['_STEPDELTA']._serialized_start=4380
-  _globals['_STEPDELTA']._serialized_end=4471
-  _globals['_HEARTBEAT']._serialized_start=4473
-  _globals['_HEARTBEAT']._serialized_end=4507
-  _globals['_INTERVENEREQUEST']._serialized_start=4510
-  _globals['_INTERVENEREQUEST']._serialized_end=4933
-  _globals['_CANCEL']._serialized_start=4935
-  _globals['_CANCEL']._serialized_end=4959
-  _globals['_PAUSE']._serialized_start=4961
-  _globals['_PAUSE']._serialized_end=4988
-  _globals['_RESUME']._serialized_start=4990
-  _globals['_RESUME']._serialized_end=4998
-  _globals['_ENDROUNDS']._serialized_start=5000
-  _globals['_ENDROUNDS']._serialized_end=5011
-  _globals['_GUIDE']._serialized_start=5013
-  _globals['_GUIDE']._serialized_end=5034
-  _globals['_MUTE']._serialized_start=5036
-  _globals['_MUTE']._serialized_end=5060
-  _globals['_CONTINUE']._serialized_start=5062
-  _globals['_CONTINUE']._serialized_end=5072
-  _globals['_ANSWER']._serialized_start=5074
-  _globals['_ANSWER']._serialized_end=5096
-  _globals['_APPROVE']._serialized_start=5098
-  _globals['_APPROVE']._serialized_end=5139
-  _globals['_INTERVENERESPONSE']._serialized_start=5141
-  _globals['_INTERVENERESPONSE']._serialized_end=5178
-  _globals['_GETREPORTREQUEST']._serialized_start=5180
-  _globals['_GETREPORTREQUEST']._serialized_end=5217
-  _globals['_GETREPORTRESPONSE']._serialized_start=5219
-  _globals['_GETREPORTRESPONSE']._serialized_end=5256
-  _globals['_ORCHESTRATORSERVICE']._serialized_start=5977
-  _globals['_ORCHESTRATORSERVICE']._serialized_end=6453
+  _globals['_CREATEDEBATEREQUEST']._serialized_start=123
+  _globals['_CREATEDEBATEREQUEST']._serialized_end=201
+  _globals['_CREATEDEBATERESPONSE']._serialized_start=203
+  _globals['_CREATEDEBATERESPONSE']._serialized_end=261
+  _globals['_GETDEBATEREQUEST']._serialized_start=263
+  _globals['_GETDEBATEREQUEST']._serialized_end=300
+  _globals['_GETDEBATERESPONSE']._serialized_start=302
+  _globals['_GETDEBATERESPONSE']._serialized_end=356
+  _globals['_LISTDEBATESREQUEST']._serialized_start=358
+  _globals['_LISTDEBATESREQUEST']._serialized_end=460
+  _globals['_LISTDEBATESRESPONSE']._serialized_start=462
+  _globals['_LISTDEBATESRESPONSE']._serialized_end=551
+  _globals['_DEBATESUMMARY']._serialized_start=554
+  _globals['_DEBATESUMMARY']._serialized_end=752
+  _globals['_WATCHDEBATEREQUEST']._serialized_start=754
+  _globals['_WATCHDEBATEREQUEST']._serialized_end=838
+  _globals['_WATCHDEBATERESPONSE']._serialized_start=841
+  _globals['_WATCHDEBATERESPONSE']._serialized_end=990
+  _globals['_READLOGREQUEST']._serialized_start=992
+  _globals['_READLOGREQUEST']._serialized_end=1051
+  _globals['_READLOGRESPONSE']._serialized_start=1053
+  _globals['_READLOGRESPONSE']._serialized_end=1086
+  _globals['_STEPDELTA']._serialized_start=1088
+  _globals['_STEPDELTA']._serialized_end=1187
+  _globals['_HEARTBEAT']._serialized_start=1189
+  _globals['_HEARTBEAT']._serialized_end=1223
+  _globals['_INTERVENEREQUEST']._serialized_start=1225
+  _globals['_INTERVENEREQUEST']._serialized_end=1329
+  _globals['_INTERVENERESPONSE']._serialized_start=1331
+  _globals['_INTERVENERESPONSE']._serialized_end=1368
+  _globals['_SUBMITFEEDBACKREQUEST']._serialized_start=1370
+  _globals['_SUBMITFEEDBACKREQUEST']._serialized_end=1464
+  _globals['_SUBMITFEEDBACKRESPONSE']._serialized_start=1466
+  _globals['_SUBMITFEEDBACKRESPONSE']._serialized_end=1546
+  _globals['_GETREPORTREQUEST']._serialized_start=1548
+  _globals['_GETREPORTREQUEST']._serialized_end=1585
+  _globals['_GETREPORTRESPONSE']._serialized_start=1587
+  _globals['_GETREPORTRESPONSE']._serialized_end=1624
+  _globals['_ORCHESTRATORSERVICE']._serialized_start=1627
+  _globals['_ORCHESTRATORSERVICE']._serialized_end=2258
 # @@protoc_insertion_point(module_scope)

@@ -5,12 +5,11 @@ The orchestrator: debates from question to answer."""
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
-from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
-from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
-from parley.v1 import agent_pb2 as _agent_pb2
+from parley.v1 import debate_pb2 as _debate_pb2
+from parley.v1 import event_pb2 as _event_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -21,398 +20,6 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class _DebateStatus:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _DebateStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DebateStatus.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    DEBATE_STATUS_UNSPECIFIED: _DebateStatus.ValueType  # 0
-    """Not said."""
-    DEBATE_STATUS_PENDING: _DebateStatus.ValueType  # 1
-    """Accepted; no replica has begun it."""
-    DEBATE_STATUS_RUNNING: _DebateStatus.ValueType  # 2
-    """A replica runs it, or will again after the one that ran it stopped."""
-    DEBATE_STATUS_WAITING: _DebateStatus.ValueType  # 3
-    """It waits for something outside: a person, or agents that come back."""
-    DEBATE_STATUS_PAUSED: _DebateStatus.ValueType  # 4
-    """Paused by a wish; no new call is made."""
-    DEBATE_STATUS_COMPLETED: _DebateStatus.ValueType  # 5
-    """Ended with an answer."""
-    DEBATE_STATUS_FAILED: _DebateStatus.ValueType  # 6
-    """Stopped by a failure; may be resumed."""
-    DEBATE_STATUS_CANCELLED: _DebateStatus.ValueType  # 7
-    """Ended by a wish, without an answer."""
-
-class DebateStatus(_DebateStatus, metaclass=_DebateStatusEnumTypeWrapper):
-    """States of a debate."""
-
-DEBATE_STATUS_UNSPECIFIED: DebateStatus.ValueType  # 0
-"""Not said."""
-DEBATE_STATUS_PENDING: DebateStatus.ValueType  # 1
-"""Accepted; no replica has begun it."""
-DEBATE_STATUS_RUNNING: DebateStatus.ValueType  # 2
-"""A replica runs it, or will again after the one that ran it stopped."""
-DEBATE_STATUS_WAITING: DebateStatus.ValueType  # 3
-"""It waits for something outside: a person, or agents that come back."""
-DEBATE_STATUS_PAUSED: DebateStatus.ValueType  # 4
-"""Paused by a wish; no new call is made."""
-DEBATE_STATUS_COMPLETED: DebateStatus.ValueType  # 5
-"""Ended with an answer."""
-DEBATE_STATUS_FAILED: DebateStatus.ValueType  # 6
-"""Stopped by a failure; may be resumed."""
-DEBATE_STATUS_CANCELLED: DebateStatus.ValueType  # 7
-"""Ended by a wish, without an answer."""
-Global___DebateStatus: _TypeAlias = DebateStatus  # noqa: Y015
-
-class _TerminationRule:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _TerminationRuleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TerminationRule.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    TERMINATION_RULE_UNSPECIFIED: _TerminationRule.ValueType  # 0
-    """The default: fixed."""
-    TERMINATION_RULE_FIXED: _TerminationRule.ValueType  # 1
-    """All rounds are held."""
-    TERMINATION_RULE_CONVERGENCE: _TerminationRule.ValueType  # 2
-    """Rounds end early when the agents agree, and when they disagree, none of them moves and nothing new is said."""
-    TERMINATION_RULE_QUALITY: _TerminationRule.ValueType  # 3
-    """Rounds end early when the judge scores the best of the present work, 0 to 100, at the threshold or above."""
-
-class TerminationRule(_TerminationRule, metaclass=_TerminationRuleEnumTypeWrapper):
-    """Rules that end the rounds of a debate."""
-
-TERMINATION_RULE_UNSPECIFIED: TerminationRule.ValueType  # 0
-"""The default: fixed."""
-TERMINATION_RULE_FIXED: TerminationRule.ValueType  # 1
-"""All rounds are held."""
-TERMINATION_RULE_CONVERGENCE: TerminationRule.ValueType  # 2
-"""Rounds end early when the agents agree, and when they disagree, none of them moves and nothing new is said."""
-TERMINATION_RULE_QUALITY: TerminationRule.ValueType  # 3
-"""Rounds end early when the judge scores the best of the present work, 0 to 100, at the threshold or above."""
-Global___TerminationRule: _TypeAlias = TerminationRule  # noqa: Y015
-
-class _SynthesisMethod:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _SynthesisMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SynthesisMethod.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    SYNTHESIS_METHOD_UNSPECIFIED: _SynthesisMethod.ValueType  # 0
-    """The default: judge."""
-    SYNTHESIS_METHOD_JUDGE: _SynthesisMethod.ValueType  # 1
-    """The judge writes it from all rounds."""
-
-class SynthesisMethod(_SynthesisMethod, metaclass=_SynthesisMethodEnumTypeWrapper):
-    """Ways to make the answer."""
-
-SYNTHESIS_METHOD_UNSPECIFIED: SynthesisMethod.ValueType  # 0
-"""The default: judge."""
-SYNTHESIS_METHOD_JUDGE: SynthesisMethod.ValueType  # 1
-"""The judge writes it from all rounds."""
-Global___SynthesisMethod: _TypeAlias = SynthesisMethod  # noqa: Y015
-
-class _ContributionKind:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _ContributionKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ContributionKind.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    CONTRIBUTION_KIND_UNSPECIFIED: _ContributionKind.ValueType  # 0
-    """Not said."""
-    CONTRIBUTION_KIND_PROPOSAL: _ContributionKind.ValueType  # 1
-    """A solution."""
-    CONTRIBUTION_KIND_CRITIQUE: _ContributionKind.ValueType  # 2
-    """An examination of another agent's proposal."""
-    CONTRIBUTION_KIND_REFINEMENT: _ContributionKind.ValueType  # 3
-    """A proposal revised by its own critiques."""
-    CONTRIBUTION_KIND_SUMMARY: _ContributionKind.ValueType  # 4
-    """An agent's own history, summarized."""
-    CONTRIBUTION_KIND_SYNTHESIS: _ContributionKind.ValueType  # 5
-    """The judge's answer."""
-    CONTRIBUTION_KIND_ASSESSMENT: _ContributionKind.ValueType  # 6
-    """The judge's scores between rounds."""
-
-class ContributionKind(_ContributionKind, metaclass=_ContributionKindEnumTypeWrapper):
-    """What kind of work a contribution is."""
-
-CONTRIBUTION_KIND_UNSPECIFIED: ContributionKind.ValueType  # 0
-"""Not said."""
-CONTRIBUTION_KIND_PROPOSAL: ContributionKind.ValueType  # 1
-"""A solution."""
-CONTRIBUTION_KIND_CRITIQUE: ContributionKind.ValueType  # 2
-"""An examination of another agent's proposal."""
-CONTRIBUTION_KIND_REFINEMENT: ContributionKind.ValueType  # 3
-"""A proposal revised by its own critiques."""
-CONTRIBUTION_KIND_SUMMARY: ContributionKind.ValueType  # 4
-"""An agent's own history, summarized."""
-CONTRIBUTION_KIND_SYNTHESIS: ContributionKind.ValueType  # 5
-"""The judge's answer."""
-CONTRIBUTION_KIND_ASSESSMENT: ContributionKind.ValueType  # 6
-"""The judge's scores between rounds."""
-Global___ContributionKind: _TypeAlias = ContributionKind  # noqa: Y015
-
-@_typing.final
-class DebateSpec(_message.Message):
-    """What a debate is about and how it is run. Frozen in the debate's first event."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    QUESTION_FIELD_NUMBER: _builtins.int
-    CONTEXT_FIELD_NUMBER: _builtins.int
-    FORMAT_FIELD_NUMBER: _builtins.int
-    AGENTS_FIELD_NUMBER: _builtins.int
-    JUDGE_FIELD_NUMBER: _builtins.int
-    ROUNDS_FIELD_NUMBER: _builtins.int
-    INCLUDE_FULL_HISTORY_FIELD_NUMBER: _builtins.int
-    CARRY_FORWARD_FIELD_NUMBER: _builtins.int
-    SUMMARIES_FIELD_NUMBER: _builtins.int
-    LIMITS_FIELD_NUMBER: _builtins.int
-    MAX_OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
-    TERMINATION_FIELD_NUMBER: _builtins.int
-    SYNTHESIS_METHOD_FIELD_NUMBER: _builtins.int
-    HISTORY_LIMIT_FIELD_NUMBER: _builtins.int
-    DOMAIN_FIELD_NUMBER: _builtins.int
-    MAX_CONCURRENT_PROPOSALS_FIELD_NUMBER: _builtins.int
-    MAX_CONCURRENT_CRITIQUES_FIELD_NUMBER: _builtins.int
-    MAX_CONCURRENT_REVISIONS_FIELD_NUMBER: _builtins.int
-    question: _builtins.str
-    """The question, kept as written. Not blank, at most 256 KiB."""
-    format: _builtins.str
-    """The format, `name` or `name@version`. Empty: `panel`."""
-    rounds: _builtins.int
-    """Rounds, 1 to 100. 0: the default, 3."""
-    include_full_history: _builtins.bool
-    """Whether agents see the whole text of earlier rounds. Unset: true."""
-    carry_forward: _builtins.bool
-    """Whether a round starts from the last round's refinements rather than from new proposals. Unset: false."""
-    max_output_tokens: _builtins.int
-    """Upper bound on the tokens of one contribution. 0: the default of the route."""
-    synthesis_method: Global___SynthesisMethod.ValueType
-    """How the answer is made."""
-    history_limit: _builtins.int
-    """Past debates shown to the agents before the first proposal, by likeness to the question, 0 to 20. Unset: 5."""
-    domain: _builtins.str
-    """A free label, at most 64 characters, such as `architecture`: ratings are kept by it. Empty: `general`."""
-    max_concurrent_proposals: _builtins.int
-    """Calls for proposals that run at a time, 1 to 1024. 0: no limit."""
-    max_concurrent_critiques: _builtins.int
-    """Calls for critiques that run at a time, 1 to 1024. 0: no limit."""
-    max_concurrent_revisions: _builtins.int
-    """Calls for refinements that run at a time, 1 to 1024. 0: no limit."""
-    @_builtins.property
-    def context(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextDocument]:
-        """Documents the agents may read."""
-
-    @_builtins.property
-    def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Participant]:
-        """The agents that debate, 1 to 32. Empty: the gateway's default team."""
-
-    @_builtins.property
-    def judge(self) -> Global___Participant:
-        """The agent that judges. Unset: the gateway's default judge."""
-
-    @_builtins.property
-    def summaries(self) -> _agent_pb2.SummarySettings:
-        """Summaries of long histories."""
-
-    @_builtins.property
-    def limits(self) -> Global___DebateLimits:
-        """Limits of time, tokens and money."""
-
-    @_builtins.property
-    def termination(self) -> Global___Termination:
-        """When the rounds end. The rule `convergence` needs at least two agents; INVALID_ARGUMENT otherwise."""
-
-    def __init__(
-        self,
-        *,
-        question: _builtins.str = ...,
-        context: _abc.Iterable[Global___ContextDocument] | None = ...,
-        format: _builtins.str = ...,
-        agents: _abc.Iterable[Global___Participant] | None = ...,
-        judge: Global___Participant | None = ...,
-        rounds: _builtins.int = ...,
-        include_full_history: _builtins.bool | None = ...,
-        carry_forward: _builtins.bool | None = ...,
-        summaries: _agent_pb2.SummarySettings | None = ...,
-        limits: Global___DebateLimits | None = ...,
-        max_output_tokens: _builtins.int = ...,
-        termination: Global___Termination | None = ...,
-        synthesis_method: Global___SynthesisMethod.ValueType = ...,
-        history_limit: _builtins.int | None = ...,
-        domain: _builtins.str = ...,
-        max_concurrent_proposals: _builtins.int = ...,
-        max_concurrent_critiques: _builtins.int = ...,
-        max_concurrent_revisions: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_carry_forward", b"_carry_forward", "_history_limit", b"_history_limit", "_include_full_history", b"_include_full_history", "carry_forward", b"carry_forward", "history_limit", b"history_limit", "include_full_history", b"include_full_history", "judge", b"judge", "limits", b"limits", "summaries", b"summaries", "termination", b"termination"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_carry_forward", b"_carry_forward", "_history_limit", b"_history_limit", "_include_full_history", b"_include_full_history", "agents", b"agents", "carry_forward", b"carry_forward", "context", b"context", "domain", b"domain", "format", b"format", "history_limit", b"history_limit", "include_full_history", b"include_full_history", "judge", b"judge", "limits", b"limits", "max_concurrent_critiques", b"max_concurrent_critiques", "max_concurrent_proposals", b"max_concurrent_proposals", "max_concurrent_revisions", b"max_concurrent_revisions", "max_output_tokens", b"max_output_tokens", "question", b"question", "rounds", b"rounds", "summaries", b"summaries", "synthesis_method", b"synthesis_method", "termination", b"termination"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__carry_forward: _TypeAlias = _typing.Literal["carry_forward"]  # noqa: Y015
-    _WhichOneofArgType__carry_forward: _TypeAlias = _typing.Literal["_carry_forward", b"_carry_forward"]  # noqa: Y015
-    _WhichOneofReturnType__history_limit: _TypeAlias = _typing.Literal["history_limit"]  # noqa: Y015
-    _WhichOneofArgType__history_limit: _TypeAlias = _typing.Literal["_history_limit", b"_history_limit"]  # noqa: Y015
-    _WhichOneofReturnType__include_full_history: _TypeAlias = _typing.Literal["include_full_history"]  # noqa: Y015
-    _WhichOneofArgType__include_full_history: _TypeAlias = _typing.Literal["_include_full_history", b"_include_full_history"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__carry_forward) -> _WhichOneofReturnType__carry_forward | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__history_limit) -> _WhichOneofReturnType__history_limit | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__include_full_history) -> _WhichOneofReturnType__include_full_history | None: ...
-
-Global___DebateSpec: _TypeAlias = DebateSpec  # noqa: Y015
-
-@_typing.final
-class Termination(_message.Message):
-    """When the rounds of a debate end. `rounds` is the upper bound, so that with one round no rule has anything to decide.
-
-    What a rule goes by is recorded in the debate's log after each round but the last. Where it cannot be told, the
-    rounds go on and the debate has a warning.
-    """
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    RULE_FIELD_NUMBER: _builtins.int
-    THRESHOLD_PERCENT_FIELD_NUMBER: _builtins.int
-    rule: Global___TerminationRule.ValueType
-    """The rule."""
-    threshold_percent: _builtins.int
-    """Percent, 1 to 100, that the rule compares with. 0: the default, 90."""
-    def __init__(
-        self,
-        *,
-        rule: Global___TerminationRule.ValueType = ...,
-        threshold_percent: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["rule", b"rule", "threshold_percent", b"threshold_percent"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Termination: _TypeAlias = Termination  # noqa: Y015
-
-@_typing.final
-class ContextDocument(_message.Message):
-    """A document that travels with the debate."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    PATH_FIELD_NUMBER: _builtins.int
-    TEXT_FIELD_NUMBER: _builtins.int
-    path: _builtins.str
-    """A relative path, unique in the debate, without `..`."""
-    text: _builtins.str
-    """The text, UTF-8. All documents together at most 4 MiB."""
-    def __init__(
-        self,
-        *,
-        path: _builtins.str = ...,
-        text: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["path", b"path", "text", b"text"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ContextDocument: _TypeAlias = ContextDocument  # noqa: Y015
-
-@_typing.final
-class Participant(_message.Message):
-    """An agent that takes part."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    AGENT_ID_FIELD_NUMBER: _builtins.int
-    AGENT_FIELD_NUMBER: _builtins.int
-    agent_id: _builtins.str
-    """An agent of the gateway's settings."""
-    @_builtins.property
-    def agent(self) -> _agent_pb2.Agent:
-        """An agent described here."""
-
-    def __init__(
-        self,
-        *,
-        agent_id: _builtins.str = ...,
-        agent: _agent_pb2.Agent | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_id", b"agent_id", "who", b"who"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_id", b"agent_id", "who", b"who"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_who: _TypeAlias = _typing.Literal["agent_id", "agent"]  # noqa: Y015
-    _WhichOneofArgType_who: _TypeAlias = _typing.Literal["who", b"who"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_who) -> _WhichOneofReturnType_who | None: ...
-
-Global___Participant: _TypeAlias = Participant  # noqa: Y015
-
-@_typing.final
-class DebateLimits(_message.Message):
-    """What a debate may take. Only time in which a replica works on it counts: time without one does not, nor does time
-    paused or spent waiting for a person.
-
-    A debate that reaches `total`, `max_tokens` or `max_cost_micros` begins nothing new and ends with the answer that the
-    judge makes of what is there, provided that a proposal is; `Debate.ended_by` says so. Without a proposal it fails.
-    """
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CALL_FIELD_NUMBER: _builtins.int
-    ROUND_FIELD_NUMBER: _builtins.int
-    TOTAL_FIELD_NUMBER: _builtins.int
-    CHECKPOINT_FIELD_NUMBER: _builtins.int
-    WAITING_FIELD_NUMBER: _builtins.int
-    MAX_TOKENS_FIELD_NUMBER: _builtins.int
-    MAX_COST_MICROS_FIELD_NUMBER: _builtins.int
-    max_tokens: _builtins.int
-    """Tokens read and written. What calls in flight and the synthesis may take is set aside. 0: no limit."""
-    max_cost_micros: _builtins.int
-    """Millionths of a US dollar, likewise. Calls whose price is unknown count as nothing. 0: no limit."""
-    @_builtins.property
-    def call(self) -> _duration_pb2.Duration:
-        """One agent call, fallback included, 1 s to 1 h. Unset: 90 s."""
-
-    @_builtins.property
-    def round(self) -> _duration_pb2.Duration:
-        """One round, 1 s to 24 h: after so long, calls in flight are stopped, and the round goes on without them. Unset: 300 s."""
-
-    @_builtins.property
-    def total(self) -> _duration_pb2.Duration:
-        """The whole debate, 1 s to 7 days; waits for providers count. Calls in flight are stopped. Unset: no limit."""
-
-    @_builtins.property
-    def checkpoint(self) -> _duration_pb2.Duration:
-        """How long a person is waited for at a checkpoint before the debate pauses, 1 s to 7 days. Unset: 1800 s."""
-
-    @_builtins.property
-    def waiting(self) -> _duration_pb2.Duration:
-        """How long one phase waits, in all, for providers that may come back, 0 to 24 h. Unset: 600 s."""
-
-    def __init__(
-        self,
-        *,
-        call: _duration_pb2.Duration | None = ...,
-        round: _duration_pb2.Duration | None = ...,
-        total: _duration_pb2.Duration | None = ...,
-        checkpoint: _duration_pb2.Duration | None = ...,
-        waiting: _duration_pb2.Duration | None = ...,
-        max_tokens: _builtins.int = ...,
-        max_cost_micros: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "checkpoint", b"checkpoint", "round", b"round", "total", b"total", "waiting", b"waiting"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "checkpoint", b"checkpoint", "max_cost_micros", b"max_cost_micros", "max_tokens", b"max_tokens", "round", b"round", "total", b"total", "waiting", b"waiting"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___DebateLimits: _TypeAlias = DebateLimits  # noqa: Y015
 
 @_typing.final
 class CreateDebateRequest(_message.Message):
@@ -425,14 +32,14 @@ class CreateDebateRequest(_message.Message):
     request_id: _builtins.str
     """Names this request, 1 to 128 characters of `[A-Za-z0-9._-]`. Required."""
     @_builtins.property
-    def spec(self) -> Global___DebateSpec:
+    def spec(self) -> _debate_pb2.DebateSpec:
         """What is debated. Required."""
 
     def __init__(
         self,
         *,
         request_id: _builtins.str = ...,
-        spec: Global___DebateSpec | None = ...,
+        spec: _debate_pb2.DebateSpec | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -498,13 +105,13 @@ class GetDebateResponse(_message.Message):
 
     DEBATE_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def debate(self) -> Global___Debate:
+    def debate(self) -> _debate_pb2.Debate:
         """The debate."""
 
     def __init__(
         self,
         *,
-        debate: Global___Debate | None = ...,
+        debate: _debate_pb2.Debate | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["debate", b"debate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -513,527 +120,6 @@ class GetDebateResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetDebateResponse: _TypeAlias = GetDebateResponse  # noqa: Y015
-
-@_typing.final
-class Debate(_message.Message):
-    """A debate as its log tells it."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    ID_FIELD_NUMBER: _builtins.int
-    STATUS_FIELD_NUMBER: _builtins.int
-    PHASE_FIELD_NUMBER: _builtins.int
-    SPEC_FIELD_NUMBER: _builtins.int
-    CONTRIBUTIONS_FIELD_NUMBER: _builtins.int
-    FAILURES_FIELD_NUMBER: _builtins.int
-    SOLUTION_FIELD_NUMBER: _builtins.int
-    FAILURE_FIELD_NUMBER: _builtins.int
-    USAGE_FIELD_NUMBER: _builtins.int
-    CALLS_FIELD_NUMBER: _builtins.int
-    CREATED_AT_FIELD_NUMBER: _builtins.int
-    UPDATED_AT_FIELD_NUMBER: _builtins.int
-    LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
-    WARNINGS_FIELD_NUMBER: _builtins.int
-    CURRENT_ROUND_FIELD_NUMBER: _builtins.int
-    FIRST_DRAFT_VOTE_FIELD_NUMBER: _builtins.int
-    RECALLED_DEBATE_IDS_FIELD_NUMBER: _builtins.int
-    WAITING_FIELD_NUMBER: _builtins.int
-    ENDED_BY_FIELD_NUMBER: _builtins.int
-    id: _builtins.str
-    """The id, `deb-YYYYMMDD-HHMMSS-` and 8 characters."""
-    status: Global___DebateStatus.ValueType
-    """Its state."""
-    phase: _builtins.str
-    """The present phase, such as `round 2`; free text for people."""
-    calls: _builtins.int
-    """Model calls made: contributions, summaries, judge. Failed ones count."""
-    last_sequence: _builtins.int
-    """Sequence of its last event."""
-    current_round: _builtins.int
-    """Rounds held or begun."""
-    ended_by: _builtins.str
-    """The limit that ended it early: `total_timeout`, `token_budget` or `cost_budget`. Empty: none."""
-    @_builtins.property
-    def spec(self) -> Global___DebateSpec:
-        """What is debated, agents resolved, defaults filled in."""
-
-    @_builtins.property
-    def contributions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Contribution]:
-        """Contributions that succeeded, in the order of the log."""
-
-    @_builtins.property
-    def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___FailedContribution]:
-        """Contributions that failed, in the order of the log. One that succeeded in a later attempt is not here."""
-
-    @_builtins.property
-    def solution(self) -> Global___Solution:
-        """The answer. Unset until there is one."""
-
-    @_builtins.property
-    def failure(self) -> Global___DebateFailure:
-        """Why it failed. Unset unless the status is FAILED."""
-
-    @_builtins.property
-    def usage(self) -> _agent_pb2.Usage:
-        """Usage of everything."""
-
-    @_builtins.property
-    def created_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was accepted."""
-
-    @_builtins.property
-    def updated_at(self) -> _timestamp_pb2.Timestamp:
-        """When its last event was recorded."""
-
-    @_builtins.property
-    def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Warnings of the debate, in order, one line each."""
-
-    @_builtins.property
-    def first_draft_vote(self) -> Global___FirstDraftVote:
-        """The vote over the first drafts. Unset until there is one."""
-
-    @_builtins.property
-    def recalled_debate_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Past debates that were shown to the agents."""
-
-    @_builtins.property
-    def waiting(self) -> Global___Waiting:
-        """What it waits for. Unset unless the status is WAITING."""
-
-    def __init__(
-        self,
-        *,
-        id: _builtins.str = ...,
-        status: Global___DebateStatus.ValueType = ...,
-        phase: _builtins.str = ...,
-        spec: Global___DebateSpec | None = ...,
-        contributions: _abc.Iterable[Global___Contribution] | None = ...,
-        failures: _abc.Iterable[Global___FailedContribution] | None = ...,
-        solution: Global___Solution | None = ...,
-        failure: Global___DebateFailure | None = ...,
-        usage: _agent_pb2.Usage | None = ...,
-        calls: _builtins.int = ...,
-        created_at: _timestamp_pb2.Timestamp | None = ...,
-        updated_at: _timestamp_pb2.Timestamp | None = ...,
-        last_sequence: _builtins.int = ...,
-        warnings: _abc.Iterable[_builtins.str] | None = ...,
-        current_round: _builtins.int = ...,
-        first_draft_vote: Global___FirstDraftVote | None = ...,
-        recalled_debate_ids: _abc.Iterable[_builtins.str] | None = ...,
-        waiting: Global___Waiting | None = ...,
-        ended_by: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_first_draft_vote", b"_first_draft_vote", "_solution", b"_solution", "_waiting", b"_waiting", "created_at", b"created_at", "failure", b"failure", "first_draft_vote", b"first_draft_vote", "solution", b"solution", "spec", b"spec", "updated_at", b"updated_at", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_first_draft_vote", b"_first_draft_vote", "_solution", b"_solution", "_waiting", b"_waiting", "calls", b"calls", "contributions", b"contributions", "created_at", b"created_at", "current_round", b"current_round", "ended_by", b"ended_by", "failure", b"failure", "failures", b"failures", "first_draft_vote", b"first_draft_vote", "id", b"id", "last_sequence", b"last_sequence", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "solution", b"solution", "spec", b"spec", "status", b"status", "updated_at", b"updated_at", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__failure: _TypeAlias = _typing.Literal["failure"]  # noqa: Y015
-    _WhichOneofArgType__failure: _TypeAlias = _typing.Literal["_failure", b"_failure"]  # noqa: Y015
-    _WhichOneofReturnType__first_draft_vote: _TypeAlias = _typing.Literal["first_draft_vote"]  # noqa: Y015
-    _WhichOneofArgType__first_draft_vote: _TypeAlias = _typing.Literal["_first_draft_vote", b"_first_draft_vote"]  # noqa: Y015
-    _WhichOneofReturnType__solution: _TypeAlias = _typing.Literal["solution"]  # noqa: Y015
-    _WhichOneofArgType__solution: _TypeAlias = _typing.Literal["_solution", b"_solution"]  # noqa: Y015
-    _WhichOneofReturnType__waiting: _TypeAlias = _typing.Literal["waiting"]  # noqa: Y015
-    _WhichOneofArgType__waiting: _TypeAlias = _typing.Literal["_waiting", b"_waiting"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__failure) -> _WhichOneofReturnType__failure | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_draft_vote) -> _WhichOneofReturnType__first_draft_vote | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__solution) -> _WhichOneofReturnType__solution | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__waiting) -> _WhichOneofReturnType__waiting | None: ...
-
-Global___Debate: _TypeAlias = Debate  # noqa: Y015
-
-@_typing.final
-class Waiting(_message.Message):
-    """What a debate waits for."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CHECKPOINT_FIELD_NUMBER: _builtins.int
-    MESSAGE_FIELD_NUMBER: _builtins.int
-    UNTIL_FIELD_NUMBER: _builtins.int
-    REASON_FIELD_NUMBER: _builtins.int
-    AGENT_ID_FIELD_NUMBER: _builtins.int
-    PHASE_FIELD_NUMBER: _builtins.int
-    checkpoint: _builtins.str
-    """The key of the checkpoint at which a person is asked. Empty: it waits for providers, and goes on by itself."""
-    message: _builtins.str
-    """What is put to the person, or what the provider said."""
-    reason: _builtins.str
-    """Why the step failed that is waited for, such as `PROVIDER_UNAVAILABLE`. Empty at a checkpoint."""
-    agent_id: _builtins.str
-    """The agent that is waited for. Empty at a checkpoint."""
-    phase: _builtins.str
-    """The phase that waits, such as `round 1 proposal`. Empty at a checkpoint."""
-    @_builtins.property
-    def until(self) -> _timestamp_pb2.Timestamp:
-        """Until when: the steps are then tried again, or the debate pauses since nobody came."""
-
-    def __init__(
-        self,
-        *,
-        checkpoint: _builtins.str = ...,
-        message: _builtins.str = ...,
-        until: _timestamp_pb2.Timestamp | None = ...,
-        reason: _builtins.str = ...,
-        agent_id: _builtins.str = ...,
-        phase: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["until", b"until"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "checkpoint", b"checkpoint", "message", b"message", "phase", b"phase", "reason", b"reason", "until", b"until"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Waiting: _TypeAlias = Waiting  # noqa: Y015
-
-@_typing.final
-class Contribution(_message.Message):
-    """One agent's text in one phase."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    KEY_FIELD_NUMBER: _builtins.int
-    AGENT_ID_FIELD_NUMBER: _builtins.int
-    KIND_FIELD_NUMBER: _builtins.int
-    ROUND_FIELD_NUMBER: _builtins.int
-    TARGET_AGENT_ID_FIELD_NUMBER: _builtins.int
-    TEXT_FIELD_NUMBER: _builtins.int
-    POSITION_FIELD_NUMBER: _builtins.int
-    USAGE_FIELD_NUMBER: _builtins.int
-    LATENCY_FIELD_NUMBER: _builtins.int
-    ROUTE_FIELD_NUMBER: _builtins.int
-    MODEL_FIELD_NUMBER: _builtins.int
-    ATTEMPT_FIELD_NUMBER: _builtins.int
-    RECORDED_AT_FIELD_NUMBER: _builtins.int
-    SUMMARIZED_CHARACTERS_FIELD_NUMBER: _builtins.int
-    TOOL_CALLS_FIELD_NUMBER: _builtins.int
-    key: _builtins.str
-    """Key of its step."""
-    agent_id: _builtins.str
-    """The agent."""
-    kind: Global___ContributionKind.ValueType
-    """The kind of work."""
-    round: _builtins.int
-    """The round, from 1. 0: outside of rounds."""
-    target_agent_id: _builtins.str
-    """The agent whose work a critique is about. Empty otherwise."""
-    text: _builtins.str
-    """The text."""
-    position: _builtins.str
-    """The one-sentence stand a proposal or refinement takes. Empty: none stated."""
-    route: _builtins.str
-    """The route that answered."""
-    model: _builtins.str
-    """The model that answered."""
-    attempt: _builtins.int
-    """The attempt that succeeded, from 1."""
-    summarized_characters: _builtins.int
-    """Characters of a summarized history before. 0 unless a summary."""
-    @_builtins.property
-    def usage(self) -> _agent_pb2.Usage:
-        """What it used."""
-
-    @_builtins.property
-    def latency(self) -> _duration_pb2.Duration:
-        """How long the call took."""
-
-    @_builtins.property
-    def recorded_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was recorded."""
-
-    @_builtins.property
-    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[_agent_pb2.ToolCall]:
-        """What the agent looked up in the debate's documents for it, in order."""
-
-    def __init__(
-        self,
-        *,
-        key: _builtins.str = ...,
-        agent_id: _builtins.str = ...,
-        kind: Global___ContributionKind.ValueType = ...,
-        round: _builtins.int = ...,
-        target_agent_id: _builtins.str = ...,
-        text: _builtins.str = ...,
-        position: _builtins.str = ...,
-        usage: _agent_pb2.Usage | None = ...,
-        latency: _duration_pb2.Duration | None = ...,
-        route: _builtins.str = ...,
-        model: _builtins.str = ...,
-        attempt: _builtins.int = ...,
-        recorded_at: _timestamp_pb2.Timestamp | None = ...,
-        summarized_characters: _builtins.int = ...,
-        tool_calls: _abc.Iterable[_agent_pb2.ToolCall] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "recorded_at", b"recorded_at", "usage", b"usage"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "attempt", b"attempt", "key", b"key", "kind", b"kind", "latency", b"latency", "model", b"model", "position", b"position", "recorded_at", b"recorded_at", "round", b"round", "route", b"route", "summarized_characters", b"summarized_characters", "target_agent_id", b"target_agent_id", "text", b"text", "tool_calls", b"tool_calls", "usage", b"usage"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Contribution: _TypeAlias = Contribution  # noqa: Y015
-
-@_typing.final
-class FailedContribution(_message.Message):
-    """A contribution that did not come."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    KEY_FIELD_NUMBER: _builtins.int
-    AGENT_ID_FIELD_NUMBER: _builtins.int
-    KIND_FIELD_NUMBER: _builtins.int
-    ROUND_FIELD_NUMBER: _builtins.int
-    REASON_FIELD_NUMBER: _builtins.int
-    MESSAGE_FIELD_NUMBER: _builtins.int
-    ATTEMPT_FIELD_NUMBER: _builtins.int
-    key: _builtins.str
-    """Key of its step."""
-    agent_id: _builtins.str
-    """The agent."""
-    kind: Global___ContributionKind.ValueType
-    """The kind of work."""
-    round: _builtins.int
-    """The round, from 1. 0: outside of rounds."""
-    reason: _builtins.str
-    """The reason, such as `PROVIDER_AUTH`."""
-    message: _builtins.str
-    """What happened, in one line."""
-    attempt: _builtins.int
-    """The attempt that failed, from 1."""
-    def __init__(
-        self,
-        *,
-        key: _builtins.str = ...,
-        agent_id: _builtins.str = ...,
-        kind: Global___ContributionKind.ValueType = ...,
-        round: _builtins.int = ...,
-        reason: _builtins.str = ...,
-        message: _builtins.str = ...,
-        attempt: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "attempt", b"attempt", "key", b"key", "kind", b"kind", "message", b"message", "reason", b"reason", "round", b"round"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___FailedContribution: _TypeAlias = FailedContribution  # noqa: Y015
-
-@_typing.final
-class Solution(_message.Message):
-    """The answer of a debate."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    DESCRIPTION_FIELD_NUMBER: _builtins.int
-    IMPLEMENTATION_FIELD_NUMBER: _builtins.int
-    TRADEOFFS_FIELD_NUMBER: _builtins.int
-    RECOMMENDATIONS_FIELD_NUMBER: _builtins.int
-    UNFULFILLED_REQUIREMENTS_FIELD_NUMBER: _builtins.int
-    OPEN_QUESTIONS_FIELD_NUMBER: _builtins.int
-    CONFIDENCE_FIELD_NUMBER: _builtins.int
-    SYNTHESIZED_BY_FIELD_NUMBER: _builtins.int
-    SCORES_FIELD_NUMBER: _builtins.int
-    description: _builtins.str
-    """The answer itself."""
-    implementation: _builtins.str
-    """How to carry it out. Empty: nothing said."""
-    confidence: _builtins.int
-    """0 to 100; at most 40 while a stated hard requirement is unmet."""
-    synthesized_by: _builtins.str
-    """The judge's agent id."""
-    @_builtins.property
-    def tradeoffs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What is given up for what."""
-
-    @_builtins.property
-    def recommendations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What to do."""
-
-    @_builtins.property
-    def unfulfilled_requirements(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnfulfilledRequirement]:
-        """Stated requirements that the answer does not meet."""
-
-    @_builtins.property
-    def open_questions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What remains to be found out."""
-
-    @_builtins.property
-    def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentScore]:
-        """The judge's scores of the agents that had work to score, ordered by agent id."""
-
-    def __init__(
-        self,
-        *,
-        description: _builtins.str = ...,
-        implementation: _builtins.str = ...,
-        tradeoffs: _abc.Iterable[_builtins.str] | None = ...,
-        recommendations: _abc.Iterable[_builtins.str] | None = ...,
-        unfulfilled_requirements: _abc.Iterable[Global___UnfulfilledRequirement] | None = ...,
-        open_questions: _abc.Iterable[_builtins.str] | None = ...,
-        confidence: _builtins.int = ...,
-        synthesized_by: _builtins.str = ...,
-        scores: _abc.Iterable[Global___AgentScore] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "description", b"description", "implementation", b"implementation", "open_questions", b"open_questions", "recommendations", b"recommendations", "scores", b"scores", "synthesized_by", b"synthesized_by", "tradeoffs", b"tradeoffs", "unfulfilled_requirements", b"unfulfilled_requirements"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Solution: _TypeAlias = Solution  # noqa: Y015
-
-@_typing.final
-class UnfulfilledRequirement(_message.Message):
-    """A requirement that the answer does not meet."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    TEXT_FIELD_NUMBER: _builtins.int
-    HARD_FIELD_NUMBER: _builtins.int
-    text: _builtins.str
-    """The requirement."""
-    hard: _builtins.bool
-    """Whether it was stated as a must."""
-    def __init__(
-        self,
-        *,
-        text: _builtins.str = ...,
-        hard: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hard", b"hard", "text", b"text"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___UnfulfilledRequirement: _TypeAlias = UnfulfilledRequirement  # noqa: Y015
-
-@_typing.final
-class AgentScore(_message.Message):
-    """The judge's score of one agent's work."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    AGENT_ID_FIELD_NUMBER: _builtins.int
-    SCORE_FIELD_NUMBER: _builtins.int
-    agent_id: _builtins.str
-    """The agent."""
-    score: _builtins.float
-    """0 to 10."""
-    def __init__(
-        self,
-        *,
-        agent_id: _builtins.str = ...,
-        score: _builtins.float = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "score", b"score"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___AgentScore: _TypeAlias = AgentScore  # noqa: Y015
-
-@_typing.final
-class FirstDraftVote(_message.Message):
-    """How the first drafts group, before anyone read another's: the baseline a debate has to beat."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    GROUPS_FIELD_NUMBER: _builtins.int
-    MAJORITY_FIELD_NUMBER: _builtins.int
-    majority: _builtins.bool
-    """Whether more than half of the drafts are in the first group."""
-    @_builtins.property
-    def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___DraftGroup]:
-        """Groups, largest first."""
-
-    def __init__(
-        self,
-        *,
-        groups: _abc.Iterable[Global___DraftGroup] | None = ...,
-        majority: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups", "majority", b"majority"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___FirstDraftVote: _TypeAlias = FirstDraftVote  # noqa: Y015
-
-@_typing.final
-class DraftGroup(_message.Message):
-    """First drafts that take the same position."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    AGENT_IDS_FIELD_NUMBER: _builtins.int
-    POSITION_FIELD_NUMBER: _builtins.int
-    position: _builtins.str
-    """The position of the draft nearest to the group's middle."""
-    @_builtins.property
-    def agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The agents, ordered by id."""
-
-    def __init__(
-        self,
-        *,
-        agent_ids: _abc.Iterable[_builtins.str] | None = ...,
-        position: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_ids", b"agent_ids", "position", b"position"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___DraftGroup: _TypeAlias = DraftGroup  # noqa: Y015
-
-@_typing.final
-class DebateFailure(_message.Message):
-    """Why a debate failed."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REASON_FIELD_NUMBER: _builtins.int
-    MESSAGE_FIELD_NUMBER: _builtins.int
-    AGENT_ID_FIELD_NUMBER: _builtins.int
-    PHASE_FIELD_NUMBER: _builtins.int
-    STEPS_FIELD_NUMBER: _builtins.int
-    reason: _builtins.str
-    """The reason, such as `PROVIDER_AUTH` or `QUORUM_LOST`."""
-    message: _builtins.str
-    """What happened, in one line."""
-    agent_id: _builtins.str
-    """The agent whose failure decided it. Empty: no single one."""
-    phase: _builtins.str
-    """The phase it happened in, such as `round 1 proposal`."""
-    @_builtins.property
-    def steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Keys of the steps that are tried again when the debate is resumed."""
-
-    def __init__(
-        self,
-        *,
-        reason: _builtins.str = ...,
-        message: _builtins.str = ...,
-        agent_id: _builtins.str = ...,
-        phase: _builtins.str = ...,
-        steps: _abc.Iterable[_builtins.str] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "message", b"message", "phase", b"phase", "reason", b"reason", "steps", b"steps"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___DebateFailure: _TypeAlias = DebateFailure  # noqa: Y015
 
 @_typing.final
 class ListDebatesRequest(_message.Message):
@@ -1049,7 +135,7 @@ class ListDebatesRequest(_message.Message):
     page_token: _builtins.str
     """`next_page_token` of the page before. Empty: the first page."""
     @_builtins.property
-    def statuses(self) -> _containers.RepeatedScalarFieldContainer[Global___DebateStatus.ValueType]:
+    def statuses(self) -> _containers.RepeatedScalarFieldContainer[_debate_pb2.DebateStatus.ValueType]:
         """Only debates in one of these states. Empty: all."""
 
     def __init__(
@@ -1057,7 +143,7 @@ class ListDebatesRequest(_message.Message):
         *,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
-        statuses: _abc.Iterable[Global___DebateStatus.ValueType] | None = ...,
+        statuses: _abc.Iterable[_debate_pb2.DebateStatus.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -1109,7 +195,7 @@ class DebateSummary(_message.Message):
     UPDATED_AT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The id."""
-    status: Global___DebateStatus.ValueType
+    status: _debate_pb2.DebateStatus.ValueType
     """Its state."""
     question: _builtins.str
     """First 200 characters of the question."""
@@ -1127,7 +213,7 @@ class DebateSummary(_message.Message):
         self,
         *,
         id: _builtins.str = ...,
-        status: Global___DebateStatus.ValueType = ...,
+        status: _debate_pb2.DebateStatus.ValueType = ...,
         question: _builtins.str = ...,
         format: _builtins.str = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
@@ -1181,7 +267,7 @@ class WatchDebateResponse(_message.Message):
     DELTA_FIELD_NUMBER: _builtins.int
     HEARTBEAT_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def event(self) -> Global___Event:
+    def event(self) -> _event_pb2.Event:
         """An event of the log, in order, without gap."""
 
     @_builtins.property
@@ -1195,7 +281,7 @@ class WatchDebateResponse(_message.Message):
     def __init__(
         self,
         *,
-        event: Global___Event | None = ...,
+        event: _event_pb2.Event | None = ...,
         delta: Global___StepDelta | None = ...,
         heartbeat: Global___Heartbeat | None = ...,
     ) -> None: ...
@@ -1210,60 +296,54 @@ class WatchDebateResponse(_message.Message):
 Global___WatchDebateResponse: _TypeAlias = WatchDebateResponse  # noqa: Y015
 
 @_typing.final
-class Event(_message.Message):
-    """An event of a debate's log."""
+class ReadLogRequest(_message.Message):
+    """Asks for the stored bytes of a log."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    SEQUENCE_FIELD_NUMBER: _builtins.int
-    EPOCH_FIELD_NUMBER: _builtins.int
-    KEY_FIELD_NUMBER: _builtins.int
-    ATTEMPT_FIELD_NUMBER: _builtins.int
-    KIND_FIELD_NUMBER: _builtins.int
-    SCHEMA_VERSION_FIELD_NUMBER: _builtins.int
-    TIME_FIELD_NUMBER: _builtins.int
-    PAYLOAD_JSON_FIELD_NUMBER: _builtins.int
-    HASH_FIELD_NUMBER: _builtins.int
-    sequence: _builtins.int
-    """Dense, from 1."""
-    epoch: _builtins.int
-    """The claim it was written under, from 1. 0: accepted, before any claim."""
-    key: _builtins.str
-    """Its key, unique in the debate together with kind and attempt."""
-    attempt: _builtins.int
-    """The attempt at a step, from 1. 0: not a step."""
-    kind: _builtins.str
-    """What happened, such as `step_succeeded`. Readers pass over kinds they do not know."""
-    schema_version: _builtins.int
-    """Version of the payload's shape, from 1."""
-    payload_json: _builtins.str
-    """The payload: canonical JSON of an object."""
-    hash: _builtins.str
-    """SHA-256 over the hash before and this event, 64 hex digits."""
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    after_sequence: _builtins.int
+    """The last sequence already read. 0: from the start."""
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+        after_sequence: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "debate_id", b"debate_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadLogRequest: _TypeAlias = ReadLogRequest  # noqa: Y015
+
+@_typing.final
+class ReadLogResponse(_message.Message):
+    """A part of a log."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def time(self) -> _timestamp_pb2.Timestamp:
-        """When it was recorded; never earlier than the event before."""
+    def events(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Serialized `Event`s as they are stored, in order, without gap."""
 
     def __init__(
         self,
         *,
-        sequence: _builtins.int = ...,
-        epoch: _builtins.int = ...,
-        key: _builtins.str = ...,
-        attempt: _builtins.int = ...,
-        kind: _builtins.str = ...,
-        schema_version: _builtins.int = ...,
-        time: _timestamp_pb2.Timestamp | None = ...,
-        payload_json: _builtins.str = ...,
-        hash: _builtins.str = ...,
+        events: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["time", b"time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "epoch", b"epoch", "hash", b"hash", "key", b"key", "kind", b"kind", "payload_json", b"payload_json", "schema_version", b"schema_version", "sequence", b"sequence", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Event: _TypeAlias = Event  # noqa: Y015
+Global___ReadLogResponse: _TypeAlias = ReadLogResponse  # noqa: Y015
 
 @_typing.final
 class StepDelta(_message.Message):
@@ -1272,32 +352,32 @@ class StepDelta(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     KEY_FIELD_NUMBER: _builtins.int
-    ATTEMPT_FIELD_NUMBER: _builtins.int
-    TRY_NUMBER_FIELD_NUMBER: _builtins.int
+    STEP_ATTEMPT_FIELD_NUMBER: _builtins.int
+    ROUTE_ATTEMPT_FIELD_NUMBER: _builtins.int
     OFFSET_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Key of the step."""
-    attempt: _builtins.int
+    step_attempt: _builtins.int
     """Attempt at the step, from 1."""
-    try_number: _builtins.int
-    """The gateway's try within the attempt, from 1. A new one voids the text before."""
+    route_attempt: _builtins.int
+    """The gateway's route attempt within the step attempt, from 1. A new one voids the text before."""
     offset: _builtins.int
-    """Characters of this try's text before this piece."""
+    """Characters of this route attempt's text before this piece."""
     text: _builtins.str
     """The piece."""
     def __init__(
         self,
         *,
         key: _builtins.str = ...,
-        attempt: _builtins.int = ...,
-        try_number: _builtins.int = ...,
+        step_attempt: _builtins.int = ...,
+        route_attempt: _builtins.int = ...,
         offset: _builtins.int = ...,
         text: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "key", b"key", "offset", b"offset", "text", b"text", "try_number", b"try_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "offset", b"offset", "route_attempt", b"route_attempt", "step_attempt", b"step_attempt", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1327,283 +407,39 @@ Global___Heartbeat: _TypeAlias = Heartbeat  # noqa: Y015
 
 @_typing.final
 class InterveneRequest(_message.Message):
-    """A wish about a debate."""
+    """A person's act on a debate."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DEBATE_ID_FIELD_NUMBER: _builtins.int
-    CANCEL_FIELD_NUMBER: _builtins.int
-    PAUSE_FIELD_NUMBER: _builtins.int
-    RESUME_FIELD_NUMBER: _builtins.int
-    END_FIELD_NUMBER: _builtins.int
-    GUIDE_FIELD_NUMBER: _builtins.int
-    MUTE_FIELD_NUMBER: _builtins.int
-    CONTINUE_DEBATE_FIELD_NUMBER: _builtins.int
-    ANSWER_FIELD_NUMBER: _builtins.int
-    APPROVE_FIELD_NUMBER: _builtins.int
-    CHECKPOINT_FIELD_NUMBER: _builtins.int
+    INTERVENTION_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Names this wish, 1 to 128 characters of `[A-Za-z0-9._-]`. Required."""
+    """Names this request, 1 to 128 characters of `[A-Za-z0-9._-]`. Required."""
     debate_id: _builtins.str
     """The debate's id. Required."""
-    checkpoint: _builtins.str
-    """Key of the checkpoint that an `end`, `guide`, `continue_debate`, `answer` or `approve` is meant for, as its event
-    names it: if another one is open by then, or none, nothing is recorded (FAILED_PRECONDITION `CHECKPOINT_CLOSED`).
-    Empty: whichever is open.
-    """
     @_builtins.property
-    def cancel(self) -> Global___Cancel:
-        """Stop calls in flight and end the debate without an answer."""
-
-    @_builtins.property
-    def pause(self) -> Global___Pause:
-        """Make no new call until resumed."""
-
-    @_builtins.property
-    def resume(self) -> Global___Resume:
-        """Go on after a pause or a failure."""
-
-    @_builtins.property
-    def end(self) -> Global___EndRounds:
-        """End the rounds after the present one and go to the synthesis. Ends an open checkpoint."""
-
-    @_builtins.property
-    def guide(self) -> Global___Guide:
-        """Tell the agents something from the next round on. Ends an open checkpoint."""
-
-    @_builtins.property
-    def mute(self) -> Global___Mute:
-        """Leave an agent out from the next round on."""
-
-    @_builtins.property
-    def continue_debate(self) -> Global___Continue:
-        """Go on from the open checkpoint."""
-
-    @_builtins.property
-    def answer(self) -> Global___Answer:
-        """Answer what the open checkpoint asks."""
-
-    @_builtins.property
-    def approve(self) -> Global___Approve:
-        """Approve what the open checkpoint shows, or not."""
+    def intervention(self) -> _debate_pb2.Intervention:
+        """What is done. Required."""
 
     def __init__(
         self,
         *,
         request_id: _builtins.str = ...,
         debate_id: _builtins.str = ...,
-        cancel: Global___Cancel | None = ...,
-        pause: Global___Pause | None = ...,
-        resume: Global___Resume | None = ...,
-        end: Global___EndRounds | None = ...,
-        guide: Global___Guide | None = ...,
-        mute: Global___Mute | None = ...,
-        continue_debate: Global___Continue | None = ...,
-        answer: Global___Answer | None = ...,
-        approve: Global___Approve | None = ...,
-        checkpoint: _builtins.str = ...,
+        intervention: _debate_pb2.Intervention | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "approve", b"approve", "cancel", b"cancel", "continue_debate", b"continue_debate", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "resume", b"resume", "wish", b"wish"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["intervention", b"intervention"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "approve", b"approve", "cancel", b"cancel", "checkpoint", b"checkpoint", "continue_debate", b"continue_debate", "debate_id", b"debate_id", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "request_id", b"request_id", "resume", b"resume", "wish", b"wish"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id", "intervention", b"intervention", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_wish: _TypeAlias = _typing.Literal["cancel", "pause", "resume", "end", "guide", "mute", "continue_debate", "answer", "approve"]  # noqa: Y015
-    _WhichOneofArgType_wish: _TypeAlias = _typing.Literal["wish", b"wish"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_wish) -> _WhichOneofReturnType_wish | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InterveneRequest: _TypeAlias = InterveneRequest  # noqa: Y015
 
 @_typing.final
-class Cancel(_message.Message):
-    """Ends a debate without an answer."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REASON_FIELD_NUMBER: _builtins.int
-    reason: _builtins.str
-    """Why, for the record. At most 1000 characters."""
-    def __init__(
-        self,
-        *,
-        reason: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Cancel: _TypeAlias = Cancel  # noqa: Y015
-
-@_typing.final
-class Pause(_message.Message):
-    """Pauses a debate."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    STOP_CALLS_FIELD_NUMBER: _builtins.int
-    stop_calls: _builtins.bool
-    """Whether calls in flight are stopped rather than waited for."""
-    def __init__(
-        self,
-        *,
-        stop_calls: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["stop_calls", b"stop_calls"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Pause: _TypeAlias = Pause  # noqa: Y015
-
-@_typing.final
-class Resume(_message.Message):
-    """Resumes a debate."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Resume: _TypeAlias = Resume  # noqa: Y015
-
-@_typing.final
-class EndRounds(_message.Message):
-    """Ends the rounds early."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___EndRounds: _TypeAlias = EndRounds  # noqa: Y015
-
-@_typing.final
-class Guide(_message.Message):
-    """Guides the agents."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    TEXT_FIELD_NUMBER: _builtins.int
-    text: _builtins.str
-    """What they are told. Not blank, at most 8 KiB."""
-    def __init__(
-        self,
-        *,
-        text: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["text", b"text"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Guide: _TypeAlias = Guide  # noqa: Y015
-
-@_typing.final
-class Mute(_message.Message):
-    """Mutes an agent."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    AGENT_ID_FIELD_NUMBER: _builtins.int
-    agent_id: _builtins.str
-    """The agent. Required."""
-    def __init__(
-        self,
-        *,
-        agent_id: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Mute: _TypeAlias = Mute  # noqa: Y015
-
-@_typing.final
-class Continue(_message.Message):
-    """Goes on from a checkpoint."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    def __init__(
-        self,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Continue: _TypeAlias = Continue  # noqa: Y015
-
-@_typing.final
-class Answer(_message.Message):
-    """Answers a checkpoint."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    TEXT_FIELD_NUMBER: _builtins.int
-    text: _builtins.str
-    """The answer. Not blank, at most 8 KiB."""
-    def __init__(
-        self,
-        *,
-        text: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["text", b"text"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Answer: _TypeAlias = Answer  # noqa: Y015
-
-@_typing.final
-class Approve(_message.Message):
-    """Approves what a checkpoint shows, or not."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    APPROVED_FIELD_NUMBER: _builtins.int
-    TEXT_FIELD_NUMBER: _builtins.int
-    approved: _builtins.bool
-    """Whether it is approved."""
-    text: _builtins.str
-    """What is said to it. At most 8 KiB."""
-    def __init__(
-        self,
-        *,
-        approved: _builtins.bool = ...,
-        text: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "text", b"text"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Approve: _TypeAlias = Approve  # noqa: Y015
-
-@_typing.final
 class InterveneResponse(_message.Message):
-    """The wish is recorded."""
+    """The intervention is recorded."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1622,6 +458,68 @@ class InterveneResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InterveneResponse: _TypeAlias = InterveneResponse  # noqa: Y015
+
+@_typing.final
+class SubmitFeedbackRequest(_message.Message):
+    """What a person says of a completed debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Names this request, 1 to 128 characters of `[A-Za-z0-9._-]`. Required."""
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    value: _builtins.int
+    """1: it was good. -1: it was not. Required."""
+    message: _builtins.str
+    """Why. At most 8 KiB."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        debate_id: _builtins.str = ...,
+        value: _builtins.int = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id", "message", b"message", "request_id", b"request_id", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubmitFeedbackRequest: _TypeAlias = SubmitFeedbackRequest  # noqa: Y015
+
+@_typing.final
+class SubmitFeedbackResponse(_message.Message):
+    """The word is recorded."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FEEDBACK_FIELD_NUMBER: _builtins.int
+    EXISTED_FIELD_NUMBER: _builtins.int
+    existed: _builtins.bool
+    """Whether an earlier request with this id had recorded it."""
+    @_builtins.property
+    def feedback(self) -> _debate_pb2.Feedback:
+        """What is recorded under the request id."""
+
+    def __init__(
+        self,
+        *,
+        feedback: _debate_pb2.Feedback | None = ...,
+        existed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["feedback", b"feedback"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["existed", b"existed", "feedback", b"feedback"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubmitFeedbackResponse: _TypeAlias = SubmitFeedbackResponse  # noqa: Y015
 
 @_typing.final
 class GetReportRequest(_message.Message):

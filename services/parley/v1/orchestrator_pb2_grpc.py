@@ -57,6 +57,11 @@ class OrchestratorServiceStub:
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.WatchDebateRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.WatchDebateResponse.FromString,
                 _registered_method=True)
+        self.ReadLog = channel.unary_stream(
+                '/parley.v1.OrchestratorService/ReadLog',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ReadLogRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ReadLogResponse.FromString,
+                _registered_method=True)
         self.Intervene = channel.unary_unary(
                 '/parley.v1.OrchestratorService/Intervene',
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.InterveneRequest.SerializeToString,
@@ -66,6 +71,11 @@ class OrchestratorServiceStub:
                 '/parley.v1.OrchestratorService/GetReport',
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetReportRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetReportResponse.FromString,
+                _registered_method=True)
+        self.SubmitFeedback = channel.unary_unary(
+                '/parley.v1.OrchestratorService/SubmitFeedback',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackResponse.FromString,
                 _registered_method=True)
 
 
@@ -80,9 +90,12 @@ class OrchestratorServiceServicer:
 
         The same `request_id` with the same content returns the same debate.
 
+        With settings of the format `evaluation`, the debate judges another one.
+
         Errors: INVALID_ARGUMENT (every bad field, unknown agents and routes with the known ones);
         ALREADY_EXISTS `REQUEST_ID_REUSED` (other content under this request id); UNAVAILABLE `STORE_UNAVAILABLE`,
-        `GATEWAY_UNAVAILABLE` or `DRAINING`.
+        `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
+        FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IS_EVALUATION`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -122,13 +135,24 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Intervene(self, request, context):
-        """Steers a debate. Answers once the wish is recorded in the log; the same `request_id` again changes nothing.
+    def ReadLog(self, request, context):
+        """Sends the stored bytes of a debate's log after a sequence, in order, up to the last one, and ends.
 
-        Errors: INVALID_ARGUMENT; NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED`
-        (it ended first), `NO_CHECKPOINT` (the wish is for one, and none is open) or `CHECKPOINT_CLOSED` (the checkpoint that
-        the wish names is not open: it was ended first, or is still to come). Whoever was refused with it is so whenever they
-        send the same `request_id` again.
+        Each is a serialized `Event`, unchanged: whoever has event.proto can check the whole log by their hashes.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND; OUT_OF_RANGE `AFTER_END`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Intervene(self, request, context):
+        """Steers a debate. Answers once the intervention is recorded in the log; the same `request_id` again changes nothing.
+
+        Errors: INVALID_ARGUMENT (an answer to a question that its checkpoint does not ask, too); NOT_FOUND; ALREADY_EXISTS
+        `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED` (it ended first), `NO_CHECKPOINT` (it is for a checkpoint, and none is open that it closes) or `CHECKPOINT_CLOSED` (the
+        checkpoint that it names is not open: it was closed first, or is still to come). Whoever was refused for a checkpoint, or
+        for a question of one, is so whenever they send the same `request_id` again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -138,6 +162,18 @@ class OrchestratorServiceServicer:
         """Returns the report of a debate, finished or not, as Markdown.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SubmitFeedback(self, request, context):
+        """Records what a person says of a completed debate, durable when this answers. Another word takes the place of the one
+        before; the same `request_id` again changes nothing, also after another word. The ratings of the debate's agents count
+        the latest word once; where they are away, they are told until they have it.
+
+        Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`; ALREADY_EXISTS
+        `REQUEST_ID_REUSED` (another word under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -166,6 +202,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.WatchDebateRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.WatchDebateResponse.SerializeToString,
             ),
+            'ReadLog': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadLog,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ReadLogRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ReadLogResponse.SerializeToString,
+            ),
             'Intervene': grpc.unary_unary_rpc_method_handler(
                     servicer.Intervene,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.InterveneRequest.FromString,
@@ -175,6 +216,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.GetReport,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetReportRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.GetReportResponse.SerializeToString,
+            ),
+            'SubmitFeedback': grpc.unary_unary_rpc_method_handler(
+                    servicer.SubmitFeedback,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -299,6 +345,33 @@ class OrchestratorService:
             _registered_method=True)
 
     @staticmethod
+    def ReadLog(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ReadLog',
+            parley_dot_v1_dot_orchestrator__pb2.ReadLogRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.ReadLogResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Intervene(request,
             target,
             options=(),
@@ -342,6 +415,33 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/GetReport',
             parley_dot_v1_dot_orchestrator__pb2.GetReportRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.GetReportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SubmitFeedback(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/SubmitFeedback',
+            parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -24,9 +24,12 @@ class OrchestratorServiceStub:
 
     The same `request_id` with the same content returns the same debate.
 
+    With settings of the format `evaluation`, the debate judges another one.
+
     Errors: INVALID_ARGUMENT (every bad field, unknown agents and routes with the known ones);
     ALREADY_EXISTS `REQUEST_ID_REUSED` (other content under this request id); UNAVAILABLE `STORE_UNAVAILABLE`,
-    `GATEWAY_UNAVAILABLE` or `DRAINING`.
+    `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
+    FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IS_EVALUATION`.
     """
     GetDebate: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetDebateRequest, _orchestrator_pb2.GetDebateResponse]
     """Returns a debate as its log tells it now.
@@ -50,18 +53,33 @@ class OrchestratorServiceStub:
     UNAVAILABLE `DRAINING` and `STORE_UNAVAILABLE`, RESOURCE_EXHAUSTED `SLOW_READER` (the reader took no message for
     PARLEY_READER_SECONDS, or fell too far behind): call again with the last sequence seen.
     """
-    Intervene: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.InterveneRequest, _orchestrator_pb2.InterveneResponse]
-    """Steers a debate. Answers once the wish is recorded in the log; the same `request_id` again changes nothing.
+    ReadLog: _aio.UnaryStreamMultiCallable[_orchestrator_pb2.ReadLogRequest, _orchestrator_pb2.ReadLogResponse]
+    """Sends the stored bytes of a debate's log after a sequence, in order, up to the last one, and ends.
 
-    Errors: INVALID_ARGUMENT; NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED`
-    (it ended first), `NO_CHECKPOINT` (the wish is for one, and none is open) or `CHECKPOINT_CLOSED` (the checkpoint that
-    the wish names is not open: it was ended first, or is still to come). Whoever was refused with it is so whenever they
-    send the same `request_id` again.
+    Each is a serialized `Event`, unchanged: whoever has event.proto can check the whole log by their hashes.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND; OUT_OF_RANGE `AFTER_END`; UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    Intervene: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.InterveneRequest, _orchestrator_pb2.InterveneResponse]
+    """Steers a debate. Answers once the intervention is recorded in the log; the same `request_id` again changes nothing.
+
+    Errors: INVALID_ARGUMENT (an answer to a question that its checkpoint does not ask, too); NOT_FOUND; ALREADY_EXISTS
+    `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED` (it ended first), `NO_CHECKPOINT` (it is for a checkpoint, and none is open that it closes) or `CHECKPOINT_CLOSED` (the
+    checkpoint that it names is not open: it was closed first, or is still to come). Whoever was refused for a checkpoint, or
+    for a question of one, is so whenever they send the same `request_id` again.
     """
     GetReport: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetReportRequest, _orchestrator_pb2.GetReportResponse]
     """Returns the report of a debate, finished or not, as Markdown.
 
     Errors: INVALID_ARGUMENT; NOT_FOUND.
+    """
+    SubmitFeedback: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SubmitFeedbackRequest, _orchestrator_pb2.SubmitFeedbackResponse]
+    """Records what a person says of a completed debate, durable when this answers. Another word takes the place of the one
+    before; the same `request_id` again changes nothing, also after another word. The ratings of the debate's agents count
+    the latest word once; where they are away, they are told until they have it.
+
+    Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`; ALREADY_EXISTS
+    `REQUEST_ID_REUSED` (another word under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
     """
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -80,9 +98,12 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
 
         The same `request_id` with the same content returns the same debate.
 
+        With settings of the format `evaluation`, the debate judges another one.
+
         Errors: INVALID_ARGUMENT (every bad field, unknown agents and routes with the known ones);
         ALREADY_EXISTS `REQUEST_ID_REUSED` (other content under this request id); UNAVAILABLE `STORE_UNAVAILABLE`,
-        `GATEWAY_UNAVAILABLE` or `DRAINING`.
+        `GATEWAY_UNAVAILABLE` or `DRAINING`. Of an evaluation also: NOT_FOUND (there is no such debate to judge),
+        FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IS_EVALUATION`.
         """
 
     @_abc_1.abstractmethod
@@ -126,17 +147,30 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def ReadLog(
+        self,
+        request: _orchestrator_pb2.ReadLogRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.ReadLogRequest, _abc.AsyncIterator[_orchestrator_pb2.ReadLogResponse]],
+    ) -> _abc.AsyncIterator[_orchestrator_pb2.ReadLogResponse]:
+        """Sends the stored bytes of a debate's log after a sequence, in order, up to the last one, and ends.
+
+        Each is a serialized `Event`, unchanged: whoever has event.proto can check the whole log by their hashes.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND; OUT_OF_RANGE `AFTER_END`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
     def Intervene(
         self,
         request: _orchestrator_pb2.InterveneRequest,
         context: _aio.ServicerContext[_orchestrator_pb2.InterveneRequest, _abc.Awaitable[_orchestrator_pb2.InterveneResponse]],
     ) -> _abc.Awaitable[_orchestrator_pb2.InterveneResponse]:
-        """Steers a debate. Answers once the wish is recorded in the log; the same `request_id` again changes nothing.
+        """Steers a debate. Answers once the intervention is recorded in the log; the same `request_id` again changes nothing.
 
-        Errors: INVALID_ARGUMENT; NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED`
-        (it ended first), `NO_CHECKPOINT` (the wish is for one, and none is open) or `CHECKPOINT_CLOSED` (the checkpoint that
-        the wish names is not open: it was ended first, or is still to come). Whoever was refused with it is so whenever they
-        send the same `request_id` again.
+        Errors: INVALID_ARGUMENT (an answer to a question that its checkpoint does not ask, too); NOT_FOUND; ALREADY_EXISTS
+        `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED` (it ended first), `NO_CHECKPOINT` (it is for a checkpoint, and none is open that it closes) or `CHECKPOINT_CLOSED` (the
+        checkpoint that it names is not open: it was closed first, or is still to come). Whoever was refused for a checkpoint, or
+        for a question of one, is so whenever they send the same `request_id` again.
         """
 
     @_abc_1.abstractmethod
@@ -148,6 +182,20 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns the report of a debate, finished or not, as Markdown.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND.
+        """
+
+    @_abc_1.abstractmethod
+    def SubmitFeedback(
+        self,
+        request: _orchestrator_pb2.SubmitFeedbackRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.SubmitFeedbackRequest, _abc.Awaitable[_orchestrator_pb2.SubmitFeedbackResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.SubmitFeedbackResponse]:
+        """Records what a person says of a completed debate, durable when this answers. Another word takes the place of the one
+        before; the same `request_id` again changes nothing, also after another word. The ratings of the debate's agents count
+        the latest word once; where they are away, they are told until they have it.
+
+        Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`; ALREADY_EXISTS
+        `REQUEST_ID_REUSED` (another word under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
         """
 
 def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _aio.Server) -> None: ...

@@ -25,33 +25,73 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17parley/v1/ratings.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa8\x01\n\x06Rating\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x0b\n\x03\x65lo\x18\x03 \x01(\x01\x12\x0f\n\x07matches\x18\x04 \x01(\x05\x12\x0c\n\x04wins\x18\x05 \x01(\x05\x12\r\n\x05\x64raws\x18\x06 \x01(\x05\x12\x0e\n\x06losses\x18\x07 \x01(\x05\x12\x31\n\rlast_match_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"6\n\x11GetWeightsRequest\x12\x11\n\tagent_ids\x18\x01 \x03(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\"=\n\x12GetWeightsResponse\x12\'\n\x07weights\x18\x01 \x03(\x0b\x32\x16.parley.v1.AgentWeight\"R\n\x0b\x41gentWeight\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x01\x12!\n\x06rating\x18\x03 \x01(\x0b\x32\x11.parley.v1.Rating\"`\n\x12RecordMatchRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\'\n\x07results\x18\x03 \x03(\x0b\x32\x16.parley.v1.MatchResult\".\n\x0bMatchResult\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05score\x18\x02 \x01(\x01\"P\n\x13RecordMatchResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\x12(\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x17.parley.v1.RatingChange\"?\n\x0cRatingChange\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\x01\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\x01\"K\n\x12ListRatingsRequest\x12\x0e\n\x06\x64omain\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"R\n\x13ListRatingsResponse\x12\"\n\x07ratings\x18\x01 \x03(\x0b\x32\x11.parley.v1.Rating\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xf7\x01\n\x0eRatingsService\x12I\n\nGetWeights\x12\x1c.parley.v1.GetWeightsRequest\x1a\x1d.parley.v1.GetWeightsResponse\x12L\n\x0bRecordMatch\x12\x1d.parley.v1.RecordMatchRequest\x1a\x1e.parley.v1.RecordMatchResponse\x12L\n\x0bListRatings\x12\x1d.parley.v1.ListRatingsRequest\x1a\x1e.parley.v1.ListRatingsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17parley/v1/ratings.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\x03\n\x06Rating\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x0b\n\x03\x65lo\x18\x03 \x01(\x01\x12\x0f\n\x07matches\x18\x04 \x01(\x05\x12\x0c\n\x04wins\x18\x05 \x01(\x05\x12\r\n\x05\x64raws\x18\x06 \x01(\x05\x12\x0e\n\x06losses\x18\x07 \x01(\x05\x12\x31\n\rlast_match_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tapprovals\x18\t \x01(\x05\x12\x14\n\x0c\x64isapprovals\x18\n \x01(\x05\x12\x16\n\x0ejudged_answers\x18\x0b \x01(\x05\x12\x15\n\rright_answers\x18\x0c \x01(\x05\x12\x18\n\x0b\x62rier_score\x18\r \x01(\x01H\x00\x88\x01\x01\x12\'\n\x1a\x65xpected_calibration_error\x18\x0e \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x0b\x63\x61libration\x18\x0f \x01(\x01\x42\x0e\n\x0c_brier_scoreB\x1d\n\x1b_expected_calibration_error\"[\n\x11GetWeightsRequest\x12\x11\n\tagent_ids\x18\x01 \x03(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12#\n\x04rule\x18\x03 \x01(\x0e\x32\x15.parley.v1.WeightRule\"=\n\x12GetWeightsResponse\x12\'\n\x07weights\x18\x01 \x03(\x0b\x32\x16.parley.v1.AgentWeight\"w\n\x0b\x41gentWeight\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x01\x12!\n\x06rating\x18\x03 \x01(\x0b\x32\x11.parley.v1.Rating\x12#\n\x04rule\x18\x04 \x01(\x0e\x32\x15.parley.v1.WeightRule\"\xdc\x01\n\x12RecordMatchRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\'\n\x07results\x18\x03 \x03(\x0b\x32\x16.parley.v1.MatchResult\x12(\n\x07\x61nswers\x18\x04 \x03(\x0b\x32\x17.parley.v1.JudgedAnswer\x12&\n\x06phases\x18\x05 \x03(\x0b\x32\x16.parley.v1.PhaseResult\x12(\n\nencounters\x18\x06 \x03(\x0b\x32\x14.parley.v1.Encounter\"W\n\x0cJudgedAnswer\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05right\x18\x02 \x01(\x08\x12\x17\n\nconfidence\x18\x03 \x01(\x01H\x00\x88\x01\x01\x42\r\n\x0b_confidence\"=\n\x0bPhaseResult\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05phase\x18\x02 \x01(\t\x12\r\n\x05score\x18\x03 \x01(\x01\"`\n\tEncounter\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\x0eother_agent_id\x18\x02 \x01(\t\x12\x12\n\nagreements\x18\x03 \x01(\x05\x12\x15\n\rdisagreements\x18\x04 \x01(\x05\".\n\x0bMatchResult\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05score\x18\x02 \x01(\x01\"P\n\x13RecordMatchResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\x12(\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x17.parley.v1.RatingChange\"?\n\x0cRatingChange\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\x01\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\x01\"l\n\x15RecordFeedbackRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x05\x12\r\n\x05value\x18\x03 \x01(\x05\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x11\n\tagent_ids\x18\x05 \x03(\t\")\n\x16RecordFeedbackResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\"`\n\x12ListRatingsRequest\x12\x0e\n\x06\x64omain\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x13\n\x0bmin_matches\x18\x04 \x01(\x05\"R\n\x13ListRatingsResponse\x12\"\n\x07ratings\x18\x01 \x03(\x0b\x32\x11.parley.v1.Rating\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xfb\x01\n\x13\x43orrectMatchRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x05\x12\x0c\n\x04void\x18\x03 \x01(\x08\x12\'\n\x07results\x18\x04 \x03(\x0b\x32\x16.parley.v1.MatchResult\x12(\n\x07\x61nswers\x18\x05 \x03(\x0b\x32\x17.parley.v1.JudgedAnswer\x12&\n\x06phases\x18\x06 \x03(\x0b\x32\x16.parley.v1.PhaseResult\x12(\n\nencounters\x18\x07 \x03(\x0b\x32\x14.parley.v1.Encounter\x12\x0e\n\x06reason\x18\x08 \x01(\t\"Q\n\x14\x43orrectMatchResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\x12(\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x17.parley.v1.RatingChange\"]\n\x12ListMatchesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"W\n\x13ListMatchesResponse\x12\'\n\x07matches\x18\x01 \x03(\x0b\x32\x16.parley.v1.MatchRecord\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf1\x01\n\x0bMatchRecord\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12/\n\x0brecorded_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x07results\x18\x04 \x03(\x0b\x32\x16.parley.v1.MatchResult\x12(\n\x07\x63hanges\x18\x05 \x03(\x0b\x32\x17.parley.v1.RatingChange\x12\x12\n\ncorrection\x18\x06 \x01(\x05\x12\x19\n\x11\x63orrection_reason\x18\x07 \x01(\t\x12\x0c\n\x04void\x18\x08 \x01(\x08\"\x97\x01\n\x11SelectTeamRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x1b\n\x13\x63\x61ndidate_agent_ids\x18\x02 \x03(\t\x12\x0c\n\x04size\x18\x03 \x01(\x05\x12\x0e\n\x06\x64omain\x18\x04 \x01(\t\x12\x1e\n\x11\x65xploration_share\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x14\n\x12_exploration_share\">\n\x12SelectTeamResponse\x12(\n\ncandidates\x18\x01 \x03(\x0b\x32\x14.parley.v1.Candidate\"\xb3\x01\n\tCandidate\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06\x63hosen\x18\x02 \x01(\x08\x12\x10\n\x08\x65xplored\x18\x03 \x01(\x08\x12\r\n\x05score\x18\x04 \x01(\x01\x12\x14\n\x0crating_score\x18\x05 \x01(\x01\x12\x19\n\x11\x63\x61libration_score\x18\x06 \x01(\x01\x12\x14\n\x0c\x64omain_score\x18\x07 \x01(\x01\x12\x0c\n\x04\x64raw\x18\x08 \x01(\x01\x12\x0e\n\x06reason\x18\t \x01(\t\"%\n\x11GetPersonaRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"N\n\x12GetPersonaResponse\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12&\n\tstrengths\x18\x02 \x03(\x0b\x32\x13.parley.v1.Strength\"N\n\x08Strength\x12\x0e\n\x06\x64omain\x18\x01 \x01(\t\x12\r\n\x05phase\x18\x02 \x01(\t\x12\x0f\n\x07\x64\x65\x62\x61tes\x18\x03 \x01(\x05\x12\x12\n\nmean_score\x18\x04 \x01(\x01\"S\n\x18ListRelationshipsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"d\n\x19ListRelationshipsResponse\x12.\n\rrelationships\x18\x01 \x03(\x0b\x32\x17.parley.v1.Relationship\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xa1\x01\n\x0cRelationship\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\x0eother_agent_id\x18\x02 \x01(\t\x12\x0f\n\x07\x64\x65\x62\x61tes\x18\x03 \x01(\x05\x12\x0c\n\x04wins\x18\x04 \x01(\x05\x12\r\n\x05\x64raws\x18\x05 \x01(\x05\x12\x0e\n\x06losses\x18\x06 \x01(\x05\x12\x12\n\nagreements\x18\x07 \x01(\x05\x12\x15\n\rdisagreements\x18\x08 \x01(\x05*X\n\nWeightRule\x12\x1b\n\x17WEIGHT_RULE_UNSPECIFIED\x10\x00\x12\x13\n\x0fWEIGHT_RULE_ELO\x10\x01\x12\x18\n\x14WEIGHT_RULE_ACCURACY\x10\x02\x32\xe3\x05\n\x0eRatingsService\x12I\n\nGetWeights\x12\x1c.parley.v1.GetWeightsRequest\x1a\x1d.parley.v1.GetWeightsResponse\x12L\n\x0bRecordMatch\x12\x1d.parley.v1.RecordMatchRequest\x1a\x1e.parley.v1.RecordMatchResponse\x12U\n\x0eRecordFeedback\x12 .parley.v1.RecordFeedbackRequest\x1a!.parley.v1.RecordFeedbackResponse\x12L\n\x0bListRatings\x12\x1d.parley.v1.ListRatingsRequest\x1a\x1e.parley.v1.ListRatingsResponse\x12O\n\x0c\x43orrectMatch\x12\x1e.parley.v1.CorrectMatchRequest\x1a\x1f.parley.v1.CorrectMatchResponse\x12L\n\x0bListMatches\x12\x1d.parley.v1.ListMatchesRequest\x1a\x1e.parley.v1.ListMatchesResponse\x12I\n\nSelectTeam\x12\x1c.parley.v1.SelectTeamRequest\x1a\x1d.parley.v1.SelectTeamResponse\x12I\n\nGetPersona\x12\x1c.parley.v1.GetPersonaRequest\x1a\x1d.parley.v1.GetPersonaResponse\x12^\n\x11ListRelationships\x12#.parley.v1.ListRelationshipsRequest\x1a$.parley.v1.ListRelationshipsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.ratings_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_WEIGHTRULE']._serialized_start=3460
+  _globals['_WEIGHTRULE']._serialized_end=3548
   _globals['_RATING']._serialized_start=72
-  _globals['_RATING']._serialized_end=240
-  _globals['_GETWEIGHTSREQUEST']._serialized_start=242
-  _globals['_GETWEIGHTSREQUEST']._serialized_end=296
-  _globals['_GETWEIGHTSRESPONSE']._serialized_start=298
-  _globals['_GETWEIGHTSRESPONSE']._serialized_end=359
-  _globals['_AGENTWEIGHT']._serialized_start=361
-  _globals['_AGENTWEIGHT']._serialized_end=443
-  _globals['_RECORDMATCHREQUEST']._serialized_start=445
-  _globals['_RECORDMATCHREQUEST']._serialized_end=541
-  _globals['_MATCHRESULT']._serialized_start=543
-  _globals['_MATCHRESULT']._serialized_end=589
-  _globals['_RECORDMATCHRESPONSE']._serialized_start=591
-  _globals['_RECORDMATCHRESPONSE']._serialized_end=671
-  _globals['_RATINGCHANGE']._serialized_start=673
-  _globals['_RATINGCHANGE']._serialized_end=736
-  _globals['_LISTRATINGSREQUEST']._serialized_start=738
-  _globals['_LISTRATINGSREQUEST']._serialized_end=813
-  _globals['_LISTRATINGSRESPONSE']._serialized_start=815
-  _globals['_LISTRATINGSRESPONSE']._serialized_end=897
-  _globals['_RATINGSSERVICE']._serialized_start=900
-  _globals['_RATINGSSERVICE']._serialized_end=1147
+  _globals['_RATING']._serialized_end=463
+  _globals['_GETWEIGHTSREQUEST']._serialized_start=465
+  _globals['_GETWEIGHTSREQUEST']._serialized_end=556
+  _globals['_GETWEIGHTSRESPONSE']._serialized_start=558
+  _globals['_GETWEIGHTSRESPONSE']._serialized_end=619
+  _globals['_AGENTWEIGHT']._serialized_start=621
+  _globals['_AGENTWEIGHT']._serialized_end=740
+  _globals['_RECORDMATCHREQUEST']._serialized_start=743
+  _globals['_RECORDMATCHREQUEST']._serialized_end=963
+  _globals['_JUDGEDANSWER']._serialized_start=965
+  _globals['_JUDGEDANSWER']._serialized_end=1052
+  _globals['_PHASERESULT']._serialized_start=1054
+  _globals['_PHASERESULT']._serialized_end=1115
+  _globals['_ENCOUNTER']._serialized_start=1117
+  _globals['_ENCOUNTER']._serialized_end=1213
+  _globals['_MATCHRESULT']._serialized_start=1215
+  _globals['_MATCHRESULT']._serialized_end=1261
+  _globals['_RECORDMATCHRESPONSE']._serialized_start=1263
+  _globals['_RECORDMATCHRESPONSE']._serialized_end=1343
+  _globals['_RATINGCHANGE']._serialized_start=1345
+  _globals['_RATINGCHANGE']._serialized_end=1408
+  _globals['_RECORDFEEDBACKREQUEST']._serialized_start=1410
+  _globals['_RECORDFEEDBACKREQUEST']._serialized_end=1518
+  _globals['_RECORDFEEDBACKRESPONSE']._serialized_start=1520
+  _globals['_RECORDFEEDBACKRESPONSE']._serialized_end=1561
+  _globals['_LISTRATINGSREQUEST']._serialized_start=1563
+  _globals['_LISTRATINGSREQUEST']._serialized_end=1659
+  _globals['_LISTRATINGSRESPONSE']._serialized_start=1661
+  _globals['_LISTRATINGSRESPONSE']._serialized_end=1743
+  _globals['_CORRECTMATCHREQUEST']._serialized_start=1746
+  _globals['_CORRECTMATCHREQUEST']._serialized_end=1997
+  _globals['_CORRECTMATCHRESPONSE']._serialized_start=1999
+  _globals['_CORRECTMATCHRESPONSE']._serialized_end=2080
+  _globals['_LISTMATCHESREQUEST']._serialized_start=2082
+  _globals['_LISTMATCHESREQUEST']._serialized_end=2175
+  _globals['_LISTMATCHESRESPONSE']._serialized_start=2177
+  _globals['_LISTMATCHESRESPONSE']._serialized_end=2264
+  _globals['_MATCHRECORD']._serialized_start=2267
+  _globals['_MATCHRECORD']._serialized_end=2508
+  _globals['_SELECTTEAMREQUEST']._serialized_start=2511
+  _globals['_SELECTTEAMREQUEST']._serialized_end=2662
+  _globals['_SELECTTEAMRESPONSE']._serialized_start=2664
+  _globals['_SELECTTEAMRESPONSE']._serialized_end=2726
+  _globals['_CANDIDATE']._serialized_start=2729
+  _globals['_CANDIDATE']._serialized_end=2908
+  _globals['_GETPERSONAREQUEST']._serialized_start=2910
+  _globals['_GETPERSONAREQUEST']._serialized_end=2947
+  _globals['_GETPERSONARESPONSE']._serialized_start=2949
+  _globals['_GETPERSONARESPONSE']._serialized_end=3027
+  _globals['_STRENGTH']._serialized_start=3029
+  _globals['_STRENGTH']._serialized_end=3107
+  _globals['_LISTRELATIONSHIPSREQUEST']._serialized_start=3109
+  _globals['_LISTRELATIONSHIPSREQUEST']._serialized_end=3192
+  _globals['_LISTRELATIONSHIPSRESPONSE']._serialized_start=3194
+  _globals['_LISTRELATIONSHIPSRESPONSE']._serialized_end=3294
+  _globals['_RELATIONSHIP']._serialized_start=3297
+  _globals['_RELATIONSHIP']._serialized_end=3458
+  _globals['_RATINGSSERVICE']._serialized_start=3551
+  _globals['_RATINGSSERVICE']._serialized_end=4290
 # @@protoc_insertion_point(module_scope)

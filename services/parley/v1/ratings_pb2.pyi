@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -18,6 +19,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _WeightRule:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _WeightRuleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WeightRule.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    WEIGHT_RULE_UNSPECIFIED: _WeightRule.ValueType  # 0
+    """The default: what the service is set to."""
+    WEIGHT_RULE_ELO: _WeightRule.ValueType  # 1
+    """Elo rating and calibration: `(elo - 1000) / 500 * (0.5 + calibration)`."""
+    WEIGHT_RULE_ACCURACY: _WeightRule.ValueType  # 2
+    """The shrunk log-odds of judged accuracy: `log2((right + 2 s) / (wrong + s))`, with s answers' worth of doubt."""
+
+class WeightRule(_WeightRule, metaclass=_WeightRuleEnumTypeWrapper):
+    """What a weight follows from."""
+
+WEIGHT_RULE_UNSPECIFIED: WeightRule.ValueType  # 0
+"""The default: what the service is set to."""
+WEIGHT_RULE_ELO: WeightRule.ValueType  # 1
+"""Elo rating and calibration: `(elo - 1000) / 500 * (0.5 + calibration)`."""
+WEIGHT_RULE_ACCURACY: WeightRule.ValueType  # 2
+"""The shrunk log-odds of judged accuracy: `log2((right + 2 s) / (wrong + s))`, with s answers' worth of doubt."""
+Global___WeightRule: _TypeAlias = WeightRule  # noqa: Y015
 
 @_typing.final
 class Rating(_message.Message):
@@ -33,6 +58,13 @@ class Rating(_message.Message):
     DRAWS_FIELD_NUMBER: _builtins.int
     LOSSES_FIELD_NUMBER: _builtins.int
     LAST_MATCH_AT_FIELD_NUMBER: _builtins.int
+    APPROVALS_FIELD_NUMBER: _builtins.int
+    DISAPPROVALS_FIELD_NUMBER: _builtins.int
+    JUDGED_ANSWERS_FIELD_NUMBER: _builtins.int
+    RIGHT_ANSWERS_FIELD_NUMBER: _builtins.int
+    BRIER_SCORE_FIELD_NUMBER: _builtins.int
+    EXPECTED_CALIBRATION_ERROR_FIELD_NUMBER: _builtins.int
+    CALIBRATION_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """The agent."""
     domain: _builtins.str
@@ -47,6 +79,22 @@ class Rating(_message.Message):
     """Opponents drawn with."""
     losses: _builtins.int
     """Opponents lost to."""
+    approvals: _builtins.int
+    """Debates of the agent that a person found good."""
+    disapprovals: _builtins.int
+    """Debates of the agent that a person found not good."""
+    judged_answers: _builtins.int
+    """Answers of the agent that a judge found right or wrong."""
+    right_answers: _builtins.int
+    """Those found right."""
+    brier_score: _builtins.float
+    """Mean squared difference of stated confidence and truth, 0 best, 1 worst. Unset: no confidence was stated."""
+    expected_calibration_error: _builtins.float
+    """Mean gap of stated confidence and accuracy over ten bins of confidence, 0 best, 1 worst. Unset: no confidence was stated."""
+    calibration: _builtins.float
+    """How well stated confidence fits the record, 0 to 1: `1 - 2 * brier_score`, shrunk towards 0.5, which is neutral, by four
+    answers.
+    """
     @_builtins.property
     def last_match_at(self) -> _timestamp_pb2.Timestamp:
         """When the last of the matches was recorded. Unset: none."""
@@ -62,12 +110,26 @@ class Rating(_message.Message):
         draws: _builtins.int = ...,
         losses: _builtins.int = ...,
         last_match_at: _timestamp_pb2.Timestamp | None = ...,
+        approvals: _builtins.int = ...,
+        disapprovals: _builtins.int = ...,
+        judged_answers: _builtins.int = ...,
+        right_answers: _builtins.int = ...,
+        brier_score: _builtins.float | None = ...,
+        expected_calibration_error: _builtins.float | None = ...,
+        calibration: _builtins.float = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["last_match_at", b"last_match_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_brier_score", b"_brier_score", "_expected_calibration_error", b"_expected_calibration_error", "brier_score", b"brier_score", "expected_calibration_error", b"expected_calibration_error", "last_match_at", b"last_match_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "domain", b"domain", "draws", b"draws", "elo", b"elo", "last_match_at", b"last_match_at", "losses", b"losses", "matches", b"matches", "wins", b"wins"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_brier_score", b"_brier_score", "_expected_calibration_error", b"_expected_calibration_error", "agent_id", b"agent_id", "approvals", b"approvals", "brier_score", b"brier_score", "calibration", b"calibration", "disapprovals", b"disapprovals", "domain", b"domain", "draws", b"draws", "elo", b"elo", "expected_calibration_error", b"expected_calibration_error", "judged_answers", b"judged_answers", "last_match_at", b"last_match_at", "losses", b"losses", "matches", b"matches", "right_answers", b"right_answers", "wins", b"wins"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__brier_score: _TypeAlias = _typing.Literal["brier_score"]  # noqa: Y015
+    _WhichOneofArgType__brier_score: _TypeAlias = _typing.Literal["_brier_score", b"_brier_score"]  # noqa: Y015
+    _WhichOneofReturnType__expected_calibration_error: _TypeAlias = _typing.Literal["expected_calibration_error"]  # noqa: Y015
+    _WhichOneofArgType__expected_calibration_error: _TypeAlias = _typing.Literal["_expected_calibration_error", b"_expected_calibration_error"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__brier_score) -> _WhichOneofReturnType__brier_score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_calibration_error) -> _WhichOneofReturnType__expected_calibration_error | None: ...
 
 Global___Rating: _TypeAlias = Rating  # noqa: Y015
 
@@ -79,8 +141,11 @@ class GetWeightsRequest(_message.Message):
 
     AGENT_IDS_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """The domain of the debate, at most 64 characters. Empty: overall ratings count."""
+    rule: Global___WeightRule.ValueType
+    """What weights follow from. Default: what the service is set to."""
     @_builtins.property
     def agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The agents, 1 to 100, each once."""
@@ -90,10 +155,11 @@ class GetWeightsRequest(_message.Message):
         *,
         agent_ids: _abc.Iterable[_builtins.str] | None = ...,
         domain: _builtins.str = ...,
+        rule: Global___WeightRule.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_ids", b"agent_ids", "domain", b"domain"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_ids", b"agent_ids", "domain", b"domain", "rule", b"rule"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -132,10 +198,13 @@ class AgentWeight(_message.Message):
     AGENT_ID_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
     RATING_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """The agent."""
     weight: _builtins.float
     """At least 0.1; 1.0 is neutral."""
+    rule: Global___WeightRule.ValueType
+    """The rule that it follows from: Elo where nothing of the agent was judged."""
     @_builtins.property
     def rating(self) -> Global___Rating:
         """The rating it was made from. Its domain is empty where the overall rating was taken."""
@@ -146,10 +215,11 @@ class AgentWeight(_message.Message):
         agent_id: _builtins.str = ...,
         weight: _builtins.float = ...,
         rating: Global___Rating | None = ...,
+        rule: Global___WeightRule.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["rating", b"rating"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "rating", b"rating", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "rating", b"rating", "rule", b"rule", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -164,6 +234,9 @@ class RecordMatchRequest(_message.Message):
     DEBATE_ID_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
     RESULTS_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    PHASES_FIELD_NUMBER: _builtins.int
+    ENCOUNTERS_FIELD_NUMBER: _builtins.int
     debate_id: _builtins.str
     """The debate's id. Required."""
     domain: _builtins.str
@@ -172,20 +245,131 @@ class RecordMatchRequest(_message.Message):
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___MatchResult]:
         """The judge's scores, 2 to 100 agents, each once, in any order."""
 
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___JudgedAnswer]:
+        """Answers of agents that were found right or wrong, at most 1,000, in any order."""
+
+    @_builtins.property
+    def phases(self) -> _containers.RepeatedCompositeFieldContainer[Global___PhaseResult]:
+        """How well agents did in phases, at most 1,000, each agent once a phase, in any order."""
+
+    @_builtins.property
+    def encounters(self) -> _containers.RepeatedCompositeFieldContainer[Global___Encounter]:
+        """How often agents agreed, at most 5,000, each pair once, in any order."""
+
     def __init__(
         self,
         *,
         debate_id: _builtins.str = ...,
         domain: _builtins.str = ...,
         results: _abc.Iterable[Global___MatchResult] | None = ...,
+        answers: _abc.Iterable[Global___JudgedAnswer] | None = ...,
+        phases: _abc.Iterable[Global___PhaseResult] | None = ...,
+        encounters: _abc.Iterable[Global___Encounter] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id", "domain", b"domain", "results", b"results"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "debate_id", b"debate_id", "domain", b"domain", "encounters", b"encounters", "phases", b"phases", "results", b"results"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecordMatchRequest: _TypeAlias = RecordMatchRequest  # noqa: Y015
+
+@_typing.final
+class JudgedAnswer(_message.Message):
+    """An answer that was found right or wrong."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    RIGHT_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent, one of the results. Required."""
+    right: _builtins.bool
+    """Whether it was right."""
+    confidence: _builtins.float
+    """What the agent said of it, 0 to 1. Unset: nothing."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        right: _builtins.bool = ...,
+        confidence: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "agent_id", b"agent_id", "confidence", b"confidence", "right", b"right"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
+    _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__confidence) -> _WhichOneofReturnType__confidence | None: ...
+
+Global___JudgedAnswer: _TypeAlias = JudgedAnswer  # noqa: Y015
+
+@_typing.final
+class PhaseResult(_message.Message):
+    """How well an agent did in a phase of a debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    PHASE_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent, one of the results. Required."""
+    phase: _builtins.str
+    """The phase, such as `critique`, at most 64 characters. Required."""
+    score: _builtins.float
+    """0 to 10."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        phase: _builtins.str = ...,
+        score: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "phase", b"phase", "score", b"score"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PhaseResult: _TypeAlias = PhaseResult  # noqa: Y015
+
+@_typing.final
+class Encounter(_message.Message):
+    """How two agents met in a debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    OTHER_AGENT_ID_FIELD_NUMBER: _builtins.int
+    AGREEMENTS_FIELD_NUMBER: _builtins.int
+    DISAGREEMENTS_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """One agent, one of the results. Required."""
+    other_agent_id: _builtins.str
+    """Another one of them. Required."""
+    agreements: _builtins.int
+    """Times that they agreed: one voted for the other's work, or found nothing against it. At least 0."""
+    disagreements: _builtins.int
+    """Times that they did not. At least 0."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        other_agent_id: _builtins.str = ...,
+        agreements: _builtins.int = ...,
+        disagreements: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "agreements", b"agreements", "disagreements", b"disagreements", "other_agent_id", b"other_agent_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Encounter: _TypeAlias = Encounter  # noqa: Y015
 
 @_typing.final
 class MatchResult(_message.Message):
@@ -272,6 +456,68 @@ class RatingChange(_message.Message):
 Global___RatingChange: _TypeAlias = RatingChange  # noqa: Y015
 
 @_typing.final
+class RecordFeedbackRequest(_message.Message):
+    """Asks to record what a person said of a debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    AGENT_IDS_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    number: _builtins.int
+    """Which word on this debate it is, from 1. Required."""
+    value: _builtins.int
+    """1 or -1. Required."""
+    domain: _builtins.str
+    """The debate's domain, at most 64 characters. Empty: `general`."""
+    @_builtins.property
+    def agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The debate's agents, 1 to 100, each once."""
+
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+        number: _builtins.int = ...,
+        value: _builtins.int = ...,
+        domain: _builtins.str = ...,
+        agent_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_ids", b"agent_ids", "debate_id", b"debate_id", "domain", b"domain", "number", b"number", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordFeedbackRequest: _TypeAlias = RecordFeedbackRequest  # noqa: Y015
+
+@_typing.final
+class RecordFeedbackResponse(_message.Message):
+    """The word is recorded."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXISTED_FIELD_NUMBER: _builtins.int
+    existed: _builtins.bool
+    """Whether it, or a later word, had been recorded before."""
+    def __init__(
+        self,
+        *,
+        existed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["existed", b"existed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordFeedbackResponse: _TypeAlias = RecordFeedbackResponse  # noqa: Y015
+
+@_typing.final
 class ListRatingsRequest(_message.Message):
     """Asks for a page of ratings."""
 
@@ -280,22 +526,26 @@ class ListRatingsRequest(_message.Message):
     DOMAIN_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    MIN_MATCHES_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """The domain. Empty: overall."""
     page_size: _builtins.int
     """Ratings on a page, 1 to 200. 0: the default, 50."""
     page_token: _builtins.str
     """`next_page_token` of the page before. Empty: the first page."""
+    min_matches: _builtins.int
+    """Only agents with at least so many matches. 0: all."""
     def __init__(
         self,
         *,
         domain: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        min_matches: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "min_matches", b"min_matches", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -328,3 +578,519 @@ class ListRatingsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListRatingsResponse: _TypeAlias = ListRatingsResponse  # noqa: Y015
+
+@_typing.final
+class CorrectMatchRequest(_message.Message):
+    """Asks to correct a match."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    VOID_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    PHASES_FIELD_NUMBER: _builtins.int
+    ENCOUNTERS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    number: _builtins.int
+    """Which correction of this debate it is, from 1. Required."""
+    void: _builtins.bool
+    """Whether the match is taken away; all below but `reason` is empty then."""
+    reason: _builtins.str
+    """Why, for people. Required, at most 500 characters."""
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___MatchResult]:
+        """The results in place of those before, as in `RecordMatchRequest`."""
+
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___JudgedAnswer]:
+        """The answers in place of those before, as there."""
+
+    @_builtins.property
+    def phases(self) -> _containers.RepeatedCompositeFieldContainer[Global___PhaseResult]:
+        """The phases in place of those before, as there."""
+
+    @_builtins.property
+    def encounters(self) -> _containers.RepeatedCompositeFieldContainer[Global___Encounter]:
+        """The encounters in place of those before, as there."""
+
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+        number: _builtins.int = ...,
+        void: _builtins.bool = ...,
+        results: _abc.Iterable[Global___MatchResult] | None = ...,
+        answers: _abc.Iterable[Global___JudgedAnswer] | None = ...,
+        phases: _abc.Iterable[Global___PhaseResult] | None = ...,
+        encounters: _abc.Iterable[Global___Encounter] | None = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "debate_id", b"debate_id", "encounters", b"encounters", "number", b"number", "phases", b"phases", "reason", b"reason", "results", b"results", "void", b"void"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CorrectMatchRequest: _TypeAlias = CorrectMatchRequest  # noqa: Y015
+
+@_typing.final
+class CorrectMatchResponse(_message.Message):
+    """The correction is recorded."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXISTED_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    existed: _builtins.bool
+    """Whether it, or a later one, had been recorded before."""
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RatingChange]:
+        """What the match as it now stands did to overall ratings, ordered by agent id. Empty: it is taken away."""
+
+    def __init__(
+        self,
+        *,
+        existed: _builtins.bool = ...,
+        changes: _abc.Iterable[Global___RatingChange] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "existed", b"existed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CorrectMatchResponse: _TypeAlias = CorrectMatchResponse  # noqa: Y015
+
+@_typing.final
+class ListMatchesRequest(_message.Message):
+    """Asks for a page of matches."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Only matches of this agent. Empty: of all."""
+    domain: _builtins.str
+    """Only matches of this domain. Empty: of all."""
+    page_size: _builtins.int
+    """Matches on a page, 1 to 200. 0: the default, 50."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        domain: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "domain", b"domain", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMatchesRequest: _TypeAlias = ListMatchesRequest  # noqa: Y015
+
+@_typing.final
+class ListMatchesResponse(_message.Message):
+    """A page of matches."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MATCHES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty: this was the last page."""
+    @_builtins.property
+    def matches(self) -> _containers.RepeatedCompositeFieldContainer[Global___MatchRecord]:
+        """The last recorded first."""
+
+    def __init__(
+        self,
+        *,
+        matches: _abc.Iterable[Global___MatchRecord] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["matches", b"matches", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMatchesResponse: _TypeAlias = ListMatchesResponse  # noqa: Y015
+
+@_typing.final
+class MatchRecord(_message.Message):
+    """A recorded match, as corrections left it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    RECORDED_AT_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    CORRECTION_FIELD_NUMBER: _builtins.int
+    CORRECTION_REASON_FIELD_NUMBER: _builtins.int
+    VOID_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate."""
+    domain: _builtins.str
+    """Its domain."""
+    correction: _builtins.int
+    """The number of the correction that counts. 0: none."""
+    correction_reason: _builtins.str
+    """Why it was corrected. Empty: it was not."""
+    void: _builtins.bool
+    """Whether it was taken away."""
+    @_builtins.property
+    def recorded_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was first recorded."""
+
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___MatchResult]:
+        """The scores, ordered by agent id."""
+
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RatingChange]:
+        """What it did to overall ratings, ordered by agent id. Empty: it is taken away."""
+
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+        domain: _builtins.str = ...,
+        recorded_at: _timestamp_pb2.Timestamp | None = ...,
+        results: _abc.Iterable[Global___MatchResult] | None = ...,
+        changes: _abc.Iterable[Global___RatingChange] | None = ...,
+        correction: _builtins.int = ...,
+        correction_reason: _builtins.str = ...,
+        void: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["recorded_at", b"recorded_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "correction", b"correction", "correction_reason", b"correction_reason", "debate_id", b"debate_id", "domain", b"domain", "recorded_at", b"recorded_at", "results", b"results", "void", b"void"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MatchRecord: _TypeAlias = MatchRecord  # noqa: Y015
+
+@_typing.final
+class SelectTeamRequest(_message.Message):
+    """Asks for a team."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    CANDIDATE_AGENT_IDS_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    EXPLORATION_SHARE_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate that it is for, which seeds the dice. Required."""
+    size: _builtins.int
+    """Seats, 1 to the number of candidates. Required."""
+    domain: _builtins.str
+    """The domain of the debate, at most 64 characters. Empty: `general`."""
+    exploration_share: _builtins.float
+    """Share of the seats that goes to candidates which are drawn, 0 to 1, rounded to whole seats. Default: 0.25."""
+    @_builtins.property
+    def candidate_agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Those to choose from, 1 to 100, each once, in any order."""
+
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+        candidate_agent_ids: _abc.Iterable[_builtins.str] | None = ...,
+        size: _builtins.int = ...,
+        domain: _builtins.str = ...,
+        exploration_share: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exploration_share", b"_exploration_share", "exploration_share", b"exploration_share"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exploration_share", b"_exploration_share", "candidate_agent_ids", b"candidate_agent_ids", "debate_id", b"debate_id", "domain", b"domain", "exploration_share", b"exploration_share", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__exploration_share: _TypeAlias = _typing.Literal["exploration_share"]  # noqa: Y015
+    _WhichOneofArgType__exploration_share: _TypeAlias = _typing.Literal["_exploration_share", b"_exploration_share"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__exploration_share) -> _WhichOneofReturnType__exploration_share | None: ...
+
+Global___SelectTeamRequest: _TypeAlias = SelectTeamRequest  # noqa: Y015
+
+@_typing.final
+class SelectTeamResponse(_message.Message):
+    """A team."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Candidate]:
+        """Every candidate: those chosen first, best score first, then the others, best score first; equal ones by id."""
+
+    def __init__(
+        self,
+        *,
+        candidates: _abc.Iterable[Global___Candidate] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SelectTeamResponse: _TypeAlias = SelectTeamResponse  # noqa: Y015
+
+@_typing.final
+class Candidate(_message.Message):
+    """A candidate for a team, and what became of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    CHOSEN_FIELD_NUMBER: _builtins.int
+    EXPLORED_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    RATING_SCORE_FIELD_NUMBER: _builtins.int
+    CALIBRATION_SCORE_FIELD_NUMBER: _builtins.int
+    DOMAIN_SCORE_FIELD_NUMBER: _builtins.int
+    DRAW_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent."""
+    chosen: _builtins.bool
+    """Whether it has a seat."""
+    explored: _builtins.bool
+    """Whether it has the seat since it was drawn."""
+    score: _builtins.float
+    """The mean of the next three, 0 to 1; 0.5 for an agent that nothing is known of."""
+    rating_score: _builtins.float
+    """The share of points that its overall rating promises against one at the start, 0 to 1."""
+    calibration_score: _builtins.float
+    """Its calibration, 0 to 1."""
+    domain_score: _builtins.float
+    """The share of points that its rating in the domain promises against one at the start, 0 to 1; 0.5 without a match there."""
+    draw: _builtins.float
+    """What it was drawn to be worth, 0 to 1."""
+    reason: _builtins.str
+    """Why it was chosen, or was not, in one line, for people."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        chosen: _builtins.bool = ...,
+        explored: _builtins.bool = ...,
+        score: _builtins.float = ...,
+        rating_score: _builtins.float = ...,
+        calibration_score: _builtins.float = ...,
+        domain_score: _builtins.float = ...,
+        draw: _builtins.float = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "calibration_score", b"calibration_score", "chosen", b"chosen", "domain_score", b"domain_score", "draw", b"draw", "explored", b"explored", "rating_score", b"rating_score", "reason", b"reason", "score", b"score"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Candidate: _TypeAlias = Candidate  # noqa: Y015
+
+@_typing.final
+class GetPersonaRequest(_message.Message):
+    """Asks for a persona."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent. Required."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPersonaRequest: _TypeAlias = GetPersonaRequest  # noqa: Y015
+
+@_typing.final
+class GetPersonaResponse(_message.Message):
+    """What an agent is good at."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    STRENGTHS_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent."""
+    @_builtins.property
+    def strengths(self) -> _containers.RepeatedCompositeFieldContainer[Global___Strength]:
+        """Ordered by domain, then phase."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        strengths: _abc.Iterable[Global___Strength] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "strengths", b"strengths"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPersonaResponse: _TypeAlias = GetPersonaResponse  # noqa: Y015
+
+@_typing.final
+class Strength(_message.Message):
+    """How an agent does in a phase of debates of a domain."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    PHASE_FIELD_NUMBER: _builtins.int
+    DEBATES_FIELD_NUMBER: _builtins.int
+    MEAN_SCORE_FIELD_NUMBER: _builtins.int
+    domain: _builtins.str
+    """The domain. Empty: all domains together."""
+    phase: _builtins.str
+    """The phase."""
+    debates: _builtins.int
+    """Debates in which it was scored."""
+    mean_score: _builtins.float
+    """The mean of the scores, 0 to 10."""
+    def __init__(
+        self,
+        *,
+        domain: _builtins.str = ...,
+        phase: _builtins.str = ...,
+        debates: _builtins.int = ...,
+        mean_score: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debates", b"debates", "domain", b"domain", "mean_score", b"mean_score", "phase", b"phase"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Strength: _TypeAlias = Strength  # noqa: Y015
+
+@_typing.final
+class ListRelationshipsRequest(_message.Message):
+    """Asks for a page of relationships."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent. Required."""
+    page_size: _builtins.int
+    """Relationships on a page, 1 to 200. 0: the default, 50."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRelationshipsRequest: _TypeAlias = ListRelationshipsRequest  # noqa: Y015
+
+@_typing.final
+class ListRelationshipsResponse(_message.Message):
+    """A page of relationships."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RELATIONSHIPS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty: this was the last page."""
+    @_builtins.property
+    def relationships(self) -> _containers.RepeatedCompositeFieldContainer[Global___Relationship]:
+        """Those first with whom it has debated most, then by the other's id."""
+
+    def __init__(
+        self,
+        *,
+        relationships: _abc.Iterable[Global___Relationship] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "relationships", b"relationships"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRelationshipsResponse: _TypeAlias = ListRelationshipsResponse  # noqa: Y015
+
+@_typing.final
+class Relationship(_message.Message):
+    """How an agent gets along with another one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    OTHER_AGENT_ID_FIELD_NUMBER: _builtins.int
+    DEBATES_FIELD_NUMBER: _builtins.int
+    WINS_FIELD_NUMBER: _builtins.int
+    DRAWS_FIELD_NUMBER: _builtins.int
+    LOSSES_FIELD_NUMBER: _builtins.int
+    AGREEMENTS_FIELD_NUMBER: _builtins.int
+    DISAGREEMENTS_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent."""
+    other_agent_id: _builtins.str
+    """The other one."""
+    debates: _builtins.int
+    """Debates in which both were scored."""
+    wins: _builtins.int
+    """Those in which the agent's score was larger."""
+    draws: _builtins.int
+    """Those in which both scores were equal."""
+    losses: _builtins.int
+    """Those in which the other's score was larger."""
+    agreements: _builtins.int
+    """Times that they agreed."""
+    disagreements: _builtins.int
+    """Times that they did not."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        other_agent_id: _builtins.str = ...,
+        debates: _builtins.int = ...,
+        wins: _builtins.int = ...,
+        draws: _builtins.int = ...,
+        losses: _builtins.int = ...,
+        agreements: _builtins.int = ...,
+        disagreements: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "agreements", b"agreements", "debates", b"debates", "disagreements", b"disagreements", "draws", b"draws", "losses", b"losses", "other_agent_id", b"other_agent_id", "wins", b"wins"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Relationship: _TypeAlias = Relationship  # noqa: Y015

@@ -47,10 +47,40 @@ class RatingsServiceStub:
                 request_serializer=parley_dot_v1_dot_ratings__pb2.RecordMatchRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_ratings__pb2.RecordMatchResponse.FromString,
                 _registered_method=True)
+        self.RecordFeedback = channel.unary_unary(
+                '/parley.v1.RatingsService/RecordFeedback',
+                request_serializer=parley_dot_v1_dot_ratings__pb2.RecordFeedbackRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_ratings__pb2.RecordFeedbackResponse.FromString,
+                _registered_method=True)
         self.ListRatings = channel.unary_unary(
                 '/parley.v1.RatingsService/ListRatings',
                 request_serializer=parley_dot_v1_dot_ratings__pb2.ListRatingsRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_ratings__pb2.ListRatingsResponse.FromString,
+                _registered_method=True)
+        self.CorrectMatch = channel.unary_unary(
+                '/parley.v1.RatingsService/CorrectMatch',
+                request_serializer=parley_dot_v1_dot_ratings__pb2.CorrectMatchRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_ratings__pb2.CorrectMatchResponse.FromString,
+                _registered_method=True)
+        self.ListMatches = channel.unary_unary(
+                '/parley.v1.RatingsService/ListMatches',
+                request_serializer=parley_dot_v1_dot_ratings__pb2.ListMatchesRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_ratings__pb2.ListMatchesResponse.FromString,
+                _registered_method=True)
+        self.SelectTeam = channel.unary_unary(
+                '/parley.v1.RatingsService/SelectTeam',
+                request_serializer=parley_dot_v1_dot_ratings__pb2.SelectTeamRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_ratings__pb2.SelectTeamResponse.FromString,
+                _registered_method=True)
+        self.GetPersona = channel.unary_unary(
+                '/parley.v1.RatingsService/GetPersona',
+                request_serializer=parley_dot_v1_dot_ratings__pb2.GetPersonaRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_ratings__pb2.GetPersonaResponse.FromString,
+                _registered_method=True)
+        self.ListRelationships = channel.unary_unary(
+                '/parley.v1.RatingsService/ListRelationships',
+                request_serializer=parley_dot_v1_dot_ratings__pb2.ListRelationshipsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_ratings__pb2.ListRelationshipsResponse.FromString,
                 _registered_method=True)
 
 
@@ -63,8 +93,10 @@ class RatingsServiceServicer:
     def GetWeights(self, request, context):
         """Returns what each agent's vote weighs.
 
-        The weight is `(elo - 1000) / 500`, at least 0.1, of the agent's rating in the domain, or of its overall rating
-        where it has no match there; 1.0 for an agent without any match.
+        By the accuracy rule, which is the default: `log2((right + 16) / (wrong + 8))` of its judged answers in the domain, or
+        of all where it has none there. An agent without any is weighed by the Elo rule:
+        `(elo - 1000) / 500 * (0.5 + calibration)` of its rating in the domain, or of its overall rating where it has no match
+        there. At least 0.1; 1.0 for an agent that nothing is known of.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
         """
@@ -87,10 +119,72 @@ class RatingsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RecordFeedback(self, request, context):
+        """Records what a person said of a debate, durable when this answers. It is counted for each of the debate's agents,
+        beside its rating, which it does not move: it says nothing of one agent against another. Of several words on a debate,
+        the one with the highest number counts, in whichever order they come; the same again changes nothing.
+
+        Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `FEEDBACK_REUSED` (another word with this number);
+        UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListRatings(self, request, context):
         """Lists ratings, best first, those of one rating by agent id.
 
         Errors: INVALID_ARGUMENT (bad page token or size); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CorrectMatch(self, request, context):
+        """Puts another outcome in the place of a recorded one, or takes the match away, durable when this answers. Ratings, records,
+        personas and relationships become what they would be had the debate come out so at its time. Of several corrections of
+        a debate, the one with the highest number counts, in whichever order they come; the same again changes nothing.
+
+        Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND (no match of this debate is recorded); ALREADY_EXISTS
+        `CORRECTION_REUSED` (another correction with this number); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListMatches(self, request, context):
+        """Lists matches, the last recorded first, as corrections left them.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SelectTeam(self, request, context):
+        """Chooses a team: most seats go to the best of the candidates by rating, calibration and record in the domain, and a share
+        of them to others, drawn by what they may yet turn out to be worth (Thompson sampling). The dice are seeded by the
+        debate, so that the same request on the same records returns the same team. Nothing is recorded: the caller keeps it.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetPersona(self, request, context):
+        """Returns what an agent is good at, by domain and phase. An agent that nothing is known of has no strengths.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRelationships(self, request, context):
+        """Lists how an agent gets along with others, those first with whom it has debated most, then by the other's id.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -109,10 +203,40 @@ def add_RatingsServiceServicer_to_server(servicer, server):
                     request_deserializer=parley_dot_v1_dot_ratings__pb2.RecordMatchRequest.FromString,
                     response_serializer=parley_dot_v1_dot_ratings__pb2.RecordMatchResponse.SerializeToString,
             ),
+            'RecordFeedback': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordFeedback,
+                    request_deserializer=parley_dot_v1_dot_ratings__pb2.RecordFeedbackRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_ratings__pb2.RecordFeedbackResponse.SerializeToString,
+            ),
             'ListRatings': grpc.unary_unary_rpc_method_handler(
                     servicer.ListRatings,
                     request_deserializer=parley_dot_v1_dot_ratings__pb2.ListRatingsRequest.FromString,
                     response_serializer=parley_dot_v1_dot_ratings__pb2.ListRatingsResponse.SerializeToString,
+            ),
+            'CorrectMatch': grpc.unary_unary_rpc_method_handler(
+                    servicer.CorrectMatch,
+                    request_deserializer=parley_dot_v1_dot_ratings__pb2.CorrectMatchRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_ratings__pb2.CorrectMatchResponse.SerializeToString,
+            ),
+            'ListMatches': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMatches,
+                    request_deserializer=parley_dot_v1_dot_ratings__pb2.ListMatchesRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_ratings__pb2.ListMatchesResponse.SerializeToString,
+            ),
+            'SelectTeam': grpc.unary_unary_rpc_method_handler(
+                    servicer.SelectTeam,
+                    request_deserializer=parley_dot_v1_dot_ratings__pb2.SelectTeamRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_ratings__pb2.SelectTeamResponse.SerializeToString,
+            ),
+            'GetPersona': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetPersona,
+                    request_deserializer=parley_dot_v1_dot_ratings__pb2.GetPersonaRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_ratings__pb2.GetPersonaResponse.SerializeToString,
+            ),
+            'ListRelationships': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRelationships,
+                    request_deserializer=parley_dot_v1_dot_ratings__pb2.ListRelationshipsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_ratings__pb2.ListRelationshipsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -183,6 +307,33 @@ class RatingsService:
             _registered_method=True)
 
     @staticmethod
+    def RecordFeedback(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.RatingsService/RecordFeedback',
+            parley_dot_v1_dot_ratings__pb2.RecordFeedbackRequest.SerializeToString,
+            parley_dot_v1_dot_ratings__pb2.RecordFeedbackResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListRatings(request,
             target,
             options=(),
@@ -199,6 +350,141 @@ class RatingsService:
             '/parley.v1.RatingsService/ListRatings',
             parley_dot_v1_dot_ratings__pb2.ListRatingsRequest.SerializeToString,
             parley_dot_v1_dot_ratings__pb2.ListRatingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CorrectMatch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.RatingsService/CorrectMatch',
+            parley_dot_v1_dot_ratings__pb2.CorrectMatchRequest.SerializeToString,
+            parley_dot_v1_dot_ratings__pb2.CorrectMatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMatches(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.RatingsService/ListMatches',
+            parley_dot_v1_dot_ratings__pb2.ListMatchesRequest.SerializeToString,
+            parley_dot_v1_dot_ratings__pb2.ListMatchesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SelectTeam(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.RatingsService/SelectTeam',
+            parley_dot_v1_dot_ratings__pb2.SelectTeamRequest.SerializeToString,
+            parley_dot_v1_dot_ratings__pb2.SelectTeamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPersona(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.RatingsService/GetPersona',
+            parley_dot_v1_dot_ratings__pb2.GetPersonaRequest.SerializeToString,
+            parley_dot_v1_dot_ratings__pb2.GetPersonaResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRelationships(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.RatingsService/ListRelationships',
+            parley_dot_v1_dot_ratings__pb2.ListRelationshipsRequest.SerializeToString,
+            parley_dot_v1_dot_ratings__pb2.ListRelationshipsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -22,8 +22,10 @@ class RatingsServiceStub:
     GetWeights: _aio.UnaryUnaryMultiCallable[_ratings_pb2.GetWeightsRequest, _ratings_pb2.GetWeightsResponse]
     """Returns what each agent's vote weighs.
 
-    The weight is `(elo - 1000) / 500`, at least 0.1, of the agent's rating in the domain, or of its overall rating
-    where it has no match there; 1.0 for an agent without any match.
+    By the accuracy rule, which is the default: `log2((right + 16) / (wrong + 8))` of its judged answers in the domain, or
+    of all where it has none there. An agent without any is weighed by the Elo rule:
+    `(elo - 1000) / 500 * (0.5 + calibration)` of its rating in the domain, or of its overall rating where it has no match
+    there. At least 0.1; 1.0 for an agent that nothing is known of.
 
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
     """
@@ -38,10 +40,48 @@ class RatingsServiceStub:
     Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `DEBATE_REUSED` (other content for this debate);
     UNAVAILABLE `STORE_UNAVAILABLE`.
     """
+    RecordFeedback: _aio.UnaryUnaryMultiCallable[_ratings_pb2.RecordFeedbackRequest, _ratings_pb2.RecordFeedbackResponse]
+    """Records what a person said of a debate, durable when this answers. It is counted for each of the debate's agents,
+    beside its rating, which it does not move: it says nothing of one agent against another. Of several words on a debate,
+    the one with the highest number counts, in whichever order they come; the same again changes nothing.
+
+    Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `FEEDBACK_REUSED` (another word with this number);
+    UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
     ListRatings: _aio.UnaryUnaryMultiCallable[_ratings_pb2.ListRatingsRequest, _ratings_pb2.ListRatingsResponse]
     """Lists ratings, best first, those of one rating by agent id.
 
     Errors: INVALID_ARGUMENT (bad page token or size); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    CorrectMatch: _aio.UnaryUnaryMultiCallable[_ratings_pb2.CorrectMatchRequest, _ratings_pb2.CorrectMatchResponse]
+    """Puts another outcome in the place of a recorded one, or takes the match away, durable when this answers. Ratings, records,
+    personas and relationships become what they would be had the debate come out so at its time. Of several corrections of
+    a debate, the one with the highest number counts, in whichever order they come; the same again changes nothing.
+
+    Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND (no match of this debate is recorded); ALREADY_EXISTS
+    `CORRECTION_REUSED` (another correction with this number); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    ListMatches: _aio.UnaryUnaryMultiCallable[_ratings_pb2.ListMatchesRequest, _ratings_pb2.ListMatchesResponse]
+    """Lists matches, the last recorded first, as corrections left them.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    SelectTeam: _aio.UnaryUnaryMultiCallable[_ratings_pb2.SelectTeamRequest, _ratings_pb2.SelectTeamResponse]
+    """Chooses a team: most seats go to the best of the candidates by rating, calibration and record in the domain, and a share
+    of them to others, drawn by what they may yet turn out to be worth (Thompson sampling). The dice are seeded by the
+    debate, so that the same request on the same records returns the same team. Nothing is recorded: the caller keeps it.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    GetPersona: _aio.UnaryUnaryMultiCallable[_ratings_pb2.GetPersonaRequest, _ratings_pb2.GetPersonaResponse]
+    """Returns what an agent is good at, by domain and phase. An agent that nothing is known of has no strengths.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    ListRelationships: _aio.UnaryUnaryMultiCallable[_ratings_pb2.ListRelationshipsRequest, _ratings_pb2.ListRelationshipsResponse]
+    """Lists how an agent gets along with others, those first with whom it has debated most, then by the other's id.
+
+    Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
     """
 
 class RatingsServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -58,8 +98,10 @@ class RatingsServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Awaitable[_ratings_pb2.GetWeightsResponse]:
         """Returns what each agent's vote weighs.
 
-        The weight is `(elo - 1000) / 500`, at least 0.1, of the agent's rating in the domain, or of its overall rating
-        where it has no match there; 1.0 for an agent without any match.
+        By the accuracy rule, which is the default: `log2((right + 16) / (wrong + 8))` of its judged answers in the domain, or
+        of all where it has none there. An agent without any is weighed by the Elo rule:
+        `(elo - 1000) / 500 * (0.5 + calibration)` of its rating in the domain, or of its overall rating where it has no match
+        there. At least 0.1; 1.0 for an agent that nothing is known of.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
         """
@@ -82,6 +124,20 @@ class RatingsServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def RecordFeedback(
+        self,
+        request: _ratings_pb2.RecordFeedbackRequest,
+        context: _aio.ServicerContext[_ratings_pb2.RecordFeedbackRequest, _abc.Awaitable[_ratings_pb2.RecordFeedbackResponse]],
+    ) -> _abc.Awaitable[_ratings_pb2.RecordFeedbackResponse]:
+        """Records what a person said of a debate, durable when this answers. It is counted for each of the debate's agents,
+        beside its rating, which it does not move: it says nothing of one agent against another. Of several words on a debate,
+        the one with the highest number counts, in whichever order they come; the same again changes nothing.
+
+        Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `FEEDBACK_REUSED` (another word with this number);
+        UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
     def ListRatings(
         self,
         request: _ratings_pb2.ListRatingsRequest,
@@ -90,6 +146,66 @@ class RatingsServiceServicer(metaclass=_abc_1.ABCMeta):
         """Lists ratings, best first, those of one rating by agent id.
 
         Errors: INVALID_ARGUMENT (bad page token or size); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def CorrectMatch(
+        self,
+        request: _ratings_pb2.CorrectMatchRequest,
+        context: _aio.ServicerContext[_ratings_pb2.CorrectMatchRequest, _abc.Awaitable[_ratings_pb2.CorrectMatchResponse]],
+    ) -> _abc.Awaitable[_ratings_pb2.CorrectMatchResponse]:
+        """Puts another outcome in the place of a recorded one, or takes the match away, durable when this answers. Ratings, records,
+        personas and relationships become what they would be had the debate come out so at its time. Of several corrections of
+        a debate, the one with the highest number counts, in whichever order they come; the same again changes nothing.
+
+        Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND (no match of this debate is recorded); ALREADY_EXISTS
+        `CORRECTION_REUSED` (another correction with this number); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def ListMatches(
+        self,
+        request: _ratings_pb2.ListMatchesRequest,
+        context: _aio.ServicerContext[_ratings_pb2.ListMatchesRequest, _abc.Awaitable[_ratings_pb2.ListMatchesResponse]],
+    ) -> _abc.Awaitable[_ratings_pb2.ListMatchesResponse]:
+        """Lists matches, the last recorded first, as corrections left them.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def SelectTeam(
+        self,
+        request: _ratings_pb2.SelectTeamRequest,
+        context: _aio.ServicerContext[_ratings_pb2.SelectTeamRequest, _abc.Awaitable[_ratings_pb2.SelectTeamResponse]],
+    ) -> _abc.Awaitable[_ratings_pb2.SelectTeamResponse]:
+        """Chooses a team: most seats go to the best of the candidates by rating, calibration and record in the domain, and a share
+        of them to others, drawn by what they may yet turn out to be worth (Thompson sampling). The dice are seeded by the
+        debate, so that the same request on the same records returns the same team. Nothing is recorded: the caller keeps it.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def GetPersona(
+        self,
+        request: _ratings_pb2.GetPersonaRequest,
+        context: _aio.ServicerContext[_ratings_pb2.GetPersonaRequest, _abc.Awaitable[_ratings_pb2.GetPersonaResponse]],
+    ) -> _abc.Awaitable[_ratings_pb2.GetPersonaResponse]:
+        """Returns what an agent is good at, by domain and phase. An agent that nothing is known of has no strengths.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def ListRelationships(
+        self,
+        request: _ratings_pb2.ListRelationshipsRequest,
+        context: _aio.ServicerContext[_ratings_pb2.ListRelationshipsRequest, _abc.Awaitable[_ratings_pb2.ListRelationshipsResponse]],
+    ) -> _abc.Awaitable[_ratings_pb2.ListRelationshipsResponse]:
+        """Lists how an agent gets along with others, those first with whom it has debated most, then by the other's id.
+
+        Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
         """
 
 def add_RatingsServiceServicer_to_server(servicer: RatingsServiceServicer, server: _aio.Server) -> None: ...

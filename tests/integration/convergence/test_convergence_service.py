@@ -59,7 +59,7 @@ async def test_a_stream_of_texts_comes_back_as_vectors_in_its_order(
 
 async def test_an_answer_comes_before_the_next_request_is_sent(convergence: ConvergenceServiceStub) -> None:
     stream = convergence.Embed()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         for text in ("one", "two"):
             await stream.write(pb.EmbedRequest(text=text, model=pb.EMBEDDING_MODEL_FAST))
             answer = await stream.read()
@@ -97,7 +97,7 @@ async def test_first_drafts_are_grouped_by_the_position_they_take(
                     position="We should keep the monolith and not split it into microservices.",
                 ),
                 pb.Stand(agent_id="bo", position="We should split the monolith into microservices."),
-                pb.Stand(agent_id="cy", text="There is much to weigh. Stay with the monolith, I recommend."),
+                pb.Stand(agent_id="cy", position="Keep the monolith and do not split it."),
             ],
         )
     )
@@ -108,6 +108,49 @@ async def test_first_drafts_are_grouped_by_the_position_they_take(
         ("bo", "cy"),
     ]
     assert response.groups[1].position == "We should split the monolith into microservices."
+    assert response.certain
+    assert not response.unsure
+
+
+async def test_who_states_no_position_or_writes_another_language_is_unsure(
+    convergence: ConvergenceServiceStub,
+) -> None:
+    response = await convergence.GroupPositions(
+        pb.GroupPositionsRequest(
+            question=QUESTION,
+            stands=[
+                pb.Stand(agent_id="ada", position="We should keep the monolith."),
+                pb.Stand(agent_id="bo", text="We should keep the monolith."),
+                pb.Stand(agent_id="cy", position="Монолит нужно сохранить."),
+            ],
+        )
+    )
+    assert [list(each.agent_ids) for each in response.groups] == [["ada"], ["bo"], ["cy"]]
+    assert not response.certain
+    assert [
+        (each.agent_id, each.other_agent_id, each.HasField("same_probability")) for each in response.unsure
+    ] == [
+        ("ada", "bo", False),
+        ("ada", "cy", False),
+        ("bo", "cy", False),
+    ]
+
+
+async def test_what_somebody_settled_decides_what_the_model_is_unsure_of(
+    convergence: ConvergenceServiceStub,
+) -> None:
+    request = pb.AssessRequest(
+        question=QUESTION,
+        stands=[
+            pb.Stand(agent_id="ada", position="Der Monolith soll bleiben."),
+            pb.Stand(agent_id="bo", position="Wir sollen ihn nicht aufteilen."),
+        ],
+    )
+    assert (await convergence.Assess(request)).verdict == pb.CONVERGENCE_VERDICT_CANNOT_BE_TOLD
+    request.settled.add(agent_id="bo", other_agent_id="ada", same=True)
+    response = await convergence.Assess(request)
+    assert (response.verdict, response.agreement_percent) == (pb.CONVERGENCE_VERDICT_CONVERGED, 100)
+    assert not response.unsure
 
 
 async def test_opposed_agents_that_repeat_themselves_are_not_called_converged(
@@ -116,12 +159,12 @@ async def test_opposed_agents_that_repeat_themselves_are_not_called_converged(
     stands = [
         pb.Stand(
             agent_id="ada",
-            position="Keep the monolith.",
+            position="We should keep the monolith and not split it into microservices.",
             text="A small team cannot run twelve services well.",
         ),
         pb.Stand(
             agent_id="bo",
-            position="Split the monolith.",
+            position="We should split the monolith into microservices.",
             text="Teams block each other in one code base today.",
         ),
     ]
@@ -144,7 +187,7 @@ async def test_agents_that_agree_have_converged_and_critics_have_a_say(
         question=QUESTION,
         stands=[
             pb.Stand(agent_id="ada", position="Keep the monolith."),
-            pb.Stand(agent_id="bo", position="Stay with the monolith for now."),
+            pb.Stand(agent_id="bo", position="We should keep the monolith."),
         ],
     )
     response = await convergence.Assess(request)
@@ -163,6 +206,7 @@ async def test_every_bad_field_is_listed_at_once(convergence: ConvergenceService
                 question=" ",
                 stands=[pb.Stand(agent_id="ada", position="x"), pb.Stand(agent_id="ada")],
                 critics=[pb.CriticVerdict(critic_agent_id="ada")],
+                settled=[pb.SettledPair(agent_id="ada", other_agent_id="bo", same=True)],
                 agreement_threshold_percent=101,
             )
         )
@@ -173,6 +217,7 @@ async def test_every_bad_field_is_listed_at_once(convergence: ConvergenceService
         "stands[1].agent_id",
         "stands[1]",
         "critics[0].target_agent_id",
+        "settled[0]",
         "agreement_threshold_percent",
     ]
     assert (await refused(convergence.GroupPositions(pb.GroupPositionsRequest(question="x")))).violations

@@ -1,8 +1,9 @@
 """A gateway over real gRPC in front of model servers over real HTTP."""
 
-from collections.abc import AsyncIterator, Sequence
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,9 +12,14 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 
 from parley.gateway.__main__ import build
-from parley.gateway.breaker import BreakerPolicy
-from parley.gateway.call import Timeouts
+from parley.gateway.discovery import UsualServer
+from parley.gateway.providers import openai
+from parley.gateway.providers.kind import ProviderKind
+from parley.gateway.providers.kinds import KINDS
+from parley.gateway.routing.breaker import BreakerPolicy
+from parley.gateway.routing.call import Timeouts
 from parley.gateway.settings import GatewaySettings
+from parley.gateway.wire.api import Api
 from parley.runtime.channel import channel
 from parley.runtime.clock import Clock
 from parley.runtime.draining import Draining
@@ -22,19 +28,53 @@ from parley.runtime.server import RunningServer, ServerSettings, serving
 from parley.v1 import agent_pb2, gateway_pb2, gateway_pb2_grpc
 from tests.support.model_server import ModelServer
 
-__all__ = ["Gateway", "Heard", "failure_of", "one_server", "request", "routes_file", "running"]
+__all__ = [
+    "CHAT",
+    "RESPONSES",
+    "SCHEMA",
+    "Gateway",
+    "Heard",
+    "failure_of",
+    "kinds_with",
+    "one_server",
+    "paths",
+    "request",
+    "routes_file",
+    "running",
+    "settings_for",
+    "structured",
+]
 
 KEY = "sk-test-0123456789abcdef"
-QUICK = Timeouts(attempt_seconds=5.0, first_pause_seconds=0.02)
+RESPONSES, CHAT = "/v1/responses", "/v1/chat/completions"
+SCHEMA = json.dumps(
+    {
+        "type": "object",
+        "properties": {"stand": {"type": "string"}, "confidence": {"type": "integer", "minimum": 0}},
+        "required": ["stand", "confidence"],
+        "additionalProperties": False,
+    }
+)
+QUICK = Timeouts(route_attempt_seconds=15.0, first_pause_seconds=0.02)
+"""Short pauses; a route attempt has time enough on a machine that does much else."""
 
 
 @dataclass(slots=True)
 class Heard:
     """A Generate stream as its caller heard it."""
 
-    attempts: list[gateway_pb2.AttemptStarted] = field(default_factory=list)
+    attempts: list[gateway_pb2.RouteAttemptStarted] = field(default_factory=list)
     deltas: list[gateway_pb2.TextDelta] = field(default_factory=list)
     completed: gateway_pb2.GenerateCompleted | None = None
+
+    def text(self, route_attempt: int = 1) -> str:
+        """The deltas of a route attempt put together, which come in order."""
+        text = ""
+        for delta in self.deltas:
+            if delta.route_attempt == route_attempt:
+                assert delta.offset == len(text)
+                text += delta.text
+        return text
 
     @property
     def answer(self) -> gateway_pb2.GenerateCompleted:
@@ -49,11 +89,11 @@ class Gateway:
 
     async def ask(self, asked: gateway_pb2.GenerateRequest | None = None) -> Heard:
         heard = Heard()
-        async for response in self.stub.Generate(asked or request(), timeout=20):
+        async for response in self.stub.Generate(asked or request(), timeout=180):
             assert heard.completed is None, "nothing comes after completed"
             match response.WhichOneof("event"):
-                case "attempt":
-                    heard.attempts.append(response.attempt)
+                case "route_attempt":
+                    heard.attempts.append(response.route_attempt)
                 case "delta":
                     heard.deltas.append(response.delta)
                 case "completed":
@@ -96,8 +136,17 @@ def request(
     if timeout is not None:
         asked.timeout.CopyFrom(Duration(seconds=int(timeout), nanos=round(timeout % 1 * 1e9)))
     if step is not None:
-        asked.call_id.CopyFrom(gateway_pb2.CallId(tenant="t", debate_id="deb-1", step=step, attempt=1))
+        asked.call_id.CopyFrom(gateway_pb2.CallId(tenant="t", debate_id="deb-1", step=step, step_attempt=1))
     return asked
+
+
+def structured(text: str = "Is water wet?", *, accepts_prose: bool = False) -> gateway_pb2.GenerateRequest:
+    schema = gateway_pb2.AnswerSchema(name="position", json_schema=SCHEMA, accepts_prose=accepts_prose)
+    return request(text, schema=schema)
+
+
+def paths(server: ModelServer) -> list[str]:
+    return [record.path for record in server.ledger.calls]
 
 
 @asynccontextmanager
@@ -108,6 +157,8 @@ async def running(
     timeouts: Timeouts = QUICK,
     environment: dict[str, str] | None = None,
     policy: BreakerPolicy | None = None,
+    kinds: Mapping[str, ProviderKind] = KINDS,
+    usual_servers: Sequence[UsualServer] = (),
 ) -> AsyncIterator[Gateway]:
     draining = Draining()
     given: dict[str, Any] = {} if policy is None else {"policy": policy}
@@ -121,6 +172,8 @@ async def running(
                 draining=draining,
                 clock=clock,
                 timeouts=timeouts,
+                kinds=kinds,
+                usual_servers=usual_servers,
                 **given,
             ) as service,
             serving([service], ServerSettings(grace_seconds=1.0), draining=draining) as server,
@@ -141,24 +194,38 @@ def settings_for(server: ModelServer, **more: Any) -> GatewaySettings:
     return GatewaySettings(**values)
 
 
+def kinds_with(*, api: Api | None = None, first_api: Api = Api.RESPONSES) -> Mapping[str, ProviderKind]:
+    """The kinds of providers, with OpenAI's asked by this API, or by this one first.
+
+    Responses is first, so that a switch of the server says which API a test is about.
+    """
+    return {**KINDS, openai.KIND.name: replace(openai.KIND, api=api, first_api=first_api)}
+
+
 @asynccontextmanager
 async def one_server(
-    server: ModelServer, *, clock: Clock | None = None, **more: Any
+    server: ModelServer, *, clock: Clock | None = None, api: Api | None = None, **more: Any
 ) -> AsyncIterator[Gateway]:
-    """A gateway whose only provider is this server, with one model by default."""
-    timeouts = more.pop("timeouts", QUICK)
-    async with running(settings_for(server, **more), clock=clock, timeouts=timeouts) as gateway:
+    """A gateway whose only provider is this server, with one model by default, asked by one API or by both."""
+    timeouts, kinds = more.pop("timeouts", QUICK), kinds_with(api=api)
+    async with running(settings_for(server, **more), clock=clock, timeouts=timeouts, kinds=kinds) as gateway:
         yield gateway
 
 
-def routes_file(folder: Path, *servers: ModelServer, extra: str = "", **more: Any) -> GatewaySettings:
-    """Settings with a file of providers p1, p2, … one a server, and default routes p1/m, p2/m, … in order."""
+def routes_file(
+    folder: Path, *servers: ModelServer, extra: str = "", api: str = "responses", **more: Any
+) -> GatewaySettings:
+    """Settings with a file of providers p1, p2, … one a server, and default routes p1/m, p2/m, … in order.
+
+    The API is fixed, so that an outage is no question of the API.
+    """
     lines = ["providers:"]
     for number, server in enumerate(servers, 1):
         lines += [
             f"  - name: p{number}",
             f"    base_url: {server.base_url}",
             f"    api_key_env: KEY_{number}",
+            f"    api: {api}",
         ]
     lines.append("routes:")
     for number in range(1, len(servers) + 1):

@@ -11,8 +11,8 @@ from typing import Final
 
 import grpc
 
-from parley.gateway.breaker import BreakerPolicy
-from parley.gateway.call import Timeouts
+from parley.gateway.routing.breaker import BreakerPolicy
+from parley.gateway.routing.call import Timeouts
 from parley.runtime.errors import from_rpc_error
 from tests.integration.gateway.harness import Gateway, request, routes_file, running
 from tests.integration.gateway.processes import ask_until_answered, gateway_process
@@ -29,11 +29,22 @@ DEAD: Final = (
     Fault(FaultKind.DROP_MID_STREAM),
     Fault(FaultKind.HANG),
 )
-SHORT: Final = Timeouts(attempt_seconds=0.4, first_pause_seconds=0.02)
+SHORT: Final = Timeouts(route_attempt_seconds=0.4, first_pause_seconds=0.02)
 
 
-async def mixed(folder: Path, *, calls: int, at_once: int, seed: int) -> tuple[Counter[str], int]:
-    """How calls ended over two routes that fail in every way now and then, and how many ended after their time."""
+async def mixed(
+    folder: Path,
+    *,
+    calls: int,
+    at_once: int,
+    seed: int,
+    timeouts: Timeouts = SHORT,
+    seconds: tuple[float, float] = (0.5, 2.0),
+) -> tuple[Counter[str], int]:
+    """How calls ended over two routes that fail in every way now and then, and how many ended after their time.
+
+    A call has one of two numbers of `seconds`. One counts as late after a second more, or half of its own again.
+    """
     dice = random.Random(seed)
     faults = [*DEAD, error(400), error(503), Fault(FaultKind.WRONG_JSON), Fault(FaultKind.EMPTY_ANSWER)]
 
@@ -43,28 +54,28 @@ async def mixed(folder: Path, *, calls: int, at_once: int, seed: int) -> tuple[C
 
     outcomes: Counter[str] = Counter()
     late = 0
-    places = asyncio.Semaphore(at_once)
+    slots = asyncio.Semaphore(at_once)
     policy = BreakerPolicy(cooldown_seconds=0.2)
     loop = asyncio.get_running_loop()
 
     async def one(gateway: Gateway, number: int) -> None:
         nonlocal late
-        seconds = dice.choice([0.5, 2.0])
-        asked = request(f"question {number}", timeout=seconds, step=f"s{number}" if number % 2 else None)
-        async with places:
+        given = dice.choice(seconds)
+        asked = request(f"question {number}", timeout=given, step=f"s{number}" if number % 2 else None)
+        async with slots:
             began = loop.time()
             try:
                 await gateway.ask(asked)
                 outcomes["answer"] += 1
             except grpc.aio.AioRpcError as failed:
                 outcomes[from_rpc_error(failed).reason] += 1
-            late += loop.time() - began > seconds + 1.0
+            late += loop.time() - began > given + max(1.0, given / 2)
 
     async with (
         ModelServer(rules=rules(), latency=Latency(0.005)) as first,
         ModelServer(rules=rules(), latency=Latency(0.005)) as second,
         running(
-            routes_file(folder, first, second), environment=KEYS, timeouts=SHORT, policy=policy
+            routes_file(folder, first, second), environment=KEYS, timeouts=timeouts, policy=policy
         ) as gateway,
     ):
         await asyncio.gather(*(one(gateway, number) for number in range(calls)))
@@ -106,10 +117,10 @@ async def killed(store: str, calls: int = 200, at_once: int = 24, which: int = 0
             await stack.enter_async_context(gateway_process(server.base_url, store, key, lease_seconds="1.5"))
             for key in keys
         ]
-        places = asyncio.Semaphore(at_once)
+        slots = asyncio.Semaphore(at_once)
 
         async def ask(number: int) -> str:
-            async with places:
+            async with slots:
                 wanted = request(f"What of number {number}?", step=f"step/{number}")
                 return (await ask_until_answered(gateways, wanted, number)).text
 

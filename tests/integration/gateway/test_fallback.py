@@ -9,8 +9,9 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.gateway.call import Timeouts
-from parley.gateway.endpoint import Endpoint
+from parley.gateway.routing.call import Timeouts
+from parley.gateway.wire.api import Api
+from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
 from parley.v1 import gateway_pb2
 from tests.integration.gateway.harness import Gateway, failure_of, one_server, request, routes_file, running
 from tests.support.manual_clock import ManualClock
@@ -63,7 +64,7 @@ async def two(
         routes_file(folder, first, second),
         environment=KEYS,
         clock=clock,
-        timeouts=Timeouts(attempt_seconds=0.5, first_pause_seconds=0.02),
+        timeouts=Timeouts(route_attempt_seconds=0.5, first_pause_seconds=0.02),
     ) as gateway:
         yield gateway
 
@@ -174,7 +175,10 @@ async def test_a_half_open_breaker_lets_one_trial_through_at_a_time(tmp_path: Pa
 async def test_with_one_route_the_others_wait_for_the_trial_instead_of_failing() -> None:
     clock = ManualClock()
     rules = [Rule(fault=error(500), times=3)]
-    async with ModelServer(rules=rules) as server, one_server(server, clock=clock) as gateway:
+    async with (
+        ModelServer(rules=rules) as server,
+        one_server(server, clock=clock, api=Api.CHAT) as gateway,
+    ):
         await failure_of(gateway)
         clock.advance(60)
         server.reset()
@@ -187,10 +191,13 @@ async def test_with_one_route_the_others_wait_for_the_trial_instead_of_failing()
 
 async def test_an_open_route_without_another_says_when_to_come_back() -> None:
     rules = [Rule(fault=error(503, "overloaded"))]
-    async with ModelServer(rules=rules) as server, one_server(server, clock=ManualClock()) as gateway:
+    async with (
+        ModelServer(rules=rules) as server,
+        one_server(server, clock=ManualClock(), api=Api.CHAT) as gateway,
+    ):
         first = await failure_of(gateway)
         assert first.reason == "PROVIDER_UNAVAILABLE"
-        assert first.metadata["attempts"] == "3"
+        assert first.metadata["requests"] == "3"
         second = await failure_of(gateway)
         assert (second.code, second.reason) == (grpc.StatusCode.UNAVAILABLE, "NO_ROUTE_AVAILABLE")
         assert second.retry_after == pytest.approx(60, abs=1)
@@ -223,7 +230,7 @@ async def test_usage_adds_up_over_attempts_that_failed(tmp_path: Path) -> None:
     ):
         usage = (await gateway.ask()).answer.usage
         records = (*first.ledger.calls, *second.ledger.calls)
-        assert usage.attempts == 2
+        assert usage.requests == 2
         assert usage.input_tokens == sum(record.tokens_in for record in records) > 0
         assert not usage.HasField("cost_micros")
 
@@ -251,14 +258,14 @@ async def test_watchers_see_every_route_and_then_each_change(tmp_path: Path) -> 
 async def test_an_error_that_nobody_foresaw_counts_against_its_route_and_the_next_one_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    complete = Endpoint.complete
+    complete = OpenAIEndpoint.complete
 
-    async def odd(self: Endpoint, *given: Any, **more: Any) -> Any:
+    async def odd(self: OpenAIEndpoint, *given: Any, **more: Any) -> Any:
         if self.provider.name == "p1":
             raise UnicodeEncodeError("ascii", "sk-secret-of-this-test", 0, 1, "odd")
         return await complete(self, *given, **more)
 
-    monkeypatch.setattr(Endpoint, "complete", odd)
+    monkeypatch.setattr(OpenAIEndpoint, "complete", odd)
     async with (
         ModelServer() as first,
         ModelServer(answer="fine") as second,
@@ -272,5 +279,5 @@ async def test_an_error_that_nobody_foresaw_counts_against_its_route_and_the_nex
     assert "an unforeseen error: UnicodeEncodeError" in failure.message
     assert "sk-secret" not in failure.message
     log = "".join(capfd.readouterr())
-    assert "an attempt ended in an unforeseen error" in log
+    assert "a route attempt ended in an unforeseen error" in log
     assert "Traceback" in log

@@ -11,18 +11,22 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from parley.gateway.airlock import clean, clean_value
-from parley.gateway.asking import Asking
-from parley.gateway.breaker import DEFAULT_POLICY, RouteBreaker
-from parley.gateway.call import Call, Tally
-from parley.gateway.documents import Documents
-from parley.gateway.endpoint import Endpoint, EndpointLimits, Provider, Spent, TraceLabels
-from parley.gateway.errors_table import INVALID_ANSWER, TABLE, AttemptFailed
-from parley.gateway.fitting import Message, PromptPart
-from parley.gateway.limits import Limits, RouteQueue
-from parley.gateway.routes import LiveRoute, Route
-from parley.gateway.structured import shape_of
-from parley.gateway.wire import ModelRequest
+from parley.gateway.failures import FAILURE_KINDS, INVALID_ANSWER, Failure
+from parley.gateway.prompt.airlock import clean, clean_value
+from parley.gateway.prompt.documents import Documents
+from parley.gateway.prompt.parts import Message, PromptPart
+from parley.gateway.prompt.structured_answers import shape_of
+from parley.gateway.routing.breaker import DEFAULT_POLICY, RouteBreaker
+from parley.gateway.routing.call import Call
+from parley.gateway.routing.exchange import Exchange
+from parley.gateway.routing.queue import Limits, RouteQueue
+from parley.gateway.routing.route import LiveRoute, Route
+from parley.gateway.tracing import TraceLabels
+from parley.gateway.usage import RouteUsage, UsageMeter
+from parley.gateway.wire.api import Api, ModelRequest
+from parley.gateway.wire.endpoint import EndpointLimits
+from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
+from parley.gateway.wire.provider import Provider
 from tests.support.manual_clock import ManualClock
 
 SCHEMA: dict[str, Any] = {
@@ -36,7 +40,10 @@ SHAPE = shape_of("stand", json.dumps(SCHEMA))
 class Unheard:
     """Nobody listens."""
 
-    def attempt_started(self, route: str) -> None:
+    def route_attempt_started(self, route: str) -> None:
+        pass
+
+    def alive(self) -> None:
         pass
 
     def text(self, piece: str) -> None:
@@ -52,8 +59,9 @@ class Raw:
         self.sent = 0
         self.server = self.loop.run_until_complete(asyncio.start_server(self.answer, "127.0.0.1", 0))
         port = self.server.sockets[0].getsockname()[1]
-        provider = Provider("raw", "openai-compatible", f"http://127.0.0.1:{port}/v1", keep_alive=False)
-        self.endpoint = Endpoint(provider, EndpointLimits(2.0, 2.0, 2.0))
+        url = f"http://127.0.0.1:{port}/v1"
+        provider = Provider("raw", "openai-compatible", url, keep_alive=False, first_api=Api.RESPONSES)
+        self.endpoint = OpenAIEndpoint(provider, EndpointLimits(2.0, 2.0, 2.0))
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -72,38 +80,38 @@ class Raw:
         finally:
             writer.close()
 
-    def ask(self, chunks: list[bytes], *, stream: bool) -> str | AttemptFailed:
+    def ask(self, chunks: list[bytes], *, stream: bool) -> str | Failure:
         self.chunks = chunks
         return self.loop.run_until_complete(self._ask(stream))
 
-    async def _ask(self, stream: bool) -> str | AttemptFailed:
+    async def _ask(self, stream: bool) -> str | Failure:
         asked = ModelRequest("m", (Message("user", "?"),), stream=stream)
         try:
-            async with asyncio.timeout(10):
-                return (await self.endpoint.complete(asked, Spent(), TraceLabels())).text
-        except AttemptFailed as failed:
+            async with asyncio.timeout(30):
+                return (await self.endpoint.complete(asked, RouteUsage(), TraceLabels())).text
+        except Failure as failed:
             return failed
 
-    def ask_for_structure(self, chunks: list[bytes]) -> str | AttemptFailed:
+    def ask_for_structure(self, chunks: list[bytes]) -> str | Failure:
         self.chunks = chunks
         return self.loop.run_until_complete(self._ask_for_structure())
 
-    async def _ask_for_structure(self) -> str | AttemptFailed:
+    async def _ask_for_structure(self) -> str | Failure:
         route = Route("raw/m", "raw", "m")
         breaker = RouteBreaker(ManualClock(), DEFAULT_POLICY, lambda: None)
         live = LiveRoute(route, self.endpoint, breaker, RouteQueue(Limits()))
         call = Call((live,), (PromptPart("user", "?"),), 10.0, SHAPE)
         try:
-            async with asyncio.timeout(10):
-                return (await Asking(live, call, Documents(()), Tally(), Unheard()).answer()).text
-        except AttemptFailed as failed:
+            async with asyncio.timeout(30):
+                return (await Exchange(live, call, Documents(()), UsageMeter(), Unheard()).answer()).text
+        except Failure as failed:
             return failed
 
-    def models(self, chunks: list[bytes]) -> str | AttemptFailed:
+    def models(self, chunks: list[bytes]) -> str | Failure:
         self.chunks = chunks
         try:
-            return self.loop.run_until_complete(asyncio.wait_for(self.endpoint.first_model(), 10))
-        except AttemptFailed as failed:
+            return self.loop.run_until_complete(asyncio.wait_for(self.endpoint.models(), 30))[0].name
+        except Failure as failed:
             return failed
 
     def close(self) -> None:
@@ -155,7 +163,7 @@ HEADS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     head=HEADS,
     pieces=st.lists(st.one_of(PIECES, st.binary(max_size=200)), max_size=6),
@@ -168,7 +176,7 @@ def test_whatever_an_endpoint_sends_becomes_clean_text_or_a_row_of_the_table(
 ) -> None:
     body = b"".join(b"data: " + piece + b"\n\n" for piece in pieces) if events else b"".join(pieces)
     answer = raw.ask([head, body, noise], stream=stream)
-    if isinstance(answer, AttemptFailed):
+    if isinstance(answer, Failure):
         says_what_happened(answer)
     else:
         assert head.startswith(b"HTTP/1.1 200")
@@ -178,8 +186,8 @@ def test_whatever_an_endpoint_sends_becomes_clean_text_or_a_row_of_the_table(
         assert re.search(rb'"completed"|finish_reason":("stop"|7)', body), "and nothing that broke off"
 
 
-def says_what_happened(failure: AttemptFailed) -> None:
-    assert failure.row in TABLE
+def says_what_happened(failure: Failure) -> None:
+    assert failure.kind in FAILURE_KINDS
     assert failure.message
     assert "\n" not in failure.message
     assert failure.message == clean(failure.message)
@@ -209,26 +217,33 @@ def levels_of(value: Any) -> int:
     return 0 if held is None else 1 + max(map(levels_of, held), default=0)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=st.one_of(STANDS, ANYTHING), wrapped=WRAPPED, ascii_only=st.booleans())
 @example(value=nested(63), wrapped="{}", ascii_only=True)
 @example(value=nested(64), wrapped="{}", ascii_only=True)
 @example(value=nested(130), wrapped="{}", ascii_only=True)
 @example(value={"stand": "\ud800\x00\u202e"}, wrapped="{}", ascii_only=True)
 @example(value={"stand": "yes", "votes": [float("nan")]}, wrapped="{}", ascii_only=True)
+@example(value={"stand": "\x85", "more": float("inf")}, wrapped="{}", ascii_only=False)
 def test_a_structured_answer_comes_out_as_it_was_meant_or_is_an_invalid_one(
     raw: Raw, value: Any, wrapped: str, ascii_only: bool
 ) -> None:
     text = wrapped.replace("{}", json.dumps(value, ensure_ascii=ascii_only))
     assume(ascii_only or "\\r" not in text)  # beside a line end of another kind it may become one with it
     answer = raw.ask_for_structure([JSON_HEAD, said(text)])
-    if isinstance(answer, AttemptFailed):
-        assert answer.row is INVALID_ANSWER
+    if isinstance(answer, Failure):
+        assert answer.kind is INVALID_ANSWER
         says_what_happened(answer)
-        assert not is_stand(value) or any(odd in text for odd in ("NaN", "Infinity", "```"))
+        assert not is_stand(value) or "```" in text or is_no_json(text)
+    elif is_no_json(text):
+        assert is_stand(json.loads(answer)), "what was mended is not always what was meant, but it fits"
     else:
         assert is_stand(value)
         assert json.loads(answer) == clean_value(value)
+
+
+def is_no_json(text: str) -> bool:
+    return "NaN" in text or "Infinity" in text
 
 
 def is_stand(value: Any) -> bool:
@@ -247,24 +262,29 @@ def said(text: str) -> bytes:
 NESTED = f'{{"stand": "yes", "more": {"[" * 520}{"]" * 520}}}'
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Few examples: each that holds a brace is given to a process of its own, which mends it.
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     text=st.text()
     | st.sampled_from(['{"stand": ', NESTED, "[" * 5_000, '{"a":' * 5_000, "{" * 300, '{"stand": 1e999}'])
 )
-def test_whatever_stands_in_place_of_a_structured_answer_is_a_row_of_the_table(raw: Raw, text: str) -> None:
-    failure = raw.ask_for_structure([JSON_HEAD, said(text)])
-    assert isinstance(failure, AttemptFailed), "no text here is a stand"
-    says_what_happened(failure)
+def test_whatever_stands_in_place_of_a_structured_answer_is_a_known_failure_or_says_something(
+    raw: Raw, text: str
+) -> None:
+    answer = raw.ask_for_structure([JSON_HEAD, said(text)])
+    if isinstance(answer, Failure):
+        says_what_happened(answer)
+    else:  # such as {stand: x
+        assert json.loads(answer)["stand"], "nothing is made up where a value is missing"
 
 
 def test_an_answer_without_end_is_cut_and_not_kept_in_memory(raw: Raw) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
     event = b'data: {"type":"response.output_text.delta","delta":"' + b"x" * 60_000 + b'"}\n\n'
     long = raw.ask([head, *[event] * 40], stream=True)
-    assert isinstance(long, str | AttemptFailed)
+    assert isinstance(long, str | Failure)
     one_event = raw.ask([head, b'data: {"x":"', *[b"y" * 1_000_000] * 12], stream=True)
-    assert isinstance(one_event, AttemptFailed)
+    assert isinstance(one_event, Failure)
 
 
 ENDLESS = [b"y" * 1_000_000] * 200
@@ -274,11 +294,11 @@ ENDLESS = [b"y" * 1_000_000] * 200
 def test_an_error_without_end_is_cut_and_not_kept_in_memory(raw: Raw, status: bytes) -> None:
     head = b"HTTP/1.1 " + status + b"\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
     failure = raw.ask([head, *ENDLESS], stream=True)
-    assert isinstance(failure, AttemptFailed)
+    assert isinstance(failure, Failure)
     says_what_happened(failure)
     assert raw.sent < 20_000_000
 
 
 def test_a_list_of_models_without_end_is_not_kept_in_memory(raw: Raw) -> None:
-    assert isinstance(raw.models([JSON_HEAD, b'{"data": ["', *ENDLESS]), AttemptFailed)
+    assert isinstance(raw.models([JSON_HEAD, b'{"data": ["', *ENDLESS]), Failure)
     assert raw.sent < 40_000_000

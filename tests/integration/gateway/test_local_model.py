@@ -9,7 +9,14 @@ import pytest
 import pytest_asyncio
 from openai import AsyncOpenAI, BadRequestError, DefaultAioHttpClient
 
-from parley.gateway.local_model import LocalModel, available, local_model
+from parley.gateway.local_model.model import LocalModel, available, local_model
+from parley.gateway.prompt.parts import Message
+from parley.gateway.tracing import TraceLabels
+from parley.gateway.usage import RouteUsage
+from parley.gateway.wire.api import Api, ModelRequest
+from parley.gateway.wire.endpoint import EndpointLimits
+from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
+from parley.gateway.wire.provider import Provider
 
 pytestmark = [
     pytest.mark.model,
@@ -105,3 +112,19 @@ async def test_a_prompt_over_a_slot_is_refused_with_its_size(model: LocalModel, 
     assert isinstance(caught.value.body, dict)
     assert caught.value.body["type"] == "exceed_context_size_error"
     assert caught.value.body["n_ctx"] == model.context_tokens
+
+
+async def test_what_it_said_before_is_taken_by_its_responses_api(model: LocalModel) -> None:
+    provider = Provider("llama", "openai-compatible", model.base_url, api=Api.RESPONSES, keep_alive=False)
+    endpoint = OpenAIEndpoint(provider, EndpointLimits())
+    messages = (
+        Message("user", "Is water wet?"),
+        Message("assistant", "It is."),
+        Message("user", "Are you sure?"),
+    )
+    try:
+        request = ModelRequest(model.model, messages, max_output_tokens=8)
+        reply = await endpoint.complete(request, RouteUsage(), TraceLabels())
+    finally:
+        await endpoint.aclose()
+    assert reply.text

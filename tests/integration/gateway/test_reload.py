@@ -16,7 +16,7 @@ from tests.support.model_server import ModelServer
 
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parley.gateway.reloading._LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("parley.gateway.file_watch._LOOK_SECONDS", 0.02)
 
 
 class Followed:
@@ -32,7 +32,7 @@ class Followed:
         self._capfd.readouterr()
         self._path.write_text(text, encoding="utf-8")
         said = ""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while "taken over" not in said:
                 await asyncio.sleep(0.01)  # the log tells nobody
                 said += "".join(self._capfd.readouterr())

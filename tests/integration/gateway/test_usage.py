@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from parley.gateway.airlock import MAX_CHARACTERS
-from parley.gateway.call import Timeouts
+from parley.gateway.prompt.airlock import MAX_CHARACTERS
+from parley.gateway.routing.call import Timeouts
 from tests.integration.gateway.harness import Gateway, failure_of, request, routes_file, running
 from tests.support.model_server import Fault, FaultKind, ModelServer, Rule, error
 
 PRICED = "    input_price: 100\n    output_price: 1000\n"
-ONCE = Timeouts(attempt_seconds=5.0, first_pause_seconds=60)
+ONCE = Timeouts(route_attempt_seconds=5.0, first_pause_seconds=60)
 QUESTION = "Is the river wide? " * 100
 
 
@@ -45,7 +45,7 @@ async def test_an_attempt_that_breaks_off_counts_with_its_prompt_and_what_was_he
     ):
         metadata = (await failure_of(gateway, request(QUESTION, timeout=3))).metadata
     read, written = int(metadata["input_tokens"]), int(metadata["output_tokens"])
-    assert metadata["attempts"] == "1"
+    assert metadata["requests"] == "1"
     assert read > 300
     assert (written > 0) is said
     assert int(metadata["cost_micros"]) == 100 * read + 1000 * written
@@ -65,7 +65,8 @@ async def test_an_answer_that_is_cut_at_the_limit_costs_what_was_read_of_it(tmp_
 async def test_an_endpoint_that_says_nothing_of_usage_does_not_answer_for_free(
     structured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.gateway.wire._count", lambda _: 0)
+    monkeypatch.setattr("parley.gateway.wire.chat.as_count", lambda _: 0)
+    monkeypatch.setattr("parley.gateway.wire.responses.as_count", lambda _: 0)
     schema: dict[str, Any] = (
         {"schema": {"name": "x", "json_schema": '{"type": "object"}'}} if structured else {}
     )

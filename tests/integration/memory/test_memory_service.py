@@ -10,6 +10,7 @@ import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from parley.convergence.agreement import Agreements
 from parley.convergence.embeddings import embeddings
 from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.__main__ import build
@@ -21,6 +22,7 @@ from parley.v1 import memory_pb2 as pb
 from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
 from tests.support.hash_embedder import HashEmbedder
+from tests.support.word_agreement import WordAgreement
 
 ACME = (("parley-tenant", "acme"),)
 KAFKA = ("Kafka or RabbitMQ for orders?", "Use Kafka for orders.")
@@ -30,7 +32,7 @@ PRICES = ("Should we raise prices?", "Raise prices in spring.")
 @asynccontextmanager
 async def convergence(embedder: HashEmbedder | None = None) -> AsyncIterator[str]:
     async with embeddings(embedder or HashEmbedder()) as shared:
-        servicer = ConvergenceServicer(shared, shared)
+        servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(()), cache=100))
         service = Service(
             "parley.v1.ConvergenceService",
             lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),

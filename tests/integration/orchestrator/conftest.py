@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from parley.orchestrator.engine.format import Formats
+from parley.orchestrator.formats.shipped import shipped_formats
 from parley.runtime.server import RunningServer
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Orchestrator, Replica, backstage, orchestrating
@@ -23,15 +25,23 @@ async def gateway_server(gateway: ScriptedGateway) -> AsyncIterator[RunningServe
 
 
 @pytest.fixture
-async def orchestrator(gateway_server: RunningServer, tmp_path: Path) -> AsyncIterator[Orchestrator]:
-    async with orchestrating(tmp_path, gateway_server) as served:
+def formats() -> Formats:
+    """Those that orchestrators know; a module that needs others has a fixture of its own."""
+    return shipped_formats()
+
+
+@pytest.fixture
+async def orchestrator(
+    gateway_server: RunningServer, tmp_path: Path, formats: Formats
+) -> AsyncIterator[Orchestrator]:
+    async with orchestrating(tmp_path, gateway_server, formats=formats) as served:
         yield served
 
 
 @pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
+async def stage(tmp_path: Path, formats: Formats) -> AsyncIterator[Backstage]:
     """Replicas before one scripted gateway and one store; tests start them."""
-    async with backstage(tmp_path / "stage") as behind:
+    async with backstage(tmp_path / "stage", formats=formats) as behind:
         yield behind
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.runner import Runner
+from parley.orchestrator.engine.runner import Runner
 from parley.runtime.channel import channel
 from parley.runtime.errors import DRAINING, ParleyError, PartFailedError
 from parley.runtime.server import RunningServer
@@ -40,7 +40,7 @@ async def test_an_orchestrator_whose_runner_died_drains_and_says_why_in_a_line(
             await asyncio.Event().wait()
 
     with pytest.raises(PartFailedError, match=r"^running debates failed: KeyError: 'deb-7'$"):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await served()
     assert (await watching[0]).reason == DRAINING
 

@@ -1,4 +1,4 @@
-"""A cancel, a pause or a limit against the answer: in every interleaving one wins, and whoever wished hears which."""
+"""A cancel, a pause or a limit against the answer: in every interleaving one wins, and whoever intervened hears which."""
 
 import asyncio
 import random
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.events import Concluded
-from parley.orchestrator.spec import Limits
+from parley.orchestrator.model.spec import Limits
 from parley.runtime.errors import ParleyError
 from parley.storage.ports import Log, Record
+from parley.v1.event_pb2 import Concluded
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, backstage, check_log, make_spec, until
 from tests.support.passing_log import PassingLog
@@ -34,10 +34,10 @@ async def turns(count: int) -> None:
         await asyncio.sleep(0)
 
 
-async def told(replica: Replica, debate: str, wish: str) -> int | str:
-    """The sequence that records a wish, or why it was not."""
+async def told(replica: Replica, debate: str, act: str) -> int | str:
+    """The sequence that records an intervention, or why it was not."""
     try:
-        return await replica.wish(debate, wish)
+        return await replica.intervene(debate, act)
     except ParleyError as error:
         return error.reason
 
@@ -72,26 +72,27 @@ async def test_of_a_cancel_a_limit_and_the_answer_one_wins_whoever_is_faster(
     assert len(won) > 1, "the dice let different ones win"
 
 
-async def _later(count: int, wish: Awaitable[int | str]) -> int | str:
+async def _later(count: int, intervening: Awaitable[int | str]) -> int | str:
     await turns(count)
-    return await wish
+    return await intervening
 
 
 async def _ended(stage: Backstage, debate: str, heard: int | str) -> str:
     async def closed() -> bool:
-        return not (await stage.row(debate)).open
+        return not (await stage.record(debate)).open
 
     await until(closed, f"{debate} ends")
     events = await stage.events(debate)
     check_log(events)
     (end,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
-    row = await stage.row(debate)
+    status = (await stage.record(debate)).status
+    answered = end.HasField("outcome")
     if isinstance(heard, int):
-        assert (end.status, row.status) == ("cancelled", "CANCELLED")
+        assert (answered, status) == (False, "CANCELLED")
         assert events[heard - 1].kind == "intervened"
     else:
         assert heard == "DEBATE_ENDED"
-        assert (end.status, row.status) == ("completed", "COMPLETED")
+        assert (answered, status) == (True, "COMPLETED")
         assert "intervened" not in [event.kind for event in events]
         assert bool(end.ended_by) == ("limit_reached" in [event.kind for event in events])
-    return end.status + end.ended_by
+    return status + end.ended_by

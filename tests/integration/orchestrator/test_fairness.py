@@ -1,4 +1,4 @@
-"""A replica with little room: tenants take turns at it, and nobody jumps the queue."""
+"""A replica with few slots: tenants take turns at them, and nobody jumps the queue."""
 
 import asyncio
 import uuid
@@ -13,7 +13,7 @@ SPEC = make_spec(2, 1)
 
 async def accept(replica: Replica, tenant: str) -> str:
     request = uuid.uuid4().hex
-    debate, _ = await replica.accepting.debate(tenant, request, request, SPEC)
+    debate, _ = await replica.intake.debate(tenant, request, request, SPEC)
     return debate
 
 
@@ -37,7 +37,7 @@ async def held(stage: Backstage, count: int) -> list[str]:
 
 async def test_a_tenant_with_one_debate_is_not_starved_by_one_with_many(stage: Backstage) -> None:
     hold = stage.gateway.hold("round/1/propose/*")
-    async with stage.replica(most_debates=2) as replica:
+    async with stage.replica(max_debates=2) as replica:
         for _ in range(12):
             await accept(replica, "acme")
         await accept(replica, "small")
@@ -48,14 +48,14 @@ async def test_a_tenant_with_one_debate_is_not_starved_by_one_with_many(stage: B
 
 async def test_a_debate_that_is_created_while_others_wait_goes_behind_them(stage: Backstage) -> None:
     hold = stage.gateway.hold("round/1/propose/*")
-    async with stage.replica(most_debates=1) as replica:
+    async with stage.replica(max_debates=1) as replica:
         first = [await accept(replica, "acme") for _ in range(3)]
 
         async def queue_stands() -> bool:
             return replica.runner._queue_stands
 
         await until(queue_stands, "two wait")
-        replica.runner._settings = replace(replica.runner._settings, most_debates=2)
+        replica.runner._settings = replace(replica.runner._settings, max_debates=2)
         await accept(replica, "acme")
         await held(stage, 2)
         assert {asked.debate for asked in stage.gateway.calls} == set(first[:2])
@@ -65,74 +65,79 @@ async def test_a_debate_that_is_created_while_others_wait_goes_behind_them(stage
 
 async def test_of_many_debates_that_are_created_at_once_only_so_many_run(stage: Backstage) -> None:
     hold = stage.gateway.hold("round/1/propose/*")
-    async with stage.replica(most_debates=2) as replica:
+    async with stage.replica(max_debates=2) as replica:
         debates = await asyncio.gather(*(replica.create(SPEC) for _ in range(12)))
         await held(stage, 2)
         assert len(replica.runner._owned) == 2
-        waiting = [row for row in map(stage.row, debates) if (await row).owner is None]
-        assert len(waiting) == 10, "whoever has room may run them"
+        records = [await stage.record(debate) for debate in debates]
+        waiting = [record for record in records if record.owner is None]
+        assert len(waiting) == 10, "whoever has a slot may run them"
         hold.release()
         for debate in debates:
             check_log(await stage.comes_to(debate, "COMPLETED"))
 
 
-@pytest.mark.parametrize("wish", ["cancel", "pause", "guide"])
-async def test_a_debate_that_waits_for_room_is_steered_at_once(stage: Backstage, wish: str) -> None:
+@pytest.mark.parametrize("act", ["cancel", "pause", "guide"])
+async def test_a_debate_that_waits_for_a_slot_is_steered_at_once(stage: Backstage, act: str) -> None:
     hold = stage.gateway.hold("round/1/propose/*")
-    async with stage.replica(most_debates=1) as replica:
+    async with stage.replica(max_debates=1) as replica:
         running = await replica.create(SPEC)
         await held(stage, 1)
         waiting = await replica.create(SPEC)
-        sequence = await replica.wish(waiting, wish, text="be brief")
+        sequence = await replica.intervene(waiting, act, text="be brief")
         assert (await stage.events(waiting))[sequence - 1].kind == "intervened"
-        if wish == "guide":
-            await until(lambda: _waits(stage, waiting), "it waits for room again")
+        if act == "guide":
+            await until(lambda: _waits(stage, waiting), "it waits for a slot again")
         else:
-            await stage.comes_to(waiting, "CANCELLED" if wish == "cancel" else "PAUSED")
+            await stage.comes_to(waiting, "CANCELLED" if act == "cancel" else "PAUSED")
         assert {asked.debate for asked in stage.gateway.calls} == {running}
         hold.release()
         await stage.comes_to(running, "COMPLETED")
-        if wish == "guide":
+        if act == "guide":
             check_log(await stage.comes_to(waiting, "COMPLETED"))
             assert "be brief" in stage.gateway.asked("round/1/propose/ada").prompt
 
 
 async def _waits(stage: Backstage, debate: str) -> bool:
-    row = await stage.row(debate)
-    return (row.open, row.owner, row.status, row.epoch) == (True, None, "PENDING", 1)
+    record = await stage.record(debate)
+    return (record.open, record.owner, record.status, record.epoch) == (True, None, "PENDING", 1)
 
 
-async def test_a_debate_that_rests_is_steered_though_there_is_no_room_and_goes_on_when_there_is(
+async def test_a_debate_that_rests_is_steered_though_there_is_no_slot_and_goes_on_when_there_is(
     stage: Backstage,
 ) -> None:
     hold = stage.gateway.hold("round/1/propose/*")
-    async with stage.replica(most_debates=1) as replica:
+    async with stage.replica(max_debates=1) as replica:
         first, second = [await replica.create(SPEC) for _ in range(2)]
         for debate in (first, second):
-            await replica.wish(debate, "pause", stop_calls=True)
+            await replica.intervene(debate, "pause", stop_calls=True)
             await stage.comes_to(debate, "PAUSED")
         running = await replica.create(SPEC)
         await until(lambda: _runs(replica, running), "a third one runs")
-        assert await replica.wish(first, "resume")
-        assert await replica.wish(second, "cancel")
+        assert await replica.intervene(first, "resume")
+        assert await replica.intervene(second, "cancel")
         await stage.comes_to(second, "CANCELLED")
-        assert len(replica.runner._owned) == 1
+        await until(lambda: _owns_one(replica), "the cancelled one is given up")
         hold.release()
         for debate in (running, first):
             check_log(await stage.comes_to(debate, "COMPLETED"))
+
+
+async def _owns_one(replica: Replica) -> bool:
+    return len(replica.runner._owned) == 1
 
 
 async def _runs(replica: Replica, debate: str) -> bool:
     return f"default/{debate}" in replica.runner._owned
 
 
-async def test_debates_that_wait_keep_what_they_ask_in_their_log_and_not_in_their_row(
+async def test_debates_that_wait_keep_what_they_ask_in_their_log_and_not_in_their_record(
     stage: Backstage,
 ) -> None:
     hold = stage.gateway.hold("round/1/propose/*")
-    async with stage.replica(most_debates=1) as replica:
+    async with stage.replica(max_debates=1) as replica:
         await accept(replica, "default")
         waiting = await accept(replica, "default")
-        assert (await stage.row(waiting)).opening == ""
+        assert (await stage.record(waiting)).opening == ""
         hold.release()
         await stage.comes_to(waiting, "COMPLETED")

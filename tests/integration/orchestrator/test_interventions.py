@@ -1,4 +1,4 @@
-"""Wishes about a debate, over real gRPC: each is recorded once, and does what it says."""
+"""Interventions on a debate, over real gRPC: each is recorded once, and does what it says."""
 
 import asyncio
 from typing import Any
@@ -7,17 +7,17 @@ import grpc
 import pytest
 
 from parley.runtime.errors import is_transport
-from parley.v1 import orchestrator_pb2 as pb
-from tests.support.orchestration import Orchestrator, failure_of, until
+from parley.v1 import debate_pb2, orchestrator_pb2
+from tests.support.orchestration import Orchestrator, failure_of, kind_of, until
 from tests.support.scripted_gateway import ScriptedGateway, away
 
-PAUSE: dict[str, Any] = {"pause": pb.Pause()}
-RESUME: dict[str, Any] = {"resume": pb.Resume()}
-CANCEL: dict[str, Any] = {"cancel": pb.Cancel(reason="enough")}
+PAUSE: dict[str, Any] = {"pause": debate_pb2.Pause()}
+RESUME: dict[str, Any] = {"resume": debate_pb2.Resume()}
+CANCEL: dict[str, Any] = {"cancel": debate_pb2.Cancel(reason="enough")}
 
 
 async def kinds(orchestrator: Orchestrator, debate: str, after: int = 0) -> list[str]:
-    return [each.event.kind for each in await orchestrator.watch(debate, after)]
+    return [kind_of(each.event) for each in await orchestrator.watch(debate, after)]
 
 
 async def test_a_paused_debate_ends_its_calls_in_flight_and_makes_no_new_ones(
@@ -28,10 +28,10 @@ async def test_a_paused_debate_ends_its_calls_in_flight_and_makes_no_new_ones(
     await gateway.wait_for("round/1/critique/*", 2)
     await gateway.wait_for("round/1/propose/bo")
     await orchestrator.intervene(debate, **PAUSE)
-    assert (await orchestrator.get(debate)).status == pb.DEBATE_STATUS_RUNNING
+    assert (await orchestrator.get(debate)).status == debate_pb2.DEBATE_STATUS_RUNNING
     asked = len(gateway.calls)
     hold.release()
-    found = await orchestrator.status(debate, pb.DEBATE_STATUS_PAUSED)
+    found = await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_PAUSED)
     assert len(gateway.calls) == asked
     assert "round/1/propose/bo" in [each.key for each in found.contributions]
     await orchestrator.intervene(debate, **RESUME)
@@ -46,8 +46,8 @@ async def test_a_pause_that_stops_calls_ends_them_at_the_gateway_and_they_are_ma
     debate = await orchestrator.create(rounds=1)
     await gateway.wait_for("round/1/critique/*", 2)
     await gateway.wait_for("round/1/propose/bo")
-    await orchestrator.intervene(debate, pause=pb.Pause(stop_calls=True))
-    await orchestrator.status(debate, pb.DEBATE_STATUS_PAUSED)
+    await orchestrator.intervene(debate, pause=debate_pb2.Pause(stop_calls=True))
+    await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_PAUSED)
     await until(lambda: _ended(gateway, "round/1/propose/bo", "hung-up"), "the call ends")
     assert ("round/1/propose/bo", 1) in gateway.cancelled
     hold.release()
@@ -69,10 +69,10 @@ async def test_a_debate_whose_gateway_is_away_can_be_paused_and_goes_on_once_it_
     debate = await orchestrator.create()
     await gateway.wait_for("round/1/propose/*", 4)
     await orchestrator.intervene(debate, **PAUSE)
-    await orchestrator.status(debate, pb.DEBATE_STATUS_PAUSED)
+    await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_PAUSED)
     gateway.mend()
     await orchestrator.intervene(debate, **RESUME)
-    assert (await orchestrator.status(debate, pb.DEBATE_STATUS_COMPLETED)).failures == []
+    assert (await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)).failures == []
 
 
 async def test_a_pause_undone_before_it_took_hold_pauses_nothing(
@@ -97,21 +97,40 @@ async def test_a_cancelled_debate_stops_its_calls_and_is_closed(
     await gateway.wait_for("round/1/propose/*", 3)
     sequence = await orchestrator.intervene(debate, request_id="stop", **CANCEL)
     events = [each.event for each in await orchestrator.watch(debate)]
-    assert [each.kind for each in events][-3:] == ["intervened", "concluded", "closed"]
-    assert events[sequence - 1].kind == "intervened"
-    assert {step for step, _ in gateway.cancelled} == set(gateway.steps())
-    await orchestrator.status(debate, pb.DEBATE_STATUS_CANCELLED)
+    assert [kind_of(each) for each in events][-3:] == ["intervened", "concluded", "closed"]
+    assert kind_of(events[sequence - 1]) == "intervened"
+    assert {step for step, _ in gateway.cancelled} == set(gateway.steps()) - {"requirements"}
+    await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_CANCELLED)
     assert await orchestrator.intervene(debate, request_id="stop", **CANCEL) == sequence
     failure = await failure_of(orchestrator.intervene(debate, **CANCEL))
     assert (failure.code, failure.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "DEBATE_ENDED")
 
 
-async def test_a_completed_debate_takes_no_wishes(orchestrator: Orchestrator) -> None:
+@pytest.mark.parametrize("cancelled", [False, True], ids=["completed", "cancelled"])
+async def test_a_debate_that_has_ended_takes_no_interventions(
+    orchestrator: Orchestrator, gateway: ScriptedGateway, *, cancelled: bool
+) -> None:
+    if cancelled:
+        gateway.hold("*")
     debate = await orchestrator.create()
-    await orchestrator.watch(debate)
-    for wish in (CANCEL, PAUSE, RESUME, {"end": pb.EndRounds()}, {"guide": pb.Guide(text="x")}):
-        failure = await failure_of(orchestrator.intervene(debate, **wish))
+    if cancelled:
+        await orchestrator.intervene(debate, **CANCEL)
+    events = await orchestrator.watch(debate)
+    for act in (
+        CANCEL,
+        PAUSE,
+        RESUME,
+        {"end": debate_pb2.EndRounds()},
+        {"guide": debate_pb2.Guide(text="x")},
+        {"guide": debate_pb2.Guide(text="x"), "checkpoint": "clarify/1"},
+        {"mute": debate_pb2.Mute(agent_id="nobody")},
+        {"continue_debate": debate_pb2.Continue()},
+        {"approve": debate_pb2.Approve(approved=True)},
+        {"answer": debate_pb2.Answer(answers=[debate_pb2.QuestionAnswer(question_id="x", text="y")])},
+    ):
+        failure = await failure_of(orchestrator.intervene(debate, **act))
         assert (failure.code, failure.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "DEBATE_ENDED")
+    assert await orchestrator.watch(debate) == events, "nothing is recorded"
 
 
 async def test_of_cancel_and_completion_one_wins_and_the_caller_hears_which(
@@ -130,7 +149,11 @@ async def test_of_cancel_and_completion_one_wins_and_the_caller_hears_which(
         assert found.count("concluded") == found.count("closed") == 1
         assert found[-1] == "closed"
         assert isinstance(told, int) or told is grpc.StatusCode.FAILED_PRECONDITION
-        wanted = pb.DEBATE_STATUS_CANCELLED if isinstance(told, int) else pb.DEBATE_STATUS_COMPLETED
+        wanted = (
+            debate_pb2.DEBATE_STATUS_CANCELLED
+            if isinstance(told, int)
+            else debate_pb2.DEBATE_STATUS_COMPLETED
+        )
         assert (await orchestrator.get(debate)).status == wanted
         assert ("intervened" in found) == isinstance(told, int)
 
@@ -142,28 +165,30 @@ async def _told(call: Any) -> Any:
         return error.code()
 
 
-async def test_wishes_in_a_hurry_are_each_recorded_once_or_told_that_it_was_too_late(
+async def test_interventions_in_a_hurry_are_each_recorded_once_or_told_that_it_was_too_late(
     orchestrator: Orchestrator,
 ) -> None:
     for _ in range(5):
         debate = await orchestrator.create()
-        wishes = [orchestrator.intervene(debate, guide=pb.Guide(text=f"g{number}")) for number in range(12)]
-        told = await asyncio.gather(*(_told(each) for each in wishes))
+        made = [
+            orchestrator.intervene(debate, guide=debate_pb2.Guide(text=f"g{number}")) for number in range(12)
+        ]
+        told = await asyncio.gather(*(_told(each) for each in made))
         assert {each for each in told if not isinstance(each, int)} <= {grpc.StatusCode.FAILED_PRECONDITION}
         events = [each.event for each in await orchestrator.watch(debate)]
-        recorded = [event.sequence for event in events if event.kind == "intervened"]
+        recorded = [event.sequence for event in events if kind_of(event) == "intervened"]
         assert sorted(each for each in told if isinstance(each, int)) == recorded
 
 
-async def test_the_same_wish_again_is_recorded_once_and_another_one_under_its_id_is_refused(
+async def test_the_same_intervention_again_is_recorded_once_and_another_one_under_its_id_is_refused(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
     hold = gateway.hold("synthesis")
     debate = await orchestrator.create()
-    same = [orchestrator.intervene(debate, "w", guide=pb.Guide(text="be brief")) for _ in range(3)]
+    same = [orchestrator.intervene(debate, "w", guide=debate_pb2.Guide(text="be brief")) for _ in range(3)]
     sequences = set(await asyncio.gather(*same))
     assert len(sequences) == 1
-    failure = await failure_of(orchestrator.intervene(debate, "w", guide=pb.Guide(text="be long")))
+    failure = await failure_of(orchestrator.intervene(debate, "w", guide=debate_pb2.Guide(text="be long")))
     assert (failure.code, failure.reason) == (grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED")
     hold.release()
     assert (await kinds(orchestrator, debate)).count("intervened") == 1
@@ -175,13 +200,13 @@ async def test_ending_the_rounds_leads_to_the_synthesis_after_the_present_one(
     hold = gateway.hold("round/1/refine/*")
     debate = await orchestrator.create(rounds=5)
     await hold.reached.wait()
-    await orchestrator.intervene(debate, end=pb.EndRounds())
+    await orchestrator.intervene(debate, end=debate_pb2.EndRounds())
     hold.release()
     await orchestrator.watch(debate)
     assert not gateway.steps("round/2/*")
     assert len(gateway.steps("round/1/refine/*")) == 3
     assert gateway.steps("synthesis")
-    assert (await orchestrator.get(debate)).status == pb.DEBATE_STATUS_COMPLETED
+    assert (await orchestrator.get(debate)).status == debate_pb2.DEBATE_STATUS_COMPLETED
 
 
 async def test_guidance_and_a_mute_hold_from_the_next_round_on(
@@ -190,8 +215,8 @@ async def test_guidance_and_a_mute_hold_from_the_next_round_on(
     hold = gateway.hold("round/1/propose/*")
     debate = await orchestrator.create(rounds=2)
     await gateway.wait_for("round/1/propose/*", 3)
-    await orchestrator.intervene(debate, guide=pb.Guide(text="think of the otters"))
-    await orchestrator.intervene(debate, mute=pb.Mute(agent_id="bo"))
+    await orchestrator.intervene(debate, guide=debate_pb2.Guide(text="think of the otters"))
+    await orchestrator.intervene(debate, mute=debate_pb2.Mute(agent_id="bo"))
     hold.release()
     await orchestrator.watch(debate)
     for asked in gateway.calls:
@@ -199,23 +224,23 @@ async def test_guidance_and_a_mute_hold_from_the_next_round_on(
         assert ("think of the otters" in asked.prompt) == later, asked.step
     assert gateway.steps("round/1/refine/bo")
     assert not [step for step in gateway.steps("round/2/*") if "/bo" in step]
-    assert (await orchestrator.get(debate)).status == pb.DEBATE_STATUS_COMPLETED
+    assert (await orchestrator.get(debate)).status == debate_pb2.DEBATE_STATUS_COMPLETED
 
 
-async def test_wishes_of_a_paused_debate_are_recorded_while_it_rests(
+async def test_interventions_on_a_paused_debate_are_recorded_while_it_rests(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
     hold = gateway.hold("round/1/propose/*")
     debate = await orchestrator.create(rounds=1)
     await hold.reached.wait()
-    await orchestrator.intervene(debate, pause=pb.Pause(stop_calls=True))
-    await orchestrator.status(debate, pb.DEBATE_STATUS_PAUSED)
-    await orchestrator.intervene(debate, guide=pb.Guide(text="think of the otters"))
-    assert (await orchestrator.get(debate)).status == pb.DEBATE_STATUS_PAUSED
+    await orchestrator.intervene(debate, pause=debate_pb2.Pause(stop_calls=True))
+    await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_PAUSED)
+    await orchestrator.intervene(debate, guide=debate_pb2.Guide(text="think of the otters"))
+    assert (await orchestrator.get(debate)).status == debate_pb2.DEBATE_STATUS_PAUSED
     hold.release()
     await orchestrator.intervene(debate, **CANCEL)
     assert (await kinds(orchestrator, debate))[-1] == "closed"
-    assert (await orchestrator.get(debate)).status == pb.DEBATE_STATUS_CANCELLED
+    assert (await orchestrator.get(debate)).status == debate_pb2.DEBATE_STATUS_CANCELLED
 
 
 async def test_a_failed_debate_is_cancelled_for_good(
@@ -226,37 +251,41 @@ async def test_a_failed_debate_is_cancelled_for_good(
     assert (await kinds(orchestrator, debate))[-1] == "debate_failed"
     await orchestrator.intervene(debate, **CANCEL)
     assert (await kinds(orchestrator, debate))[-1] == "closed"
-    await orchestrator.status(debate, pb.DEBATE_STATUS_CANCELLED)
+    await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_CANCELLED)
 
 
 @pytest.mark.parametrize(
     ("fields", "bad"),
     [
-        ({"request_id": "", "debate_id": "nonsense"}, {"request_id", "debate_id", "wish"}),
-        ({"guide": pb.Guide(text=" ")}, {"guide.text"}),
-        ({"guide": pb.Guide(text="x\0y")}, {"guide.text"}),
-        ({"guide": pb.Guide(text="x" * 9000)}, {"guide.text"}),
-        ({"cancel": pb.Cancel(reason="x" * 1001)}, {"cancel.reason"}),
-        ({"mute": pb.Mute(agent_id="nobody")}, {"mute.agent_id"}),
+        ({"request_id": "", "debate_id": "nonsense"}, {"request_id", "debate_id", "intervention"}),
+        ({"guide": debate_pb2.Guide(text=" ")}, {"intervention.guide.text"}),
+        ({"guide": debate_pb2.Guide(text="x\0y")}, {"intervention.guide.text"}),
+        ({"guide": debate_pb2.Guide(text="x" * 9000)}, {"intervention.guide.text"}),
+        ({"cancel": debate_pb2.Cancel(reason="x" * 1001)}, {"intervention.cancel.reason"}),
+        ({"mute": debate_pb2.Mute(agent_id="nobody")}, {"intervention.mute.agent_id"}),
     ],
 )
-async def test_bad_wishes_are_refused_with_every_bad_field(
+async def test_bad_interventions_are_refused_with_every_bad_field(
     orchestrator: Orchestrator, gateway: ScriptedGateway, fields: dict[str, Any], bad: set[str]
 ) -> None:
     gateway.hold("*")
     debate = await orchestrator.create()
-    request = pb.InterveneRequest(**{"request_id": "w", "debate_id": debate, **fields})
+    ids = {"request_id": "w", "debate_id": debate}
+    ids |= {name: fields[name] for name in ids if name in fields}
+    act = {name: each for name, each in fields.items() if name not in ids}
+    intervention = debate_pb2.Intervention(**act) if act else None
+    request = orchestrator_pb2.InterveneRequest(**ids, intervention=intervention)
     failure = await failure_of(orchestrator.stub.Intervene(request, timeout=10))
     assert failure.code == grpc.StatusCode.INVALID_ARGUMENT
     assert {each.field for each in failure.violations} == bad
 
 
-async def test_a_wish_about_no_debate_is_not_found(orchestrator: Orchestrator) -> None:
+async def test_an_intervention_on_no_debate_is_not_found(orchestrator: Orchestrator) -> None:
     failure = await failure_of(orchestrator.intervene("deb-20300101-000000-aaaaaaaa", **CANCEL))
     assert failure.code == grpc.StatusCode.NOT_FOUND
 
 
-async def test_a_wish_of_which_the_draining_replica_cannot_know_is_to_be_sent_again(
+async def test_an_intervention_of_which_the_draining_replica_cannot_know_is_to_be_sent_again(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
     gateway.hold("*")

@@ -1,17 +1,25 @@
 """Limits of time, tokens and money: what is late is left out, and what must end ends with the best there is."""
 
-import asyncio
-
 import pytest
 
-from parley.orchestrator.envelope import Envelope
-from parley.orchestrator.events import Concluded, DebateFailed, LimitReached
-from parley.orchestrator.report import render
-from parley.orchestrator.spec import Concurrency, DebateSpec, Limits
-from parley.orchestrator.state import fold
+from parley.cli.terminal.remark import remark
+from parley.orchestrator.api.conversion import debate_to_proto
+from parley.orchestrator.api.report import render
+from parley.orchestrator.api.state import fold
+from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.model.spec import DebateSpec, Limits
+from parley.v1.debate_pb2 import (
+    STOP_REASON_COST_BUDGET,
+    STOP_REASON_TOKEN_BUDGET,
+    STOP_REASON_TOTAL_TIMEOUT,
+    DebateFailure,
+    StopReason,
+)
+from parley.v1.event_pb2 import Concluded, DebateFailed, LimitReached, RoundsEnded
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, check_log, make_spec, outcomes, until
-from tests.support.scripted_gateway import refusal
+from tests.support.scripted_gateway import answer_text, refusal
 
 
 def limited(count: int = 3, rounds: int = 1, **limits: float) -> DebateSpec:
@@ -26,8 +34,26 @@ def concluded(events: list[Envelope]) -> Concluded:
     return next(event.payload for event in events if isinstance(event.payload, Concluded))
 
 
+def failure(events: list[Envelope]) -> DebateFailure:
+    (failed,) = [event.payload.failure for event in events if isinstance(event.payload, DebateFailed)]
+    return failed
+
+
 def late(events: list[Envelope], reason: str) -> set[str]:
     return {step for (step, _), end in outcomes(events).items() if end == f"failed: {reason}"}
+
+
+def assert_says_what_ended_it(
+    events: list[Envelope], reason: "StopReason.ValueType", why: str, in_few_words: str
+) -> None:
+    """The log, the debate, its report, and the line below the answer, all say which limit ended the rounds."""
+    (ended,) = [event.payload for event in events if isinstance(event.payload, RoundsEnded)]
+    assert (ended.reason, ended.explanation) == (reason, why)
+    state = fold(events)
+    debate = debate_to_proto(state, V2)
+    assert (debate.stop_reason, debate.stop_explanation) == (reason, why)
+    assert why in render(state.debate, state, V2)
+    assert in_few_words in remark(debate).split(" · ")
 
 
 async def test_whoever_is_late_for_a_round_is_left_out_and_the_rest_goes_on(
@@ -35,9 +61,11 @@ async def test_whoever_is_late_for_a_round_is_left_out_and_the_rest_goes_on(
 ) -> None:
     stage.gateway.hold("round/1/critique/cy/of/*")
     debate = await replica.create(limited())
-    await stage.has(debate, "step_succeeded", 3 + 4 + 1 + 1)  # with the vote, and the refinement of cy's
+    await stage.has(
+        debate, "step_succeeded", 3 + 4 + 1 + 1 + 1
+    )  # with the vote, what is required, and cy's refinement
     clock.advance(299)
-    await asyncio.sleep(0.1)
+    await clock.sleeping(2)  # its heartbeat woke and sleeps again; a limit would be recorded before it does
     assert not reached(await stage.events(debate))
     clock.advance(1)
     events = await stage.comes_to(debate, "COMPLETED")
@@ -56,7 +84,7 @@ async def test_a_round_that_hangs_again_after_its_limit_is_given_as_long_once_mo
     stage.gateway.hold("round/1/critique/bo/of/ada")
     stage.gateway.hold("round/1/refine/ada")
     debate = await replica.create(limited(3))
-    await stage.has(debate, "step_succeeded", 3 + 5 + 1 + 2)
+    await stage.has(debate, "step_succeeded", 3 + 5 + 1 + 1 + 2)
     clock.advance(300)
     await stage.gateway.wait_for("round/1/refine/ada")
     await clock.sleeping(2)
@@ -71,13 +99,13 @@ async def test_a_round_without_enough_proposals_in_time_fails_and_a_resumed_one_
 ) -> None:
     hold = stage.gateway.hold("round/1/propose/bo")
     debate = await replica.create(limited(2))
-    await stage.has(debate, "step_succeeded")
+    await stage.has(debate, "step_succeeded", 1 + 1)
     await hold.reached.wait()
     clock.advance(300)
     events = await stage.comes_to(debate, "FAILED")
-    (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
-    assert (failed.reason, failed.agent, failed.phase) == ("ROUND_TIMEOUT", "bo", "round 1 proposal")
-    await replica.wish(debate, "resume")
+    failed = failure(events)
+    assert (failed.reason, failed.agent_id, failed.phase) == ("ROUND_TIMEOUT", "bo", "round 1 proposal")
+    await replica.intervene(debate, "resume")
     await stage.gateway.wait_for("round/1/propose/bo", 2)
     clock.advance(299)
     hold.release()
@@ -94,14 +122,14 @@ async def test_time_paused_does_not_count(
     debate = await replica.create(limited(2, total_seconds=1000))
     await stage.gateway.wait_for("round/1/refine/*", 2)
     clock.advance(200)
-    await replica.wish(debate, "pause", stop_calls=stop_calls)
+    await replica.intervene(debate, "pause", stop_calls=stop_calls)
     if not stop_calls:
         clock.advance(5000)  # the calls in flight are waited for meanwhile
         slow.release()
     await stage.comes_to(debate, "PAUSED")
     clock.advance(10_000)
     again = stage.gateway.hold("synthesis" if not stop_calls else "round/1/critique/none")
-    await replica.wish(debate, "resume")
+    await replica.intervene(debate, "resume")
     if stop_calls:
         await stage.gateway.wait_for("round/1/refine/*", 4)
         clock.advance(99)
@@ -119,17 +147,16 @@ async def test_time_without_an_owner_does_not_count_and_an_owners_time_before_do
     stage.gateway.hold("round/1/critique/bo/of/ada")
     async with stage.replica(clock=clock) as one:
         debate = await one.create(limited(2))
-        await stage.has(debate, "step_succeeded", 2)
+        await stage.has(debate, "step_succeeded", 2 + 1)
         clock.advance(200)
-        await one.wish(debate, "guide", text="be brief")  # what an owner did is known by its events
+        await one.intervene(debate, "guide", text="be brief")  # what an owner did is known by its events
     clock.advance(10_000)
     async with stage.replica(clock=clock):
         await stage.gateway.wait_for("round/1/critique/bo/of/ada", 2)
-        await stage.has(debate, "step_succeeded", 2 + 1 + 1 + 1)
+        await stage.has(debate, "step_succeeded", 2 + 1 + 1 + 1 + 1)
         clock.advance(99)
-        await asyncio.sleep(0.1)
+        await clock.sleeping(2)  # as above
         assert not reached(await stage.events(debate))
-        await clock.sleeping(2)
         clock.advance(1)
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
@@ -142,12 +169,12 @@ async def test_a_debate_whose_time_is_over_ends_with_an_answer_from_what_is_ther
     stage.gateway.hold("round/2/propose/ada")
     debate = await replica.create(limited(3, 4, total_seconds=250))
     await stage.gateway.wait_for("round/2/critique/*", 4)
-    await stage.has(debate, "step_succeeded", 12 + 1 + 2 + 4 + 2)
+    await stage.has(debate, "step_succeeded", 12 + 1 + 1 + 2 + 4 + 2)
     clock.advance(250)
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
     assert concluded(events).ended_by == "total_timeout"
-    assert concluded(events).solution is not None
+    assert concluded(events).HasField("outcome")
     assert late(events, "TOTAL_TIMEOUT") == {"round/2/propose/ada"}
     assert not stage.gateway.steps("round/3/*")
     prompt = stage.gateway.asked("synthesis").prompt
@@ -155,7 +182,10 @@ async def test_a_debate_whose_time_is_over_ends_with_an_answer_from_what_is_ther
     assert "ada answers round/1/refine/ada" in prompt
     state = fold(events)
     assert state.ended_by == "total_timeout"
-    assert "Ended early: its time limit was reached" in render(debate, state)
+    assert "Ended early: its time limit was reached" in render(debate, state, V2)
+    why = "the debate's time limit was reached in round 2"
+    assert_says_what_ended_it(events, STOP_REASON_TOTAL_TIMEOUT, why, "ended by its time limit")
+    assert f"They ended early: {why}." in prompt
 
 
 async def test_a_debate_whose_time_is_over_before_any_proposal_stands_fails_and_may_be_resumed(
@@ -166,10 +196,10 @@ async def test_a_debate_whose_time_is_over_before_any_proposal_stands_fails_and_
     await stage.gateway.wait_for("round/1/propose/*", 2)
     clock.advance(60)
     events = await stage.comes_to(debate, "FAILED")
-    (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
+    failed = failure(events)
     assert (failed.reason, failed.phase) == ("TOTAL_TIMEOUT", "round 1 proposal")
     hold.release()
-    await replica.wish(debate, "resume")
+    await replica.intervene(debate, "resume")
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
     assert concluded(events).ended_by == ""
@@ -188,7 +218,7 @@ async def test_an_answer_that_is_being_written_is_waited_for(
     assert not reached(events)
 
 
-async def test_a_budget_of_tokens_lets_calls_in_flight_end_and_leaves_room_for_the_answer(
+async def test_a_budget_of_tokens_lets_calls_in_flight_end_and_leaves_enough_for_the_answer(
     stage: Backstage, replica: Replica
 ) -> None:
     debate = await replica.create(limited(3, 3, max_tokens=15_000))
@@ -200,36 +230,51 @@ async def test_a_budget_of_tokens_lets_calls_in_flight_end_and_leaves_room_for_t
     assert stage.gateway.steps()[-1] == "synthesis"
     assert not stage.gateway.cancelled
     assert fold(events).usage.input_tokens == 10 * asked
+    why = f"the debate's budget of tokens was used up in round {fold(events).current_round}"
+    assert_says_what_ended_it(events, STOP_REASON_TOKEN_BUDGET, why, "ended by its budget of tokens")
 
 
 async def test_a_budget_of_money_ends_a_debate_too(stage: Backstage, replica: Replica) -> None:
     debate = await replica.create(limited(2, 5, max_cost_micros=2500))
     events = await stage.comes_to(debate, "COMPLETED")
     assert concluded(events).ended_by == "cost_budget"
+    why = f"the debate's budget of money was used up in round {fold(events).current_round}"
+    assert_says_what_ended_it(events, STOP_REASON_COST_BUDGET, why, "ended by its budget of money")
 
 
 async def test_a_budget_too_small_for_a_proposal_fails_the_debate(stage: Backstage, replica: Replica) -> None:
     debate = await replica.create(limited(2, max_tokens=100))
     events = await stage.comes_to(debate, "FAILED")
-    (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
+    failed = failure(events)
     assert failed.reason == "TOKEN_BUDGET"
     assert not stage.gateway.calls
 
 
 async def test_at_most_so_many_calls_of_a_kind_run_at_a_time(stage: Backstage, replica: Replica) -> None:
+    at_once: dict[str, int] = {}
+
+    def counted(step: str, agent: str) -> str:
+        """Called when a call has come in: note how many of its kind are in flight."""
+        kind = step.split("/")[2]
+        in_flight = [asked for asked in stage.gateway.calls if asked.end == "open" and kind in asked.step]
+        at_once[kind] = max(at_once.get(kind, 0), len(in_flight))
+        return answer_text(step, agent)
+
+    stage.gateway.text = counted
     proposals = stage.gateway.hold("round/1/propose/*")
     critiques = stage.gateway.hold("round/1/critique/*")
-    debate = await replica.create(make_spec(4, 1, concurrency=Concurrency(proposals=2, critiques=3)))
+    debate = await replica.create(make_spec(4, 1, concurrency={"proposals": 2, "critiques": 3}))
     await stage.gateway.wait_for("round/1/propose/*", 2)
-    await asyncio.sleep(0.1)
-    assert len(stage.gateway.steps()) == 2
+    await replica.intervene(debate, "guide")  # recorded behind all that was begun by then
+    assert len(stage.gateway.steps("round/*")) == 2
     proposals.release()
     await stage.gateway.wait_for("round/1/critique/*", 3)
     await stage.gateway.wait_for("round/1/propose/*", 4)
-    await asyncio.sleep(0.1)
+    await replica.intervene(debate, "guide")
     assert len(stage.gateway.steps("round/1/critique/*")) == 3
     critiques.release()
     await stage.comes_to(debate, "COMPLETED")
+    assert (at_once["propose"], at_once["critique"]) == (2, 3)
 
 
 async def test_providers_that_come_back_are_waited_for_and_the_debate_goes_on_by_itself(
@@ -245,7 +290,7 @@ async def test_providers_that_come_back_are_waited_for_and_the_debate_goes_on_by
     assert state.waiting is not None
     assert (state.waiting.agent, state.waiting.reason) == ("bo", "PROVIDER_UNAVAILABLE")
     assert (state.waiting.until - state.updated_at).total_seconds() == 5
-    await until(lambda: _has_status(stage, debate, "WAITING"), "its row says so")
+    await until(lambda: _has_status(stage, debate, "WAITING"), "its record says so")
     clock.advance(5)
     await stage.has(debate, "wait_started", 2)
     await clock.sleeping(2)
@@ -257,7 +302,7 @@ async def test_providers_that_come_back_are_waited_for_and_the_debate_goes_on_by
 
 
 async def _has_status(stage: Backstage, debate: str, status: str) -> bool:
-    return (await stage.row(debate)).status == status
+    return (await stage.record(debate)).status == status
 
 
 async def test_after_the_limit_of_waiting_the_debate_fails_and_names_agent_and_phase(
@@ -269,10 +314,10 @@ async def test_after_the_limit_of_waiting_the_debate_fails_and_names_agent_and_p
         await stage.has(debate, "wait_started", count)
         clock.advance(seconds)
     events = await stage.comes_to(debate, "FAILED")
-    (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
-    assert (failed.agent, failed.phase, failed.reason) == ("judge", "synthesis", "PROVIDER_RATE_LIMIT")
+    failed = failure(events)
+    assert (failed.agent_id, failed.phase, failed.reason) == ("judge", "synthesis", "PROVIDER_RATE_LIMIT")
     stage.gateway.mend()
-    await replica.wish(debate, "resume")
+    await replica.intervene(debate, "resume")
     events = await stage.comes_to(debate, "COMPLETED")
     assert outcomes(events)["synthesis", 4]
 
@@ -305,7 +350,7 @@ async def test_a_waiting_debate_is_cancelled_at_once(stage: Backstage, replica: 
     stage.gateway.fail("round/1/propose/*", refusal("NO_ROUTE_AVAILABLE"))
     debate = await replica.create(limited())
     await stage.has(debate, "wait_started")
-    await replica.wish(debate, "cancel")
+    await replica.intervene(debate, "cancel")
     check_log(await stage.comes_to(debate, "CANCELLED"))
 
 
@@ -315,9 +360,9 @@ async def test_a_waiting_debate_is_paused_at_once_and_tries_again_when_it_is_res
     stage.gateway.fail("round/1/propose/*", refusal("NO_ROUTE_AVAILABLE"), attempt=1)
     debate = await replica.create(limited())
     await stage.has(debate, "wait_started")
-    await replica.wish(debate, "pause")
+    await replica.intervene(debate, "pause")
     await stage.comes_to(debate, "PAUSED")
-    await replica.wish(debate, "resume")
+    await replica.intervene(debate, "resume")
     check_log(await stage.comes_to(debate, "COMPLETED"))
 
 
@@ -342,7 +387,7 @@ async def test_a_wait_ends_when_the_debates_own_time_is_over(
     debate = await replica.create(limited(2, total_seconds=4))
     await stage.has(debate, "wait_started")
     await stage.gateway.wait_for("round/1/propose/*", 2)
-    await asyncio.sleep(0.1)
+    await clock.sleeping(3)  # for its heartbeat, its time limit, and the provider
     clock.advance(4)
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from parley.orchestrator.events import Concluded, LimitReached, StepFailed, Usage
-from parley.orchestrator.spec import Limits
-from parley.orchestrator.state import fold
+from parley.orchestrator.api.state import fold
+from parley.orchestrator.model.spec import Limits
+from parley.v1.agent_pb2 import Usage
+from parley.v1.event_pb2 import Concluded, LimitReached, StepFailed
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, check_log, make_spec, outcomes, until
 from tests.support.scripted_gateway import refusal
@@ -17,23 +18,28 @@ async def test_what_a_call_used_that_a_limit_stopped_counts(
 ) -> None:
     stage.gateway.hold(LATE)
     debate = await replica.create(make_spec(2, 1))
-    await stage.has(debate, "step_succeeded", 2 + 1 + 1 + 1)
+    await stage.has(debate, "step_succeeded", 1 + 2 + 1 + 1 + 1)  # requirements first
     clock.advance(300)
     events = await stage.comes_to(debate, "COMPLETED")
     (failed,) = [event.payload for event in events if isinstance(event.payload, StepFailed)]
-    assert failed.usage == Usage(input_tokens=3, cost_micros=5, attempts=2)
+    assert failed.usage == Usage(input_tokens=3, cost_micros=5, requests=2)
     answered = len(stage.gateway.calls) - 1
-    assert fold(events).usage == Usage(10 * answered + 3, 10 * answered, 7 * answered + 5, answered + 2)
+    assert fold(events).usage == Usage(
+        input_tokens=10 * answered + 3,
+        output_tokens=10 * answered,
+        cost_micros=7 * answered + 5,
+        requests=answered + 2,
+    )
 
 
 async def test_a_gateway_that_has_stopped_cannot_keep_a_limit_from_being_recorded(
     stage: Backstage, replica: Replica, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.orchestrator.limiting._LAST_WORD_SECONDS", 0.05)
+    monkeypatch.setattr("parley.orchestrator.engine.limiter._LAST_WORD_SECONDS", 0.05)
     stage.gateway.deaf = True
     stage.gateway.hold(LATE)
     debate = await replica.create(make_spec(2, 1))
-    await stage.has(debate, "step_succeeded", 2 + 1 + 1 + 1)
+    await stage.has(debate, "step_succeeded", 1 + 2 + 1 + 1 + 1)  # requirements first
     clock.advance(300)
     events = await stage.comes_to(debate, "COMPLETED")
     assert outcomes(events)[LATE, 1] == "failed: ROUND_TIMEOUT"
@@ -46,10 +52,13 @@ async def test_an_owner_whose_claim_is_lost_stops_no_call_when_its_time_is_over(
     async with stage.replica("one", exclusive=False, clock=behind) as one:
         debate = await one.create(make_spec(2, 1, limits=Limits(total_seconds=10)))
         await stage.gateway.wait_for("round/1/propose/*", 2)
+        # What the calls leave in the log: nothing is appended while the other claims.
+        await stage.has(debate, "step_started", 3)
+        await stage.has(debate, "step_succeeded")
         async with stage.replica("two", exclusive=True, clock=ManualClock()):
             await stage.gateway.wait_for("round/1/propose/*", 4)
             await behind.sleeping(2)
-            behind.advance(10)  # its beat, by which it could hear of the other, comes later
+            behind.advance(10)  # its heartbeat, by which it could hear of the other, comes later
             await until(lambda: _owns_nothing(one), "the first one stops")
             assert not stage.gateway.cancelled
             hold.release()
@@ -75,10 +84,10 @@ async def test_a_call_that_an_owner_before_has_stopped_is_made_again(stage: Back
 async def test_a_gateway_that_does_not_answer_in_time_is_no_agents_failure(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.orchestrator.agents._MARGIN_SECONDS", 0.1)
+    monkeypatch.setattr("parley.orchestrator.peers.agents._MARGIN_SECONDS", 0.1)
     hold = stage.gateway.hold("round/1/propose/bo")
     async with stage.replica() as replica:
-        debate = await replica.create(make_spec(2, 1, call_seconds=0.2))
+        debate = await replica.create(make_spec(2, 1, limits=Limits(call_seconds=0.2)))
         await stage.gateway.wait_for("round/1/propose/bo", 2)
         hold.release()
         events = await stage.comes_to(debate, "COMPLETED")

@@ -1,161 +1,149 @@
 """An owner that stops at any event loses nothing: the next one finishes the debate and asks nothing twice."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
+import json
 from pathlib import Path
 
 import pytest
 
-from parley.orchestrator import journal
-from parley.orchestrator.envelope import Envelope
-from parley.orchestrator.events import Concluded, Solution
-from parley.orchestrator.rows import Rows
-from parley.orchestrator.spec import DebateSpec, Limits
-from parley.runtime.clock import Clock
-from tests.support.checked_format import CHECKED, person, register
-from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, StoppingLog, backstage, check_log, make_spec, outcomes
-from tests.support.scripted_gateway import ScriptedGateway, refusal
-
-
-def scripted() -> ScriptedGateway:
-    gateway = ScriptedGateway()
-    gateway.fail("round/1/critique/ada/of/bo")
-    gateway.fail("round/2/refine/bo")
-    return gateway
-
-
-async def undisturbed(stage: Backstage, spec: DebateSpec, clock: Clock | None = None) -> list[Envelope]:
-    async with stage.replica(clock=clock) as replica, person(stage, replica):
-        events = await stage.comes_to(await replica.create(spec), "COMPLETED")
-    check_log(events)
-    return events
-
-
-async def stopped_at(
-    stage: Backstage, spec: DebateSpec, at: int, *, durable: bool, clock: Clock | None = None
-) -> list[Envelope]:
-    """Run a debate whose first owner stops at an event, and return its events once a second one has closed it."""
-    log = StoppingLog(stage.store.log, at, durable=durable)
-    async with stage.replica(log=log, clock=clock) as first, person(stage, first):
-        accepting = asyncio.create_task(first.create(spec))
-        async with asyncio.timeout(10):
-            await log.stopped.wait()
-        (row,) = (await first.shop.rows.open()).owned
-        accepting.cancel()  # where it stopped at the acceptance itself, its caller waits as well
-    debate = row.debate
-    before = await stage.events(debate)
-    assert len(before) in ((at, at + 1) if durable else (at - 1, at - 2)), "it stopped where it should"
-    asked = len(stage.gateway.calls)
-    async with stage.replica(clock=clock) as second, person(stage, second):
-        events = await stage.comes_to(debate, "COMPLETED")
-    assert events[: len(before)] == before
-    done = outcomes(before).keys()
-    again = [asked.call for asked in stage.gateway.calls[asked:] if asked.call in done]
-    assert not again, "what was recorded is not asked again"
-    return events
-
-
-def solution(events: list[Envelope]) -> Solution | None:
-    return next(event.payload.solution for event in events if isinstance(event.payload, Concluded))
-
-
-@pytest.mark.parametrize(
-    ("agents", "durable"),
-    [(2, True), (2, False), (3, True)],
-    ids=["two agents, after each event", "two agents, before each event", "three agents, after each event"],
+from parley.orchestrator.model.spec import Clarifications, Limits
+from parley.v1.arena_pb2 import TOPOLOGY_KIND_ROUND_ROBIN, Topology, TricksterSettings
+from parley.v1.convergence_pb2 import (
+    CONVERGENCE_VERDICT_CONVERGED,
+    AssessResponse,
+    GroupPositionsResponse,
+    PositionGroup,
 )
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.checked_format import CHECKED_FORMATS, checked_spec
+from tests.support.orchestration import make_spec, outcomes
+from tests.support.scripted_gateway import ScriptedGateway, judgement, refusal
+from tests.support.small_format import SMALL, formats_with_small
+from tests.support.stopping import Play, concluded
+
+pytestmark = pytest.mark.timeout(240)  # each goes on some fifty times, on a machine that may be busy
+
+
+@pytest.mark.parametrize("agents", [2, 3])
 async def test_a_debate_that_is_stopped_at_any_event_ends_as_if_it_had_not_been(
-    agents: int, durable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    agents: int, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(journal, "_BATCH", 1)  # every event is a record, and so a place to stop at
-    spec = make_spec(agents)
-    async with backstage(tmp_path, scripted()) as stage:
-        calm = await undisturbed(stage, spec)
-        assert sum(end.startswith("failed") for end in outcomes(calm).values()) == 2
-        # Events 1 and 2 (creation and claim) are one record; before it is durable nothing was accepted.
-        for at in range(2 if durable else 3, len(calm) + 1):
-            events = await stopped_at(stage, spec, at, durable=durable)
-            check_log(events)
-            assert outcomes(events) == outcomes(calm), f"stopped at {at}"
-            assert solution(events) == solution(calm), f"stopped at {at}"
-            if at < len(calm) or not durable:
-                assert events[-1].epoch == 2, f"stopped at {at}"
+    def gateway() -> ScriptedGateway:
+        scripted = ScriptedGateway()
+        scripted.fail("round/1/critique/ada/of/bo")
+        scripted.fail("round/2/refine/bo")
+        return scripted
 
-
-_QUIET_LOOKS = 6
-"""Looks in a row, 20 ms apart, at which nothing had happened: only time is waited for then."""
-
-
-@asynccontextmanager
-async def time_flies(stage: Backstage) -> AsyncIterator[ManualClock]:
-    """A clock that moves on whenever nothing else does, so that whatever is waited for by time comes soon."""
-    clock = ManualClock()
-
-    async def seen() -> object:
-        rows = await Rows(stage.store.documents).open()
-        calls = [(asked.call, asked.end) for asked in stage.gateway.calls]
-        return calls, [(row.key, row.epoch, len(await stage.events(row.debate))) for row in rows.owned]
-
-    async def move() -> None:
-        before, quiet = None, 0
-        while True:
-            await asyncio.sleep(0.02)
-            now = await seen()
-            quiet = quiet + 1 if now == before else 0
-            before = now
-            if quiet and quiet % _QUIET_LOOKS == 0:
-                clock.advance(300)
-
-    moving = asyncio.create_task(move())
-    try:
-        yield clock
-    finally:
-        moving.cancel()
-        await asyncio.gather(moving, return_exceptions=True)
+    held = await Play(make_spec(agents), gateway).held(tmp_path)
+    assert sum(end.startswith("failed") for end in outcomes(held.events).values()) == 2
+    await held.ends_the_same_wherever_it_is_stopped()
 
 
 async def test_so_does_a_debate_with_checkpoints_a_wait_and_a_round_whose_time_runs_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    register(monkeypatch)
-    monkeypatch.setattr(journal, "_BATCH", 1)
-    gateway = ScriptedGateway()
-    gateway.fail("round/1/propose/bo", refusal("PROVIDER_UNAVAILABLE"), attempt=1)
-    gateway.hold("round/1/critique/ada/of/bo")
-    spec = replace(make_spec(2, 1, limits=Limits(round_seconds=200)), format=CHECKED)
-    async with backstage(tmp_path, gateway) as stage, time_flies(stage) as clock:
-        calm = await undisturbed(stage, spec, clock)
-        kinds = [event.kind for event in calm]
-        assert [kinds.count(each) for each in ("checkpoint_closed", "wait_finished", "limit_reached")] == [
-            2,
-            1,
-            1,
-        ]
-        for at in range(2, len(calm) + 1):
-            events = await stopped_at(stage, spec, at, durable=True, clock=clock)
-            check_log(events)
-            assert outcomes(events) == outcomes(calm), f"stopped at {at}"
-            assert solution(events) == solution(calm), f"stopped at {at}"
+    def gateway() -> ScriptedGateway:
+        scripted = ScriptedGateway()
+        scripted.fail("round/1/propose/bo", refusal("PROVIDER_UNAVAILABLE"), attempt=1)
+        scripted.hold("round/1/critique/ada/of/bo")
+        return scripted
+
+    spec = checked_spec(limits=Limits(round_seconds=200))
+    held = await Play(spec, gateway, CHECKED_FORMATS, flying=True).held(tmp_path)
+    kinds = [event.kind for event in held.events]
+    assert [kinds.count(each) for each in ("checkpoint_closed", "wait_finished", "limit_reached")] == [
+        2,
+        1,
+        1,
+    ]
+    await held.ends_the_same_wherever_it_is_stopped()
 
 
-async def test_so_does_a_debate_that_its_time_limit_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal, "_BATCH", 1)
-    gateway = ScriptedGateway()
-    gateway.hold("round/2/propose/bo")
+async def test_so_does_a_debate_that_its_time_limit_ends(tmp_path: Path) -> None:
+    def gateway() -> ScriptedGateway:
+        scripted = ScriptedGateway()
+        scripted.hold("round/2/propose/bo")
+        return scripted
+
     spec = make_spec(2, 3, limits=Limits(total_seconds=200))
-    async with backstage(tmp_path, gateway) as stage, time_flies(stage) as clock:
-        calm = await undisturbed(stage, spec, clock)
-        (end,) = [event.payload for event in calm if isinstance(event.payload, Concluded)]
-        assert end.ended_by == "total_timeout"
-        for at in range(2, len(calm) + 1):
-            events = await stopped_at(stage, spec, at, durable=True, clock=clock)
-            check_log(events)
-            assert outcomes(events) == outcomes(calm), f"stopped at {at}"
-            assert [each.payload for each in events if isinstance(each.payload, Concluded)] == [end], (
-                f"at {at}"
-            )
+    held = await Play(spec, gateway, flying=True).held(tmp_path)
+    assert concluded(held.events).ended_by == "total_timeout"
+    await held.ends_the_same_wherever_it_is_stopped()
+
+
+async def test_so_does_a_debate_that_settles_votes_lets_agents_join_asks_a_person_and_waits(
+    tmp_path: Path,
+) -> None:
+    def gateway() -> ScriptedGateway:
+        scripted = ScriptedGateway()
+        scripted.judge = lambda _schema: json.dumps({"choice": "tea", "reason": "it is warm"})
+        scripted.hold("vote/doubt")
+        scripted.fail("consent/bo")
+        return scripted
+
+    spec = make_spec(2, 1, format=SMALL.id)
+    held = await Play(spec, gateway, formats_with_small(), flying=True).held(tmp_path)
+    kinds = [event.kind for event in held.events]
+    assert [kinds.count(each) for each in ("settled", "participant_joined", "timer_fired")] == [1, 2, 1]
+    assert held.outcome.description == "tea, approved; counted: ada, bo, hope; without consent: bo"
+    await held.ends_the_same_wherever_it_is_stopped()
+
+
+@pytest.mark.parametrize("part", range(2))
+async def test_so_does_an_arena_with_faults_whose_votes_end_early_and_whose_judge_adds_a_round(
+    part: int, tmp_path: Path
+) -> None:
+    def gateway() -> ScriptedGateway:
+        script = ArenaScript(choice="ada", sufficient=False, objections={"bo": "It forgets the cost."})
+        scripted = script.gateway()
+        scripted.group = lambda: GroupPositionsResponse(
+            groups=[PositionGroup(agent_ids=["ada", "bo", "cy"], position="tea")], certain=True
+        )
+        scripted.hold("round/*/vote/cy")
+        scripted.fail("round/7/critique/*/of/bo")
+        scripted.fail("round/7/refine/cy")
+        scripted.fail("verification/ada")
+        return scripted
+
+    settings = arena_settings(revision_rounds=1, topology=Topology(kind=TOPOLOGY_KIND_ROUND_ROBIN))
+    held = await Play(arena_spec(3, settings), gateway).held(tmp_path)
+    arena = held.outcome.arena
+    assert (arena.winner_agent_id, arena.extended_rounds) == ("ada", 1)
+    assert [list(each.left_out_agent_ids) for each in arena.votes] == [["cy"], ["cy"]]
+    await held.ends_the_same_wherever_it_is_stopped(part, of=2)
+
+
+async def test_so_does_an_arena_with_a_trickster_that_asks_and_an_observer(tmp_path: Path) -> None:
+    def gateway() -> ScriptedGateway:
+        scripted = ArenaScript(choice="ada", support=1).gateway()
+        scripted.assess = lambda _: AssessResponse(
+            verdict=CONVERGENCE_VERDICT_CONVERGED, agreement_percent=95
+        )
+        return scripted
+
+    trickster = TricksterSettings(asks=True, max_interventions=1)
+    settings = arena_settings(revision_rounds=2, verification=False, trickster=trickster, observer=True)
+    held = await Play(arena_spec(2, settings), gateway).held(tmp_path)
+    assert [event.kind for event in held.events].count("trickster_looked") == 2
+    await held.ends_the_same_wherever_it_is_stopped(5, of=12)
+
+
+async def test_so_does_a_debate_that_asks_what_is_unclear_and_tracks_requirements(tmp_path: Path) -> None:
+    def gateway() -> ScriptedGateway:
+        scripted = ScriptedGateway()
+        scripted.judge = _asks_or_judges
+        scripted.requirements = (("It must float.", True), ("It should be blue.", False))
+        return scripted
+
+    spec = make_spec(2, 1, clarifications=Clarifications(max_times=1))
+    held = await Play(spec, gateway).held(tmp_path)
+    ends = outcomes(held.events)
+    assert {("clarify/1/ada", 1), ("requirements", 1), ("round/1/critique/bo/of/ada", 1)} <= ends.keys()
+    assert "- How many users?\n  fine\n- fine" in held.gateway.asked("synthesis").prompt
+    assert "It must float." in held.gateway.asked("synthesis").prompt
+    await held.ends_the_same_wherever_it_is_stopped()
+
+
+def _asks_or_judges(schema: str) -> str:
+    if "questions" in json.loads(schema)["properties"]:
+        return json.dumps({"questions": ["How many users?"]})
+    return judgement(schema)

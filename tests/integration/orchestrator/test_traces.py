@@ -36,11 +36,11 @@ async def test_a_debate_is_one_trace_from_its_request_to_its_calls(
         debate = await orchestrator.create()
     await orchestrator.watch(debate)
     spans = await spans_when(over)
-    (workflow,) = [span for span in spans if span.name == "invoke_workflow panel@1"]
+    (workflow,) = [span for span in spans if span.name == "invoke_workflow panel@2"]
     agents = [span for span in spans if span.name.startswith("invoke_agent")]
     calls = [span for span in spans if span.name == GENERATE and span.kind is SpanKind.CLIENT]
     served = [span for span in spans if span.name == GENERATE and span.kind is SpanKind.SERVER]
-    assert len(agents) == len(calls) == len(served) == 13
+    assert len(agents) == len(calls) == len(served) == 14
     for span in (workflow, *agents, *calls, *served):
         assert span.context is not None
         assert span.context.trace_id == caller.get_span_context().trace_id
@@ -68,6 +68,6 @@ async def test_a_failed_debate_shows_in_its_trace(
     gateway.fail("round/1/propose/*", refusal("PROVIDER_AUTH", "401"))
     await orchestrator.watch(await orchestrator.create())
     spans = await spans_when(over)
-    (workflow,) = [span for span in spans if span.name == "invoke_workflow panel@1"]
+    (workflow,) = [span for span in spans if span.name == "invoke_workflow panel@2"]
     assert workflow.status.status_code is StatusCode.ERROR
     assert "PROVIDER_AUTH" in (workflow.status.description or "")

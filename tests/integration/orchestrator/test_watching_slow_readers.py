@@ -9,14 +9,13 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.client import DebateEvent
 from parley.client.watching import Stream, follow
-from parley.orchestrator.watching import slow_reader
+from parley.orchestrator.watch.watching import slow_reader
 from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import RunningServer
-from parley.v1 import orchestrator_pb2 as pb
-from parley.v1 import orchestrator_pb2_grpc
-from tests.support.orchestration import Orchestrator, orchestrating
+from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+from parley.v1.event_pb2 import Event
+from tests.support.orchestration import Orchestrator, kind_of, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
 
 SECONDS = 0.3
@@ -32,7 +31,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
         event.set()
         return slow_reader(last)
 
-    monkeypatch.setattr("parley.orchestrator.servicer.slow_reader", told)
+    monkeypatch.setattr("parley.orchestrator.api.servicer.slow_reader", told)
     return event
 
 
@@ -57,7 +56,7 @@ async def test_a_reader_that_takes_nothing_is_cut_and_told_where_to_go_on_and_th
 ) -> None:
     async with long_debate(gateway, gateway_server, tmp_path) as (served, narrow, debate):
         whole = [message.event.sequence for message in await served.watch(debate)]
-        stream = aiter(narrow.WatchDebate(pb.WatchDebateRequest(debate_id=debate)))
+        stream = aiter(narrow.WatchDebate(orchestrator_pb2.WatchDebateRequest(debate_id=debate)))
         seen = [(await anext(stream)).event.sequence]
         await asyncio.wait_for(cut.wait(), WITHIN)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -78,15 +77,17 @@ async def test_a_client_that_was_cut_comes_back_by_itself_and_others_are_not_kep
 
         def open_after(after: int) -> Stream:
             opened.append(after)
-            return narrow.WatchDebate(pb.WatchDebateRequest(debate_id=debate, after_sequence=after))
+            return narrow.WatchDebate(
+                orchestrator_pb2.WatchDebateRequest(debate_id=debate, after_sequence=after)
+            )
 
         seen: list[int] = []
         async with asyncio.timeout(WITHIN):
             async for each in follow(open_after, 0, patience=10.0):
-                assert isinstance(each, DebateEvent)
+                assert isinstance(each, Event)
                 if not seen:
                     await cut.wait()
-                    assert (await served.watch(debate))[-1].event.kind == "closed"
+                    assert kind_of((await served.watch(debate))[-1].event) == "closed"
                 seen.append(each.sequence)
         assert len(opened) > 1
         assert seen == [message.event.sequence for message in await served.watch(debate)]

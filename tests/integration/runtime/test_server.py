@@ -230,7 +230,7 @@ async def test_pings_that_pile_up_do_not_cost_a_client_its_connection() -> None:
     def frame(kind: int, payload: bytes = b"") -> bytes:
         return len(payload).to_bytes(3) + bytes([kind, 0]) + bytes(4) + payload
 
-    async with serving([make_service(Echo=echo)]) as server, asyncio.timeout(10):
+    async with serving([make_service(Echo=echo)]) as server, asyncio.timeout(30):
         reader, writer = await asyncio.open_connection(*server.address.rsplit(":", 1))
 
         async def answered(pings: int) -> None:

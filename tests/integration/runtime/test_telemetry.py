@@ -7,17 +7,18 @@ import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 from tests.integration.runtime.wire import make_service
+from tests.support.trace_collector import collecting, collecting_http
 
 PROGRAM = """
 import sys
 from parley.runtime.errors import ConfigurationError
-from parley.runtime.telemetry import configure_telemetry, tracer
+from parley.runtime.telemetry import configure_telemetry, meter, tracer
 try:
     one, two = configure_telemetry("orchestrator"), configure_telemetry("gateway")
 except ConfigurationError as error:
     sys.exit(str(error))
 with tracer("test").start_as_current_span("first"):
-    pass
+    meter("test").create_counter("counted").add(1)
 one()
 one()
 with tracer("test").start_as_current_span("second"):
@@ -88,16 +89,62 @@ async def test_the_standard_off_switches_switch_it_off(variable: str) -> None:
     assert (code, out) == (0, "no sdk\n")
 
 
-async def test_a_collector_that_is_not_there_does_not_hold_up_the_end() -> None:
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+async def test_a_collector_that_is_not_there_does_not_hold_up_the_end(protocol: str) -> None:
     started = asyncio.get_running_loop().time()
-    code, out, _ = await run(OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1")
+    code, out, _ = await run(
+        OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1", OTEL_EXPORTER_OTLP_PROTOCOL=protocol
+    )
     assert (code, out) == (0, "sdk\n")
     assert asyncio.get_running_loop().time() - started < 25
 
 
-async def test_a_protocol_that_is_not_supported_is_named() -> None:
-    code, _, err = await run(
-        OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1", OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf"
-    )
+@pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"])
+async def test_a_protocol_that_is_not_known_is_named(variable: str) -> None:
+    code, _, err = await run(OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1", **{variable: "http/json"})
     assert code == 1
-    assert err == "OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' is not supported; use grpc\n"
+    assert err == f"{variable}: 'http/json' is not one of grpc, http/protobuf\n"
+
+
+HTTP = "http/protobuf"
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "{}", "OTEL_EXPORTER_OTLP_PROTOCOL": HTTP},
+        {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "{}/",
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+            "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": HTTP,
+            "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": HTTP,
+        },
+        {
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "{}/v1/traces",
+            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "{}/v1/metrics",
+            "OTEL_EXPORTER_OTLP_PROTOCOL": HTTP,
+        },
+    ],
+    ids=["for all", "for each signal", "with an endpoint for each signal"],
+)
+async def test_spans_and_metrics_reach_a_collector_over_http(variables: dict[str, str]) -> None:
+    with collecting_http() as collector:
+        given = {name: value.format(collector.endpoint) for name, value in variables.items()}
+        code, _, err = await run(**given, OTEL_EXPORTER_OTLP_HEADERS="x-team=blue")
+        assert code == 0, err
+        assert {span.name for span in collector.spans} == {"first", "second"}
+        assert {span.service for span in collector.spans} == {"orchestrator"}
+        assert collector.metrics == {"counted"}
+        assert {headers["x-team"] for headers in collector.headers} == {"blue"}
+
+
+async def test_each_signal_may_go_its_own_way() -> None:
+    with collecting_http() as http, collecting() as grpc_collector:
+        code, _, err = await run(
+            OTEL_EXPORTER_OTLP_ENDPOINT=grpc_collector.endpoint,
+            OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=f"{http.endpoint}/v1/metrics",
+            OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=HTTP,
+        )
+        assert code == 0, err
+        assert {span.name for span in grpc_collector.spans} == {"first", "second"}
+        assert (http.metrics, http.spans) == ({"counted"}, [])

@@ -23,11 +23,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--first-token-share", type=float, default=1.0, help="of the latency, in a stream")
     parser.add_argument("--per-token-ms", type=float, default=0.0, help="added for each word of the answer")
     parser.add_argument("--answer-words", type=int, default=24, help="words of an answer made up")
+    parser.add_argument("--positions", action="store_true", help="end texts with a position where asked to")
     parser.add_argument("--ledger", type=Path, help="file that gets each call as a line of JSON")
     parser.add_argument("--faults", type=Path, help="JSON file with a list of rules")
     parser.add_argument("--no-responses", action="store_true", help="Chat Completions only")
     parser.add_argument("--no-chat", action="store_true", help="Responses only")
     parser.add_argument("--no-schemas", action="store_true", help="400 on a request for JSON by a schema")
+    parser.add_argument("--no-schema-streams", action="store_true", help="400 on one that is to be streamed")
     parser.add_argument("--no-tools", action="store_true", help="400 on a request with tools")
     parser.add_argument("--missing-shape", choices=[shape.value for shape in ErrorShape], default="detail")
     parser.add_argument("--require-key", help="401 on any other key")
@@ -48,9 +50,11 @@ def _server(arguments: argparse.Namespace) -> ModelServer:
         rules=[rule_from_json(item) for item in rules],
         ledger_file=arguments.ledger,
         answer_words=arguments.answer_words,
+        states_positions=arguments.positions,
         responses=not arguments.no_responses,
         chat=not arguments.no_chat,
         schema_support=not arguments.no_schemas,
+        schema_streaming=not arguments.no_schema_streams,
         tool_support=not arguments.no_tools,
         missing_shape=ErrorShape(arguments.missing_shape),
         require_key=arguments.require_key,

@@ -7,12 +7,15 @@ from random import Random
 from time import time
 
 from tests.support.model_server.faults import Fault, FaultKind
-from tests.support.model_server.rules import Answer, Call, ToolCall, ToolCalls
+from tests.support.model_server.rules import Answer, Call, Reasoned, ToolCall, ToolCalls
 from tests.support.model_server.schema_instance import instance
 from tests.support.model_server.wire import BAD_BYTES_MARK, Reply, wanted_schema
 from tests.support.model_server.words import count_tokens, sentence
 
 __all__ = ["digest_of", "made_up", "reply_to", "spoiled"]
+
+
+_ASKED_FOR_POSITION = "line `Position: `"
 
 
 def digest_of(path: str, model: str, prompt: str) -> str:
@@ -22,8 +25,10 @@ def digest_of(path: str, model: str, prompt: str) -> str:
     return blake2b(content, digest_size=8).hexdigest()
 
 
-def made_up(call: Call, words: int) -> str:
+def made_up(call: Call, words: int, *, states_position: bool = False) -> str:
     """Return the server's own answer: an instance of the schema asked for, else a sentence with a short digest.
+
+    With `states_position` a text ends with the line of a position, if the prompt asks for one.
 
     Raises UnsupportedSchemaError for a schema it can make no instance of.
     """
@@ -31,13 +36,19 @@ def made_up(call: Call, words: int) -> str:
     schema = wanted_schema(call.body)
     if schema is not None:
         return json.dumps(instance(schema, seed))
-    return f"Answer {call.digest[:8]}: {sentence(Random(seed), words)}."
+    answer = f"Answer {call.digest[:8]}: {sentence(Random(seed), words)}."
+    if states_position and _ASKED_FOR_POSITION in call.prompt:
+        return f"{answer}\nPosition: We take plan {call.digest[:8]}."
+    return answer
 
 
 def reply_to(call: Call, answer: Answer, reply_number: int) -> Reply:
     """Return the reply that a rule's answer, or one made up, is for this call."""
     if callable(answer):
         answer = answer(call)
+    reasoned = answer if isinstance(answer, Reasoned) else Reasoned("")
+    if isinstance(answer, Reasoned):
+        answer = answer.answer
     calls: tuple[ToolCall, ...] = ()
     if isinstance(answer, ToolCalls):
         text, calls = answer.text, tuple(answer.calls)
@@ -50,8 +61,11 @@ def reply_to(call: Call, answer: Answer, reply_number: int) -> Reply:
         text=text,
         tool_calls=calls,
         tokens_in=count_tokens(call.prompt),
-        tokens_out=count_tokens(spoken),
+        tokens_out=count_tokens(spoken) + count_tokens(reasoned.reasoning),
         created=int(time()),
+        reasoning=reasoned.reasoning,
+        reasoning_hidden=reasoned.hidden,
+        reasoning_tokens=count_tokens(reasoned.reasoning),
     )
 
 
@@ -63,13 +77,26 @@ def spoiled(reply: Reply, fault: Fault) -> Reply:  # noqa: PLR0911 - one line a 
         case FaultKind.BAD_UTF8:
             return replace(reply, text=reply.text + BAD_BYTES_MARK)
         case FaultKind.HUGE_ANSWER:
-            text = "huge " * (fault.size // 5) + "x" * (fault.size % 5)
+            word = "huge" * 250 + " "  # few words, so that its length is what there is to read
+            text = (word * (fault.size // len(word) + 1))[: fault.size]
             return replace(reply, text=text, tokens_out=count_tokens(text))
         case FaultKind.EMPTY_ANSWER:
             return replace(reply, text="", tool_calls=(), tokens_out=0)
         case FaultKind.CUT_SHORT:
             text = reply.text[: len(reply.text) // 2]
             return replace(reply, text=text, tokens_out=count_tokens(text), cut_short=True)
+        case FaultKind.SPENT_ON_REASONING:
+            reasoning = reply.reasoning or reply.text
+            tokens = count_tokens(reasoning)
+            return replace(
+                reply,
+                text="",
+                tool_calls=(),
+                reasoning=reasoning,
+                tokens_out=tokens,
+                reasoning_tokens=tokens,
+                cut_short=True,
+            )
         case FaultKind.BROKEN_STRUCTURE:
             return replace(reply, text='{"position": "the plan hol')
         case FaultKind.WRONG_STRUCTURE:

@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Any
 
 __all__ = [
-    "STREAM_FAULTS",
     "TEXT_FAULTS",
     "ErrorShape",
     "Fault",
@@ -44,6 +43,8 @@ class FaultKind(StrEnum):
     EMPTY_ANSWER = "empty-answer"
     CUT_SHORT = "cut-short"
     """The answer ends for its length (finish_reason length, status incomplete) half way."""
+    SPENT_ON_REASONING = "spent-on-reasoning"
+    """The answer ends for its length before its first word: all of it is reasoning."""
     BROKEN_STRUCTURE = "broken-structure"
     """The text is JSON that breaks off."""
     WRONG_STRUCTURE = "wrong-structure"
@@ -56,13 +57,12 @@ TEXT_FAULTS = frozenset(
         FaultKind.HUGE_ANSWER,
         FaultKind.EMPTY_ANSWER,
         FaultKind.CUT_SHORT,
+        FaultKind.SPENT_ON_REASONING,
         FaultKind.BROKEN_STRUCTURE,
         FaultKind.WRONG_STRUCTURE,
     }
 )
 """Faults of the text of an answer: they never meet calls that have none (embeddings, the list of models)."""
-
-STREAM_FAULTS = frozenset({FaultKind.DROP_MID_STREAM, FaultKind.STALL_MID_STREAM, FaultKind.ERROR_MID_STREAM})
 
 
 class ErrorShape(StrEnum):

@@ -171,7 +171,9 @@ class Handling:
             answer = self.answer
         if answer is None:
             try:
-                answer = made_up(call, self.switches.answer_words)
+                answer = made_up(
+                    call, self.switches.answer_words, states_position=self.switches.states_positions
+                )
             except UnsupportedSchemaError as problem:
                 return self._refuse(call, error(400, f"Invalid schema: {problem}.", code="invalid_schema"))
         reply = reply_to(call, answer, call.number)
@@ -261,7 +263,8 @@ class Handling:
         if step == 0.0:
             return b"".join(pieces)
         for index, piece in enumerate(pieces):
-            await response.write(piece)
+            if piece:
+                await response.write(piece)
             await sleep_until(first + (index + 1) * step)
         return b""
 
@@ -315,5 +318,8 @@ async def _for_ever() -> Never:
 
 def _models(switches: Switches) -> bytes:
     names = switches.models if switches.models is not None else ("test-model",)
-    data = [{"id": name, "object": "model", "created": 0, "owned_by": "test"} for name in names]
+    data = [
+        {"id": name, "object": "model", "created": 0, "owned_by": "test", **switches.model_entry}
+        for name in names
+    ]
     return encode({"object": "list", "data": data})

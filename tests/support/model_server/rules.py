@@ -11,7 +11,18 @@ from tests.support.model_server.faults import TEXT_FAULTS, Fault
 from tests.support.model_server.latency import Latency
 from tests.support.model_server.tools import tool_results_of, tools_of
 
-__all__ = ["ANY", "Answer", "Call", "Match", "Rule", "RuleBook", "ToolCall", "ToolCalls", "rule_from_json"]
+__all__ = [
+    "ANY",
+    "Answer",
+    "Call",
+    "Match",
+    "Reasoned",
+    "Rule",
+    "RuleBook",
+    "ToolCall",
+    "ToolCalls",
+    "rule_from_json",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +77,20 @@ class ToolCalls:
 
 
 Json = Mapping[str, Any] | Sequence[Any] | int | float | bool | None
-Answer = str | ToolCalls | Json | Callable[[Call], "str | ToolCalls | Json"]
-"""A text, a value that is sent as JSON text, tool calls, or a function of the call that returns one of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoned:
+    """An answer that the model reasoned for, beside its text; `hidden` reasoning is paid for and not told."""
+
+    reasoning: str
+    answer: "str | ToolCalls | Json" = ""
+    hidden: bool = False
+
+
+Answer = str | ToolCalls | Reasoned | Json | Callable[[Call], "str | ToolCalls | Reasoned | Json"]
+"""A text, a value that is sent as JSON text, tool calls, one of these after reasoning, or a function of the call that
+returns one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +193,13 @@ _MATCH = TypeAdapter(Match)
 _FAULT = TypeAdapter(Fault)
 _LATENCY = TypeAdapter(Latency)
 _TOOL_CALLS = TypeAdapter(ToolCalls)
+_REASONED = TypeAdapter(Reasoned)
 _FIELDS = frozenset({"match", "answer", "fault", "latency", "times", "after"})
 
 
 def rule_from_json(item: Mapping[str, Any]) -> Rule:
-    """Read a rule from JSON with the fields' own names; an answer `{"tool_calls": {"calls": [...]}}` calls tools.
+    """Read a rule from JSON with the fields' own names; an answer `{"tool_calls": {"calls": [...]}}` calls tools,
+    and `{"reasoned": {"reasoning": "...", "answer": "..."}}` comes after reasoning.
 
     Raises ValueError, with the field, for what is unknown or of the wrong type.
     """
@@ -184,6 +209,8 @@ def rule_from_json(item: Mapping[str, Any]) -> Rule:
     try:
         if isinstance(answer, Mapping) and set(answer) == {"tool_calls"}:
             answer = _TOOL_CALLS.validate_python(answer["tool_calls"])
+        elif isinstance(answer, Mapping) and set(answer) == {"reasoned"}:
+            answer = _REASONED.validate_python(answer["reasoned"])
         return Rule(
             match=_MATCH.validate_python(item.get("match", {})),
             answer=answer,

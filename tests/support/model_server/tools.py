@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["tool_results_of", "tools_of"]
+__all__ = ["has_reasoning", "tool_results_of", "tools_of"]
 
 
 def tools_of(body: Mapping[str, Any]) -> tuple[str, ...]:
@@ -16,6 +16,16 @@ def tools_of(body: Mapping[str, Any]) -> tuple[str, ...]:
 def tool_results_of(body: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the texts of `function_call_output` items and of messages of the role `tool`, in order."""
     return tuple(_results(body))
+
+
+def has_reasoning(body: Mapping[str, Any]) -> bool:
+    """Return whether reasoning is sent back: as an item of its own, or in a message."""
+    given = [*_mappings(body.get("input")), *_mappings(body.get("messages"))]
+    return any(each.get("type") == "reasoning" or "reasoning_content" in each for each in given)
+
+
+def _mappings(given: Any) -> list[Mapping[str, Any]]:
+    return [each for each in given if isinstance(each, Mapping)] if isinstance(given, list) else []
 
 
 def _results(body: Mapping[str, Any]) -> Iterator[str]:

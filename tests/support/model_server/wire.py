@@ -16,7 +16,10 @@ _BAD_BYTES = b"\xff\xfe\xc3"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer before it has the shape of an API. `cut_short` says that it ended for its length."""
+    """An answer before it has the shape of an API. `cut_short` says that it ended for its length.
+
+    `tokens_out` holds `reasoning_tokens`; `reasoning_hidden` says that its text is not told.
+    """
 
     number: int
     model: str
@@ -26,6 +29,9 @@ class Reply:
     tokens_out: int
     created: int
     cut_short: bool = False
+    reasoning: str = ""
+    reasoning_hidden: bool = False
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

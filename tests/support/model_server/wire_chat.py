@@ -15,6 +15,8 @@ def body(reply: Reply, request: Mapping[str, Any]) -> bytes:
     if reply.tool_calls:
         message["content"] = reply.text or None
         message["tool_calls"] = _tool_calls(reply)
+    if reply.reasoning and not reply.reasoning_hidden:
+        message["reasoning_content"] = reply.reasoning
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(reply)}
     return encode({**_frame(reply, "chat.completion"), "choices": [choice], "usage": _usage(reply)})
 
@@ -30,7 +32,9 @@ def stream(reply: Reply, request: Mapping[str, Any]) -> Stream:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return event({**frame, "choices": [choice], **no_usage})
 
-    pieces = [chunk({"content": piece}) for piece in split_words(reply.text)]
+    thoughts = [] if reply.reasoning_hidden else split_words(reply.reasoning)
+    pieces = [chunk({"content": None, "reasoning_content": piece}) for piece in thoughts]
+    pieces += [chunk({"content": piece}) for piece in split_words(reply.text)]
     for index, call in enumerate(_tool_calls(reply)):
         begun = {**call, "function": {"name": call["function"]["name"], "arguments": ""}}
         pieces.append(chunk({"tool_calls": [{"index": index, **begun}]}))
@@ -86,5 +90,5 @@ def _usage(reply: Reply) -> dict[str, Any]:
         "completion_tokens": reply.tokens_out,
         "total_tokens": reply.tokens_in + reply.tokens_out,
         "prompt_tokens_details": {"cached_tokens": 0},
-        "completion_tokens_details": {"reasoning_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": reply.reasoning_tokens},
     }

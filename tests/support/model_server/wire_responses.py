@@ -27,7 +27,7 @@ def stream(reply: Reply, request: Mapping[str, Any]) -> Stream:
     pieces: list[bytes] = []
     # Events that frame an item travel with the word beside them, so that one entry stays one word.
     held = b""
-    for index, item in enumerate(_items(reply)):
+    for index, item in enumerate(_items(reply, request)):
         place = {"output_index": index, "item_id": item["id"]}
         if item["type"] == "message":
             empty = {**item, "status": "in_progress", "content": []}
@@ -40,6 +40,17 @@ def stream(reply: Reply, request: Mapping[str, Any]) -> Stream:
                 held = b""
             held += numbered("response.output_text.done", **part, text=reply.text, logprobs=[])
             held += numbered("response.content_part.done", **part, part=_text_part(reply.text))
+        elif item["type"] == "reasoning":
+            empty = {**item, "content": [], "encrypted_content": None}
+            held += numbered("response.output_item.added", output_index=index, item=empty)
+            thoughts = [] if reply.reasoning_hidden else split_words(reply.reasoning)
+            for piece in thoughts:
+                delta = numbered("response.reasoning_text.delta", **place, content_index=0, delta=piece)
+                pieces.append(held + delta)
+                held = b""
+            if not thoughts:  # only the item says that it thinks, for as long as that takes
+                pieces += [held, *(b"" for _ in split_words(reply.reasoning)[1:])]
+                held = b""
         else:
             empty = {**item, "status": "in_progress", "arguments": ""}
             held += numbered("response.output_item.added", output_index=index, item=empty)
@@ -62,12 +73,12 @@ def stream(reply: Reply, request: Mapping[str, Any]) -> Stream:
 
 def _finished(reply: Reply, request: Mapping[str, Any]) -> dict[str, Any]:
     response = _response(reply, request, status="incomplete" if reply.cut_short else "completed")
-    response["output"] = _items(reply)
+    response["output"] = _items(reply, request)
     response["usage"] = {
         "input_tokens": reply.tokens_in,
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
         "output_tokens": reply.tokens_out,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": reply.reasoning_tokens},
         "total_tokens": reply.tokens_in + reply.tokens_out,
     }
     if reply.cut_short:
@@ -98,10 +109,17 @@ def _response(reply: Reply, request: Mapping[str, Any], status: str) -> dict[str
     }
 
 
-def _items(reply: Reply) -> list[dict[str, Any]]:
+def _items(reply: Reply, request: Mapping[str, Any]) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     status = "incomplete" if reply.cut_short else "completed"
-    if reply.text or not reply.tool_calls:
+    if reply.reasoning:
+        item: dict[str, Any] = {"id": f"rs_{reply.number}", "type": "reasoning", "summary": []}
+        if not reply.reasoning_hidden:
+            item["content"] = [{"type": "reasoning_text", "text": reply.reasoning}]
+        if "reasoning.encrypted_content" in (request.get("include") or ()):
+            item["encrypted_content"] = f"sealed {reply.number}"
+        items.append(item)
+    if reply.text or not (reply.tool_calls or reply.reasoning):
         items.append(
             {
                 "id": f"msg_{reply.number}",

@@ -10,7 +10,8 @@ import yaml
 from parley import config
 from parley.config.messages import agent_message, debate_message
 from parley.config.schema import schema, schema_text
-from parley.v1 import agent_pb2, orchestrator_pb2
+from parley.v1 import agent_pb2, panel_pb2
+from parley.v1.debate_pb2 import DebateSpec
 
 PANEL = {
     "agents": [
@@ -60,6 +61,8 @@ PANEL = {
         "timeoutPerRound": 300000,
         "summarization": {"enabled": True, "threshold": 4000, "maxLength": 2000, "method": "length-based"},
         "orchestratorType": "adaptive",
+        "interactiveClarifications": False,
+        "clarificationsMaxPerAgent": 4,
     },
     "trace": "langfuse",
 }
@@ -76,6 +79,7 @@ def test_a_panel_configuration_in_camel_case_is_used_unmodified(tmp_path: Path) 
     path.write_text(json.dumps(PANEL, indent="\t"))
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "architect.md").write_text("Be bold.")
+    (tmp_path / "prompts" / "ask.md").write_text("Ask boldly.")
     found = config.load(path)
     architect, simplicity = found.agents
     assert (architect.id, architect.routes, architect.temperature) == (
@@ -87,12 +91,16 @@ def test_a_panel_configuration_in_camel_case_is_used_unmodified(tmp_path: Path) 
         "Be bold.", str((tmp_path / "prompts/architect.md").resolve())
     )
     assert (simplicity.role, simplicity.routes) == ("simplicity", ("openrouter/anthropic/claude",))
+    assert architect.clarification_prompt == config.Prompt(
+        "Ask boldly.", str((tmp_path / "prompts/ask.md").resolve())
+    )
+    assert not found.debate.interactive_clarifications
+    assert found.debate.clarifications_max_per_agent == 4
     assert simplicity.summarization == config.SummarizationEntry(enabled=False, max_length=1000)
     assert (architect.tools, architect.tool_call_limit) == ((), 7)
     assert found.judge.id == "judge-main"
     assert (found.debate.rounds, found.debate.include_full_history) == (2, False)
     assert [notice.split(": ")[1] for notice in found.notices] == [
-        "agents[0].clarificationPromptPath",
         "debate.orchestratorType",
         "trace",
     ]
@@ -115,7 +123,7 @@ def test_snake_case_in_yaml_says_the_same() -> None:
         (
             "agents:\n- role: architect\n- role: security\n  modle: x\n",
             (
-                "debate.yaml:4: agents[1].modle: unknown key; known keys: enabled, id, model, name, provider, role, "
+                "debate.yaml:4: agents[1].modle: unknown key; did you mean model? Known keys: clarification_prompt_path, enabled, id, model, name, provider, role, "
                 "routes, summarization, summary_prompt_path, system_prompt_path, temperature, tool_call_limit, tools"
             ),
         ),
@@ -123,8 +131,8 @@ def test_snake_case_in_yaml_says_the_same() -> None:
         ("debate:\n  rounds: 0\n", "debate.yaml:2: debate.rounds: must be at least 1"),
         ("debate:\n  rounds: two\n", "debate.yaml:2: debate.rounds: must be a whole number"),
         ("debate:\n  carryForward: 1\n", "debate.yaml:2: debate.carryForward: must be true or false"),
-        ("agents: architect\n", "debate.yaml:1: agents: must be a list"),
-        ("judge: [x]\n", "debate.yaml:1: judge: must be a mapping"),
+        ("agents: architect\n", "debate.yaml:1: agents: must be a list, not text"),
+        ("judge: [x]\n", "debate.yaml:1: judge: must be a mapping, not a list"),
         (
             "judge:\n  role: 3\n",
             "debate.yaml:2: judge.role: must be text (in quotes, if it looks like a number or a yes)",
@@ -162,7 +170,7 @@ def test_snake_case_in_yaml_says_the_same() -> None:
             "providers:\n- name: mine\n",
             "debate.yaml:2: providers[0]: an openai-compatible provider needs a base_url",
         ),
-        ("- a\n", "debate.yaml:1: must be a mapping of agents, judge, debate, providers and routes"),
+        ("- a\n", "debate.yaml:1: must be a mapping of agents, judge, debate, providers, routes and roles"),
         ("a: [1\n", "debate.yaml:2: is not YAML: expected ',' or ']', but got '<stream end>'"),
         ("? [a]\n: b\n", "debate.yaml:1: a key must be text"),
         ("judge:\n  name: !secret x\n", "debate.yaml:2: tags such as !secret have no meaning here"),
@@ -264,11 +272,13 @@ def test_a_file_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> No
     path.write_bytes(b"judge:\n  name: \xff\n")
     with pytest.raises(config.ConfigError) as caught:
         config.load(path)
-    assert caught.value.problems == (f"{path}:2: is not UTF-8",)
+    assert caught.value.problems == (f"{path}:2: is not UTF-8; save it as UTF-8",)
 
 
 def test_json_is_read_as_json(tmp_path: Path) -> None:
-    assert problems('{\n "judge": }', "x.json") == ("x.json:2: is not JSON: Expecting value",)
+    assert problems('{\n "judge": }', "x.json") == (
+        "x.json:2: is not JSON: column 11: a value must stand here",
+    )
     found = config.loads('{"judge":\t{"name": "\\ud83d\\ude00 \\/", "temperature": 1e0}}', "x.json", tmp_path)
     assert (found.judge.name, found.judge.temperature) == ("\U0001f600 /", 1.0)
     assert problems('{"judge": {"name": "\\ud83d"}}', "x.json") == ("x.json:1: holds a broken character",)
@@ -303,6 +313,24 @@ def test_a_prompt_file_that_cannot_be_used_gives_way_to_the_built_in_one(
     )
 
 
+def test_a_warning_spells_a_key_as_the_file_does() -> None:
+    found = config.loads("agents:\n- {role: kiss, systemPromptPath: none.md}\n", "debate.yaml", Path())
+    assert found.warnings[0].startswith("debate.yaml:2: agents[0].systemPromptPath: none.md cannot be read")
+
+
+@pytest.mark.parametrize("tool", ["file_read", "{name: file_read}"])
+def test_a_tool_is_written_by_its_name_alone_or_in_a_mapping(tool: str) -> None:
+    text = f"agents:\n- {{role: kiss, tools: [{tool}]}}\n"
+    assert config.loads(text, "debate.yaml", Path()).agents[0].tools == ("file_read",)
+    jsonschema.Draft202012Validator(schema()).validate(yaml.safe_load(text))
+
+
+def test_a_mapping_that_is_more_than_the_name_of_a_tool_is_refused() -> None:
+    assert problems("agents:\n- {role: kiss, tools: [{name: file_read, limit: 3}]}\n") == (
+        "debate.yaml:2: agents[0].tools[0]: must be 'context_search', 'file_read' or 'list_files'",
+    )
+
+
 @pytest.mark.parametrize(
     ("providers", "environment", "missing"),
     [
@@ -331,8 +359,8 @@ def test_a_key_that_a_provider_needs_and_nobody_set_is_named(
 )
 def test_when_the_rounds_end_what_is_recalled_and_the_domain_reach_the_debate(text: str) -> None:
     spec = debate_message(config.loads(text, "debate.yaml", Path()).debate)
-    assert spec.termination.rule == orchestrator_pb2.TERMINATION_RULE_CONVERGENCE
-    assert spec.termination.threshold_percent == 85
+    assert spec.panel.termination.rule == panel_pb2.TERMINATION_RULE_CONVERGENCE
+    assert spec.panel.termination.threshold_percent == 85
     assert spec.HasField("history_limit")
     assert (spec.history_limit, spec.domain) == (0, "storage")
     jsonschema.Draft202012Validator(schema()).validate(yaml.safe_load(text))
@@ -342,7 +370,7 @@ def test_limits_reach_the_debate_in_the_contracts_units() -> None:
     text = (
         "debate:\n  call_timeout_seconds: 30\n  timeout_per_round: 120500\n  total_timeout_seconds: 1800\n"
         "  checkpoint_timeout_seconds: 60\n  waiting_seconds: 0\n  max_tokens: 5000\n  max_cost: 0.5\n"
-        "  max_concurrent_critiques: 3\n"
+        "  max_concurrent_critiques: 3\n  max_concurrent_revisions: 4\n  max_concurrent_proposals: 0\n"
     )
     spec = debate_message(config.loads(text, "debate.yaml", Path()).debate)
     limits = spec.limits
@@ -350,12 +378,28 @@ def test_limits_reach_the_debate_in_the_contracts_units() -> None:
     times = (limits.call, limits.round, limits.total, limits.checkpoint, limits.waiting)
     assert [each.ToMilliseconds() / 1000 for each in times] == [30, 120.5, 1800, 60, 0]
     assert (limits.max_tokens, limits.max_cost_micros) == (5000, 500_000)
-    assert (spec.max_concurrent_proposals, spec.max_concurrent_critiques) == (0, 3)
+    assert spec.concurrency == {"critiques": 3, "refinements": 4}
 
 
 def test_what_a_file_does_not_say_is_left_to_the_orchestrator() -> None:
     spec = debate_message(config.loads("debate: {rounds: 2}\n", "debate.yaml", Path()).debate)
-    assert spec == orchestrator_pb2.DebateSpec(rounds=2)
+    assert spec == DebateSpec(panel=panel_pb2.PanelSettings(rounds=2))
+
+
+@pytest.mark.parametrize(
+    ("said", "method"),
+    [
+        ("judge", panel_pb2.SYNTHESIS_METHOD_JUDGE),
+        ("voting", panel_pb2.SYNTHESIS_METHOD_VOTING),
+        ("merge", panel_pb2.SYNTHESIS_METHOD_MERGE),
+    ],
+)
+@pytest.mark.parametrize("key", ["synthesis_method", "synthesisMethod"])
+def test_the_way_to_the_answer_travels(
+    key: str, said: str, method: panel_pb2.SynthesisMethod.ValueType
+) -> None:
+    spec = debate_message(config.loads(f"debate: {{{key}: {said}}}\n", "debate.yaml", Path()).debate)
+    assert spec == DebateSpec(panel=panel_pb2.PanelSettings(synthesis_method=method))
 
 
 @pytest.mark.parametrize("limit", ["tool_call_limit", "toolCallLimit"])
@@ -381,7 +425,7 @@ def test_a_mistake_in_tools_names_its_place_and_the_known_ones() -> None:
     )
     assert problems(text) == (
         "debate.yaml:5: agents[0].tools[1]: must be 'context_search', 'file_read' or 'list_files'",
-        "debate.yaml:6: agents[1].tools: must be a list",
+        "debate.yaml:6: agents[1].tools: must be a list, not text",
         "debate.yaml:8: judge.toolCallLimit: must be at most 100",
     )
 
@@ -415,10 +459,11 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
 def test_settings_travel_as_they_are_written() -> None:
     found = config.loads(json.dumps(PANEL), "x.json", Path())
     spec = debate_message(found.debate)
-    assert (spec.rounds, spec.include_full_history, spec.HasField("carry_forward")) == (2, False, False)
+    panel = spec.panel
+    assert (panel.rounds, panel.include_full_history, panel.HasField("carry_forward")) == (2, False, False)
     assert spec.limits.round.ToSeconds() == 300
-    assert (spec.summaries.threshold, spec.summaries.max_length) == (4000, 2000)
-    assert spec.termination.rule == orchestrator_pb2.TERMINATION_RULE_FIXED
+    assert (panel.summaries.threshold, panel.summaries.max_length) == (4000, 2000)
+    assert spec.panel.termination.rule == panel_pb2.TERMINATION_RULE_FIXED
     agent = agent_message(found.agents[1])
     assert (agent.id, agent.role, list(agent.routes)) == (
         "agent-kiss",

@@ -1,5 +1,6 @@
 import pytest
 
+from parley.convergence.encoder import CrossEncoder, installed_encoder
 from parley.convergence.models import MiniLm, StaticWords
 
 
@@ -11,3 +12,8 @@ def minilm() -> MiniLm:
 @pytest.fixture(scope="session")
 def static_words() -> StaticWords:
     return StaticWords()
+
+
+@pytest.fixture(scope="session")
+def cross_encoder() -> CrossEncoder:
+    return CrossEncoder(installed_encoder())

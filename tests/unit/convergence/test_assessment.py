@@ -1,14 +1,17 @@
 import pytest
 
-from parley.convergence.assessment import Assessment, Thresholds, Verdict
+from parley.convergence.agreement import Agreements
+from parley.convergence.assessment import Assessment, Critic, Thresholds, Verdict
 from parley.convergence.embeddings import embeddings
-from parley.convergence.rounds import Rounds
+from parley.convergence.rounds import Rounds, Settled
 from parley.convergence.stands import Stand
 from tests.support.hash_embedder import HashEmbedder
+from tests.support.word_agreement import WordAgreement
 
 QUESTION = "Should the order pipeline use Kafka or RabbitMQ?"
 KAFKA = "Use Kafka for the order pipeline."
 RABBIT = "Use RabbitMQ for the order pipeline."
+NEITHER = "Use whatever the team knows best."
 KAFKA_TEXT = "Orders have to be replayed after an incident. Three teams read the same stream of orders."
 RABBIT_TEXT = "Routing by region is needed more than replay. The team has run queues for ten years already."
 
@@ -16,17 +19,23 @@ RABBIT_TEXT = "Routing by region is needed more than replay. The team has run qu
 async def assess(
     stands: list[Stand],
     previous: list[Stand] | None = None,
-    critics: list[bool] | None = None,
+    critics: list[Critic] | None = None,
     thresholds: Thresholds | None = None,
+    settled: Settled | None = None,
 ) -> Assessment:
     async with embeddings(HashEmbedder("fine")) as fine, embeddings(HashEmbedder("fast")) as fast:
-        return await Rounds(fine, fast).assess(
-            QUESTION, stands, previous or [], critics or [], thresholds or Thresholds()
+        rounds = Rounds(fine, fast, Agreements(WordAgreement(), cache=100))
+        return await rounds.assess(
+            QUESTION, stands, previous or [], critics or [], thresholds or Thresholds(), settled
         )
 
 
+def stands(*positions: str) -> list[Stand]:
+    return [Stand(agent, position, "") for agent, position in zip("abcde", positions, strict=False)]
+
+
 async def test_agents_of_one_position_have_converged() -> None:
-    found = await assess([Stand("a", KAFKA, ""), Stand("b", "Kafka, since orders must be replayed.", "")])
+    found = await assess(stands(KAFKA, "Kafka, since orders must be replayed."))
     assert found.verdict is Verdict.CONVERGED
     assert found.agreement == 100
     assert found.text_agreement is None
@@ -35,48 +44,93 @@ async def test_agents_of_one_position_have_converged() -> None:
 
 
 async def test_opposed_agents_that_repeat_themselves_are_in_stable_disagreement() -> None:
-    stands = [Stand("a", KAFKA, KAFKA_TEXT), Stand("b", RABBIT, RABBIT_TEXT)]
-    found = await assess(stands, stands)
+    held = [Stand("a", KAFKA, KAFKA_TEXT), Stand("b", RABBIT, RABBIT_TEXT)]
+    found = await assess(held, held)
     assert found.verdict is Verdict.STABLE_DISAGREEMENT
     assert found.agreement == 0
     assert found.stability == {"a": 100, "b": 100}
     assert found.novelty == 0
-    assert [(each.one, each.other) for each in found.contradictions] == [("a", "b")]
-    assert "a contradicts b" in found.reason
+    assert "a and b are apart" in found.reason
 
 
-async def test_opposed_agents_with_new_arguments_go_on() -> None:
+async def test_opposed_agents_with_new_arguments_refine() -> None:
     before = [Stand("a", KAFKA, KAFKA_TEXT), Stand("b", RABBIT, RABBIT_TEXT)]
     new = "Auditors demand seven years of history for every payment."
     found = await assess([Stand("a", KAFKA, new), Stand("b", RABBIT, RABBIT_TEXT)], before)
-    assert found.verdict is Verdict.CONTINUING
+    assert found.verdict is Verdict.REFINING
     assert found.novelty == pytest.approx(100 / 3)
 
 
-async def test_an_agent_that_changes_its_mind_keeps_the_debate_going() -> None:
-    before = [Stand("a", KAFKA, ""), Stand("b", RABBIT, ""), Stand("c", KAFKA, "")]
-    found = await assess([Stand("a", KAFKA, ""), Stand("b", RABBIT, ""), Stand("c", RABBIT, "")], before)
-    assert found.verdict is Verdict.CONTINUING
+async def test_an_agent_that_leaves_the_others_lets_them_diverge() -> None:
+    found = await assess(stands(KAFKA, RABBIT, RABBIT), stands(KAFKA, KAFKA, KAFKA))
+    assert found.verdict is Verdict.DIVERGING
+    assert found.stability == {"a": 100, "b": 0, "c": 0}
+
+
+async def test_an_agent_that_changes_sides_keeps_the_debate_going() -> None:
+    found = await assess(stands(KAFKA, RABBIT, RABBIT), stands(KAFKA, RABBIT, KAFKA))
+    assert found.verdict is Verdict.REFINING
     assert found.stability == {"a": 100, "b": 100, "c": 0}
 
 
+async def test_the_first_round_without_agreement_goes_on() -> None:
+    assert (await assess(stands(KAFKA, RABBIT))).verdict is Verdict.CONTINUING
+
+
+async def test_agreement_that_depends_on_an_unsure_pair_cannot_be_told() -> None:
+    found = await assess(stands(KAFKA, NEITHER))
+    assert found.verdict is Verdict.CANNOT_BE_TOLD
+    assert found.agreement == 0
+    assert "pairs that cannot be told 1" in found.reason
+
+
+async def test_an_unsure_pair_changes_nothing_where_others_are_apart_anyway() -> None:
+    assert (await assess(stands(KAFKA, RABBIT, NEITHER))).verdict is Verdict.CONTINUING
+
+
+async def test_a_pair_that_somebody_settled_counts_as_settled() -> None:
+    agreed = await assess(stands(KAFKA, NEITHER), settled={("a", "b"): True})
+    assert agreed.verdict is Verdict.CONVERGED
+    parted = await assess(stands(KAFKA, NEITHER), settled={("a", "b"): False})
+    assert parted.verdict is Verdict.CONTINUING
+
+
+async def test_what_the_model_is_sure_of_cannot_be_settled_otherwise() -> None:
+    assert (await assess(stands(KAFKA, RABBIT), settled={("a", "b"): True})).agreement == 0
+
+
+async def test_agents_without_a_position_have_not_agreed_however_alike_their_texts() -> None:
+    found = await assess([Stand("a", "", KAFKA_TEXT), Stand("b", "", KAFKA_TEXT)])
+    assert found.verdict is Verdict.CANNOT_BE_TOLD
+    assert found.text_agreement == pytest.approx(100)
+
+
 async def test_one_dissenter_of_three_is_no_agreement() -> None:
-    found = await assess([Stand("a", KAFKA, ""), Stand("b", KAFKA, ""), Stand("c", RABBIT, "")])
+    found = await assess(stands(KAFKA, KAFKA, RABBIT))
     assert found.verdict is Verdict.CONTINUING
     assert found.position_agreement == pytest.approx(100 / 3)
 
 
 async def test_what_critics_say_themselves_counts_for_half() -> None:
-    stands = [Stand("a", KAFKA, ""), Stand("b", KAFKA, "")]
-    found = await assess(stands, critics=[True, False])
+    found = await assess(stands(KAFKA, KAFKA), critics=[Critic("a", "b", True), Critic("b", "a", False)])
     assert (found.critic_agreement, found.agreement) == (50, 75)
     assert found.verdict is Verdict.CONTINUING
-    assert (await assess(stands, critics=[True, True])).verdict is Verdict.CONVERGED
+    both = [Critic("a", "b", True), Critic("b", "a", True)]
+    assert (await assess(stands(KAFKA, KAFKA), critics=both)).verdict is Verdict.CONVERGED
+
+
+async def test_what_a_critic_said_before_either_changed_its_position_counts_no_more() -> None:
+    before, now = stands(KAFKA, RABBIT, KAFKA), stands(KAFKA, KAFKA, KAFKA)
+    apart = [Critic("a", "b", False), Critic("b", "a", False)]
+    found = await assess(now, before, critics=apart)
+    assert (found.critic_agreement, found.verdict) == (None, Verdict.CONVERGED)
+    found = await assess(now, before, critics=[*apart, Critic("a", "c", False)])
+    assert (found.critic_agreement, found.verdict) == (0, Verdict.REFINING)
 
 
 async def test_the_threshold_of_the_debate_decides() -> None:
-    stands = [Stand("a", KAFKA, ""), Stand("b", KAFKA, ""), Stand("c", RABBIT, "")]
-    assert (await assess(stands, thresholds=Thresholds(agreement=30))).verdict is Verdict.CONVERGED
+    found = await assess(stands(KAFKA, KAFKA, RABBIT), thresholds=Thresholds(agreement=30))
+    assert found.verdict is Verdict.CONVERGED
 
 
 async def test_an_agent_that_joined_has_no_stability_and_nothing_is_called_stable() -> None:

@@ -29,7 +29,7 @@ class HeldEmbedder(HashEmbedder):
 
 async def test_texts_that_wait_together_share_batches_of_at_most_eight() -> None:
     embedder = HeldEmbedder()
-    async with embeddings(embedder) as shared, asyncio.timeout(5):
+    async with embeddings(embedder) as shared, asyncio.timeout(30):
         first = asyncio.create_task(shared.one("first"))
         await embedder.begun.wait()
         rest = [asyncio.create_task(shared.one(f"text {number}")) for number in range(20)]
@@ -70,7 +70,7 @@ async def test_a_failure_reaches_all_who_wait_and_the_next_try_is_made_anew() ->
 
 async def test_a_caller_that_hangs_up_takes_nothing_from_the_others() -> None:
     embedder = HeldEmbedder()
-    async with embeddings(embedder) as shared, asyncio.timeout(5):
+    async with embeddings(embedder) as shared, asyncio.timeout(30):
         leaving = asyncio.create_task(shared.one("x"))
         await embedder.begun.wait()
         staying = asyncio.create_task(shared.one("x"))
@@ -84,7 +84,7 @@ async def test_a_caller_that_hangs_up_takes_nothing_from_the_others() -> None:
 
 async def test_closing_leaves_nobody_waiting() -> None:
     embedder = HeldEmbedder()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         async with embeddings(embedder) as shared:
             waiting = asyncio.create_task(shared.one("x"))
             await embedder.begun.wait()
@@ -94,7 +94,7 @@ async def test_closing_leaves_nobody_waiting() -> None:
 
 async def test_a_text_whose_callers_have_all_hung_up_is_not_embedded() -> None:
     embedder = HeldEmbedder()
-    async with embeddings(embedder) as shared, asyncio.timeout(5):
+    async with embeddings(embedder) as shared, asyncio.timeout(30):
         first = asyncio.create_task(shared.one("first"))
         await embedder.begun.wait()
         leaving = asyncio.create_task(shared.of(["left", "behind"]))

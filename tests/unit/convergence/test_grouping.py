@@ -1,73 +1,79 @@
-from itertools import permutations
+from itertools import combinations
 
-import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.convergence.grouping import Grouping, group
-from parley.convergence.likeness import Placed
-from parley.convergence.vectors import unit
-from tests.support.hash_embedder import HashEmbedder
+from parley.convergence.agreement import Relation, relation
+from parley.convergence.grouping import Grouping, Reading, group
 
-EMBEDDER = HashEmbedder()
-STANDS = [
-    "Use Kafka for orders.",
-    "Do not use Kafka for orders.",
-    "Kafka it is, for all orders.",
-    "Use RabbitMQ for orders.",
-    "Keep three replicas.",
-    "Keep five replicas.",
-    "Raise prices next year.",
-    "Lower prices next year.",
-]
+SAME, UNSURE, APART = 0.9, 0.5, 0.1
 
 
-def placed(agent_id: str, position: str) -> Placed:
-    return Placed(agent_id, position, EMBEDDER.vector(position))
+def reading(agents: str, told: dict[str, float | None], otherwise: float | None = APART) -> Reading:
+    """How agents of one letter each relate; `told` names pairs as `ab`."""
+    probabilities = {pair: told.get("".join(pair), otherwise) for pair in combinations(sorted(agents), 2)}
+    relations = {pair: relation(each) for pair, each in probabilities.items()}
+    return Reading({agent: f"position of {agent}" for agent in sorted(agents)}, relations, probabilities)
 
 
-def at(agent_id: str, degrees: float) -> Placed:
-    angle = np.radians(degrees)
-    vector = unit(np.array([np.cos(angle), np.sin(angle)], dtype=np.float32))
-    return Placed(agent_id, f"something {agent_id}{agent_id}", vector)
+def members(grouping: Grouping) -> list[str]:
+    return ["".join(each.agent_ids) for each in grouping.groups]
 
 
-def members(grouping: Grouping) -> list[tuple[str, ...]]:
-    return [each.agent_ids for each in grouping.groups]
+@st.composite
+def readings(draw: st.DrawFn) -> Reading:
+    agents = "abcdefgh"[: draw(st.integers(1, 8))]
+    some = st.one_of(st.none(), st.floats(0, 1, allow_nan=False))
+    return reading(agents, {"".join(pair): draw(some) for pair in combinations(agents, 2)})
 
 
-@given(st.lists(st.sampled_from(STANDS), min_size=1, max_size=8))
-@settings(max_examples=60, deadline=None)
-def test_every_agent_is_in_one_group_and_contradicting_ones_are_never_together(positions: list[str]) -> None:
-    grouping = group("Which way?", [placed(f"a{number}", each) for number, each in enumerate(positions)])
-    assert sorted(agent for each in grouping.groups for agent in each.agent_ids) == sorted(
-        f"a{number}" for number in range(len(positions))
-    )
-    for each in grouping.contradictions:
-        assert not any({each.one, each.other} <= set(found.agent_ids) for found in grouping.groups)
+@given(readings())
+def test_everyone_is_in_one_group_and_only_with_those_that_are_surely_of_the_same_answer(
+    read: Reading,
+) -> None:
+    grouping = group(read)
+    assert sorted("".join(members(grouping))) == sorted(read.positions)
+    for each in grouping.groups:
+        assert all(read.relations[pair] is Relation.SAME for pair in combinations(each.agent_ids, 2))
     sizes = [len(each.agent_ids) for each in grouping.groups]
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_the_order_of_the_stands_does_not_matter() -> None:
-    stands = [placed(name, position) for name, position in zip("abcde", STANDS, strict=False)]
-    first = group("Which way?", stands)
-    assert all(group("Which way?", list(order)) == first for order in permutations(stands))
+@given(readings())
+def test_no_two_groups_are_left_that_could_be_one(read: Reading) -> None:
+    for one, other in combinations(group(read).groups, 2):
+        between = [read.relations[min(a, b), max(a, b)] for a in one.agent_ids for b in other.agent_ids]
+        assert any(each is not Relation.SAME for each in between)
 
 
-def test_like_vectors_are_together_and_the_middle_one_speaks_for_them() -> None:
-    grouping = group("Which way?", [at("a", 0), at("b", 20), at("c", 40), at("d", 120)])
-    assert members(grouping) == [("a", "b", "c"), ("d",)]
+@given(readings())
+def test_groups_are_certain_only_where_no_pair_is_unsure(read: Reading) -> None:
+    grouping = group(read)
+    if grouping.certain:
+        together = {pair for each in grouping.groups for pair in combinations(each.agent_ids, 2)}
+        assert not read.pairs(Relation.UNSURE)
+        assert together == set(read.pairs(Relation.SAME))
+
+
+def test_one_between_two_that_are_apart_joins_the_one_it_is_more_surely_like() -> None:
+    grouping = group(reading("abc", {"ab": 0.8, "bc": 0.95, "ac": APART}))
+    assert members(grouping) == ["bc", "a"]
+    assert not grouping.certain
+
+
+def test_an_unsure_pair_is_neither_joined_nor_certain() -> None:
+    grouping = group(reading("abc", {"ab": SAME, "ac": UNSURE, "bc": SAME}))
+    assert members(grouping) == ["ab", "c"]
+    assert not grouping.certain
+
+
+def test_the_one_that_is_most_like_the_others_speaks_for_its_group() -> None:
+    grouping = group(reading("abc", {"ab": 0.9, "bc": 0.9, "ac": 0.75}))
     assert grouping.groups[0].representative == "b"
+    assert grouping.groups[0].position == "position of b"
 
 
-def test_one_that_contradicts_a_member_stays_out_however_alike() -> None:
-    same = unit(np.ones(4, np.float32))
-    stands = [
-        Placed("a", "Use Kafka for orders.", same),
-        Placed("b", "Do not use Kafka for orders.", same),
-        Placed("c", "Use Kafka for the orders.", same),
-    ]
-    grouping = group("What about it?", stands)
-    assert members(grouping) == [("a", "c"), ("b",)]
-    assert [(each.one, each.other) for each in grouping.contradictions] == [("a", "b"), ("b", "c")]
+def test_a_majority_is_more_than_half_of_all_agents() -> None:
+    assert group(reading("abc", {"ab": SAME})).majority
+    assert not group(reading("abcd", {"ab": SAME, "cd": SAME})).majority
+    assert group(reading("a", {})).majority

@@ -9,7 +9,7 @@ from parley.convergence import models
 from parley.convergence.embedder import LocalEmbedder
 from parley.convergence.embeddings import embeddings
 from parley.convergence.models import LocalModel, MiniLm, StaticWords
-from parley.convergence.vectors import MOST_WINDOWS, unit, windows
+from parley.convergence.vectors import MAX_WINDOWS, unit, windows
 from parley.runtime.errors import ConfigurationError
 
 LONG = " ".join(
@@ -63,9 +63,9 @@ def test_windows_cover_a_text_from_end_to_end(length: int) -> None:
     cut = windows(length, 254, 32)
     assert cut[0][0] == 0
     assert cut[-1][1] == length
-    assert len(cut) <= MOST_WINDOWS
+    assert len(cut) <= MAX_WINDOWS
     assert all(end - start == min(length, 254) for start, end in cut)
-    if len(cut) < MOST_WINDOWS:
+    if len(cut) < MAX_WINDOWS:
         assert all(later[0] <= earlier[1] for earlier, later in pairwise(cut))
 
 

@@ -1,19 +1,35 @@
 """Logs of debates made by hand, sealed as the journal seals them."""
 
+import hashlib
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from parley.orchestrator.envelope import GENESIS, Draft, Envelope, seal
-from parley.orchestrator.events import DebateCreated, Payload, Reply, StepFailed, StepSucceeded, Usage, Work
-from parley.orchestrator.spec import AgentSpec, DebateSpec
+from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, open_entry, seal
+from parley.orchestrator.log.events import Payload, created_event
+from parley.orchestrator.model.spec import AgentSpec, DebateSpec
+from parley.orchestrator.model.times import timestamp
+from parley.v1.agent_pb2 import Usage
+from parley.v1.debate_pb2 import Reply, Work
+from parley.v1.event_pb2 import DebateCreated, Event, StepFailed, StepSucceeded
+from tests.support.orchestration import panel_settings
 
 DEBATE = "deb-20270102-030405-abcdefgh"
 START = datetime(2027, 1, 2, 3, 4, 5, tzinfo=UTC)
 ADA = AgentSpec("ada", "Ada", "architect")
 BO = AgentSpec("bo", "Bo", "security")
 JUDGE = AgentSpec("judge", "The judge", "judge")
-SPEC = DebateSpec("Which store?", "panel@1", (ADA, BO), JUDGE, rounds=1)
-CREATED = Draft("created", DebateCreated("request-1", SPEC))
+SPEC = DebateSpec("Which store?", "panel@2", (ADA, BO), JUDGE, settings=panel_settings(rounds=1))
+
+_FOREIGN_PAYLOAD = b"\x82\xfa\x01\x02\x08\x07"
+"""Field 4000, which no version has: a message of two bytes."""
+
+
+def created(spec: DebateSpec = SPEC) -> DebateCreated:
+    """Return the first event of a debate."""
+    return created_event("request-1", spec, "")
+
+
+CREATED = Draft("created", created())
 
 
 def log(*drafts: Draft | Payload) -> list[Envelope]:
@@ -21,31 +37,67 @@ def log(*drafts: Draft | Payload) -> list[Envelope]:
     return list(_sealed(drafts))
 
 
+def foreign_entry(
+    before: bytes,
+    sequence: int,
+    *,
+    ignorable: bool,
+    tenant: str = "default",
+    debate: str = DEBATE,
+    epoch: int = 1,
+) -> bytes:
+    """Return the stored bytes of an event of a kind that only a later version knows."""
+    event = Event(
+        tenant=tenant,
+        debate_id=debate,
+        sequence=sequence,
+        epoch=epoch,
+        key="later",
+        time=timestamp(START + timedelta(days=365)),
+        ignorable=ignorable,
+    )
+    body = event.SerializeToString() + _FOREIGN_PAYLOAD
+    return body + b"\x7a\x20" + hashlib.sha256(before + body).digest()
+
+
+def with_foreign(events: list[Envelope], *, ignorable: bool) -> list[Envelope]:
+    """Return a log with one event more, of a kind that is not known here."""
+    last = events[-1]
+    entry = foreign_entry(last.hash, last.sequence + 1, ignorable=ignorable)
+    return [*events, open_entry(entry, last.hash)]
+
+
 def succeeded(work: Work, text: str, *, attempt: int = 1, usage: Usage | None = None) -> Draft:
     """Return an agent's success at a step."""
-    reply = Reply(
-        text, usage=usage or Usage(10, 5, 100, 1), latency_ms=1500, route="openai-small", model="small"
-    )
-    return Draft(key_of(work), StepSucceeded(work, "digest", reply), attempt)
+    used = usage or Usage(input_tokens=10, output_tokens=5, cost_micros=100, requests=1)
+    reply = Reply(text=text, usage=used, route="openai-small", model="small")
+    reply.latency.FromMilliseconds(1500)
+    return Draft(key_of(work), StepSucceeded(work=work, digest="digest", reply=reply), attempt)
 
 
 def failed(work: Work, message: str = "no answer", *, attempt: int = 1) -> Draft:
     """Return an agent's failure at a step."""
-    failure = StepFailed(work, "digest", "CALL_TIMEOUT", message, Usage(3, 0, 7, 2))
+    failure = StepFailed(
+        work=work,
+        digest="digest",
+        reason="CALL_TIMEOUT",
+        message=message,
+        usage=Usage(input_tokens=3, output_tokens=0, cost_micros=7, requests=2),
+    )
     return Draft(key_of(work), failure, attempt)
 
 
 def key_of(work: Work) -> str:
     """Return a key for a step, one a work."""
-    return "/".join(each for each in (str(work.round), work.activity, work.agent, work.target) if each)
+    parts = (str(work.round), work.activity, work.agent_id, work.target_agent_id)
+    return "/".join(each for each in parts if each)
 
 
 def _sealed(drafts: Iterable[Draft | Payload]) -> Iterable[Envelope]:
     before = GENESIS
     for sequence, each in enumerate(drafts, start=1):
-        draft = each if isinstance(each, Draft) else Draft(f"key/{sequence}", each)
-        envelope, _ = seal(
-            draft,
+        envelope = seal(
+            each if isinstance(each, Draft) else Draft(f"key/{sequence}", each),
             tenant="default",
             debate=DEBATE,
             sequence=sequence,

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.ratings.elo import START, K, changes, expected, weight
+from parley.ratings.elo import START, K, changes, expected
+from parley.ratings.weights import elo_weight as weight
 
 AGENTS = [f"agent-{number}" for number in range(12)]
 ratings = st.dictionaries(st.sampled_from(AGENTS), st.floats(500, 2500))

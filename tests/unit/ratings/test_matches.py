@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.ratings.elo import START
+from parley.ratings.match import Match
 from parley.ratings.matches import DebateReusedError, Matches
-from parley.ratings.table import Match, Rating, Table
+from parley.ratings.table import Rating, Table
 from parley.storage.opening import open_store
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -58,6 +59,27 @@ def test_a_domain_counts_only_its_own_matches() -> None:
     assert table.rating("cy", "security") == Rating("cy", "security")
     assert (table.rating("cy").wins, table.rating("cy").draws, table.rating("cy").losses) == (1, 1, 0)
     assert [each.agent_id for each in table.ratings("data")] == ["bo", "cy", "ada"]
+
+
+def test_a_vote_weighs_the_rating_of_its_domain_or_else_the_overall_one() -> None:
+    table = Table()
+    table.count(match("d1", {"ada": 9, "bo": 2}, "security"))
+    assert table.rating_for_vote("ada", "security").domain == "security"
+    assert table.rating_for_vote("ada", "data") == table.rating("ada")
+    assert table.rating_for_vote("cy", "data") == Rating("cy", "")
+
+
+def test_pages_hold_every_rating_once() -> None:
+    table = Table()
+    table.count(match("d1", {"ada": 5, "bo": 5, "cy": 9, "di": 1}))
+    pages, after, more = [], None, True
+    while more:
+        page, more = table.page("general", after, 1)
+        pages += page
+        after = (page[-1].elo, page[-1].agent_id)
+    assert [each.agent_id for each in pages] == ["cy", "ada", "bo", "di"]
+    assert table.page("general", None, 4) == (pages, False)
+    assert table.page("unknown", None, 4) == ([], False)
 
 
 async def test_ratings_are_the_same_after_a_restart(tmp_path: Path) -> None:

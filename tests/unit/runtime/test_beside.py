@@ -51,7 +51,7 @@ async def test_a_part_lasts_as_long_as_its_block() -> None:
 
 async def test_a_part_that_fails_ends_the_block_with_one_line() -> None:
     async def block() -> None:
-        async with asyncio.timeout(5), failing() as fail:
+        async with asyncio.timeout(30), failing() as fail:
             fail.set()
             await for_ever()
 
@@ -99,7 +99,7 @@ async def test_a_server_drains_when_a_part_fails() -> None:
 
     serves: asyncio.Future[tuple[str, asyncio.Event]] = asyncio.Future()
     task = asyncio.create_task(serve())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         address, fail = await serves
         async with channel(address) as connection:
             stub: Any = health_pb2_grpc.HealthStub(connection)

@@ -11,7 +11,7 @@ from tests.support.manual_clock import ManualClock
 async def test_a_clock_tells_aware_utc_time_and_a_sleep_of_nothing_returns(clock: Clock) -> None:
     assert clock.now().utcoffset() == timedelta(0)
     before = clock.monotonic()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await clock.sleep(0)
         await clock.sleep(-1)
     assert clock.monotonic() >= before
@@ -54,3 +54,11 @@ async def test_a_sleeper_that_was_cancelled_is_no_sleeper() -> None:
         await task
     assert clock.sleepers == 0
     clock.advance(10)
+
+
+async def test_the_manual_clock_counts_a_sleep_from_its_call_though_its_task_begins_later() -> None:
+    clock = ManualClock()
+    task = asyncio.create_task(clock.sleep(5))
+    clock.advance(5)
+    async with asyncio.timeout(30):
+        await task

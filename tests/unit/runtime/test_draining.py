@@ -17,7 +17,7 @@ async def endless(closed: asyncio.Event) -> AsyncIterator[int]:
 
 async def test_a_waiting_stream_ends_at_once_and_its_source_is_closed() -> None:
     draining, closed, got = Draining(), asyncio.Event(), []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         with pytest.raises(ParleyError) as caught:  # noqa: PT012
             async for item in draining.until(endless(closed)):
                 got.append(item)

@@ -9,7 +9,7 @@ from pymongo.errors import (
     WTimeoutError,
 )
 
-from parley.storage.mongodb import explaining
+from parley.storage.mongodb.database import explaining
 from parley.storage.ports import StorageError, StoreUnavailableError
 
 

@@ -54,6 +54,6 @@ async def test_each_service_has_a_file_of_its_own(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/data"
     async with open_store(url, "one") as one, open_store(url, "two") as two:
         assert one.exclusive
-        await one.log.append("x", Record(1, "a", ("entry",)))
+        await one.log.append("x", Record(1, "a", (b"entry",)))
         assert await two.log.read("x") == []
         assert {path.name for path in (tmp_path / "data").glob("*.db")} == {"one.db", "two.db"}

@@ -11,9 +11,9 @@ from sqlite3 import Connection
 
 import pytest
 
-from parley.storage import sqlite_database
 from parley.storage.ports import StorageError, StoreUnavailableError
-from parley.storage.sqlite_database import SqliteDatabase, open_database
+from parley.storage.sqlite import database as sqlite_database
+from parley.storage.sqlite.database import SqliteDatabase, open_database
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ async def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
 def test_many_processes_may_open_a_new_file_at_once(path: Path) -> None:
     program = (
         "import asyncio, sys, pathlib\n"
-        "from parley.storage.sqlite_database import open_database\n"
+        "from parley.storage.sqlite.database import open_database\n"
         "async def main():\n"
         "    async with open_database(pathlib.Path(sys.argv[1])): pass\n"
         "asyncio.run(main())\n"

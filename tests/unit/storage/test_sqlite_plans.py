@@ -4,11 +4,11 @@ from sqlite3 import Connection
 
 import pytest
 
-from parley.storage import sqlite_database
 from parley.storage.ports import Above, Below, Collection, Index, OneOf, Order, Record
-from parley.storage.sqlite_database import open_database
-from parley.storage.sqlite_documents import SqliteDocuments
-from parley.storage.sqlite_log import SqliteLog
+from parley.storage.sqlite import database as sqlite_database
+from parley.storage.sqlite.database import open_database
+from parley.storage.sqlite.documents import SqliteDocuments
+from parley.storage.sqlite.log import SqliteLog
 
 ITEMS = Collection("items", (Index(("tenant", "beat")), Index(("request",), unique=True), Index(("lent",))))
 
@@ -27,8 +27,8 @@ async def test_nothing_grows_slow_with_what_is_stored(
         await documents.prepare(ITEMS)
         for run in (database.write, database.read):
             await run(lambda connection: connection.set_trace_callback(statements.append))
-        await log.append("x", Record(1, "a", ("entry",)))
-        await log.append("x", Record(1, "a", ("entry",)))
+        await log.append("x", Record(1, "a", (b"entry",)))
+        await log.append("x", Record(1, "a", (b"entry",)))
         await log.read("x", after=1)
         await log.delete("x")
         await documents.insert(ITEMS, "k", {"tenant": "t"})

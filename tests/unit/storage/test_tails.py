@@ -9,7 +9,7 @@ from parley.storage.tails import Tails
 
 
 def record(first: int) -> Record:
-    return Record(first, str(first), (f"entry {first}",))
+    return Record(first, str(first), (b"entry %d" % first,))
 
 
 class Store:
@@ -28,12 +28,12 @@ class Store:
 
 
 async def first_of(tails: Tails, after: int) -> Record:
-    async with asyncio.timeout(10), aclosing(tails.follow("x", after)) as records:
+    async with asyncio.timeout(30), aclosing(tails.follow("x", after)) as records:
         return await anext(records)
 
 
 async def waiting(store: Store, reads: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while store.reads < reads:  # noqa: ASYNC110 - nothing but the count tells
             await asyncio.sleep(0)
 

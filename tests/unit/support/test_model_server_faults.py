@@ -124,7 +124,7 @@ async def test_a_stalled_stream_gives_its_first_words_and_then_nothing(
 ) -> None:
     model_server.rules = [Rule(answer="one two three four", fault=Fault(FaultKind.STALL_MID_STREAM))]
     assert await _words_before_the_end(model_server, api, within=1) == ["one", " two"]
-    await model_server.ledger.wait_for(lambda ledger: ledger.in_flight == 0, within=5)
+    await model_server.ledger.wait_for(lambda ledger: ledger.in_flight == 0, within=30)
     (record,) = model_server.ledger.calls
     assert (record.outcome, record.fault) == (Outcome.CANCELLED, "stall-mid-stream")
 
@@ -149,9 +149,9 @@ async def test_a_call_that_hangs_ends_when_its_client_hangs_up(
 ) -> None:
     model_server.rules = [Rule(fault=Fault(FaultKind.HANG))]
     call = asyncio.ensure_future(asking(openai_client, api))
-    await model_server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=5)
+    await model_server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)
     call.cancel()
-    await model_server.ledger.wait_for(lambda ledger: len(ledger.calls) == 1, within=5)
+    await model_server.ledger.wait_for(lambda ledger: len(ledger.calls) == 1, within=30)
     assert model_server.ledger.calls[0].outcome is Outcome.CANCELLED
 
 

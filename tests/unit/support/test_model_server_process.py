@@ -76,7 +76,7 @@ async def test_it_runs_as_a_process_is_changed_while_it_runs_and_its_ledger_outl
 async def test_it_stops_at_a_signal_with_success() -> None:
     async with running() as (_, process):
         process.terminate()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             assert await process.wait() == 0
 
 

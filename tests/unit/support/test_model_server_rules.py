@@ -17,7 +17,7 @@ from tests.support.model_server import (
     error,
     rule_from_json,
 )
-from tests.unit.support.clients import ask, client_of
+from tests.unit.support.clients import ask, client_of, stream_text
 
 
 class Vote(BaseModel):
@@ -112,6 +112,22 @@ async def test_an_unknown_model_a_long_prompt_and_a_schema_can_be_refused(
         await openai_client.responses.parse(model="small", input="go", text_format=Vote)
     assert responses.value.param == "text.format"
     assert await ask(openai_client, "chat")
+
+
+async def test_a_schema_can_be_refused_for_streams_alone(
+    openai_client: AsyncOpenAI, model_server: ModelServer
+) -> None:
+    model_server.switch(schema_streaming=False)
+    with pytest.raises(openai.BadRequestError, match="does not support streaming") as chat:
+        async with openai_client.chat.completions.stream(model="small", messages=[], response_format=Vote):
+            pass
+    assert chat.value.param == "response_format"
+    with pytest.raises(openai.BadRequestError, match="does not support streaming") as responses:
+        async with openai_client.responses.stream(model="small", input="go", text_format=Vote):
+            pass
+    assert responses.value.param == "text.format"
+    assert (await openai_client.responses.parse(model="small", input="go", text_format=Vote)).output_parsed
+    assert await stream_text(openai_client, "responses")
 
 
 @pytest.mark.parametrize("api", ["responses", "chat"])

@@ -1,25 +1,204 @@
-"""Critiques: one agent examines another's proposal."""
+"""Critiques: one agent examines another's proposal, issue by issue."""
 
-from parley.orchestrator import prompts
-from parley.orchestrator.contributions import Contribution
-from parley.orchestrator.debate import Debate
-from parley.orchestrator.events import StepFailed, Work
-from parley.orchestrator.recorded import Wishes
-from parley.orchestrator.spec import AgentSpec
-from parley.orchestrator.tasks import Task
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any
 
-__all__ = ["critique"]
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model import critiques
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task
+from parley.orchestrator.phases.cite import unsourced
+from parley.orchestrator.phases.or_absent import or_absent
+from parley.orchestrator.phases.prompting import instruction, quotation
+from parley.orchestrator.phases.prose import words_of
+from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.situation import Situation, opening
+from parley.v1.critique_pb2 import Critique, Issue
+from parley.v1.debate_pb2 import Reply
+from parley.v1.event_pb2 import StepFailed
+
+__all__ = ["CONCURRENCY", "CRITIQUE", "SECTION", "CritiqueAnswer", "critique", "prose_critique"]
+
+CRITIQUE = Activity("critique", "criticizes", "Critiques")
+SECTION = "critique"
+CONCURRENCY = "critiques"
+_MAX_ISSUES = 5
+_MAX_SEVERITY = 10
+_TOLD = (
+    "Name each issue by itself: what is wrong and where, how severe it is, and what to change. Name what matters most first"
+    f" and at most {_MAX_ISSUES} issues; if nothing is wrong, name none.\n"
+    "Severity: 10: the proposal must not be used; 8: it fails at what was asked; 5: a gap that matters and can be closed;"
+    " 3: a weakness that one can live with; 1: a matter of taste.\n"
+    "Then say whether you agree with the proposal as it stands."
+)
+
+
+class _AskedIssue(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    issue: Annotated[str, Field(description="What is wrong, and where.")]
+    severity: Annotated[int, Field(ge=0, le=_MAX_SEVERITY)]
+    suggestion: Annotated[str, Field(description="What to change.")]
+
+
+class _AskedCritique(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    issues: Annotated[list[_AskedIssue], Field(max_length=_MAX_ISSUES)]
+    agrees: Annotated[bool, Field(description="Whether you agree with the proposal as it stands.")]
+    remarks: Annotated[str, Field(description="What convinces you, and what else is to say; may be empty.")]
+
+
+_SCHEMA = schema_text(asked_schema(_AskedCritique))
+
+
+class IssueRead(BaseModel):
+    """An issue as it is read; a severity that was not given, or makes no sense, is absent."""
+
+    issue: Annotated[str, Field(validation_alias=AliasChoices("issue", "text", "problem", "description"))]
+    severity: int | None = None
+    suggestion: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_is_issue(cls, given: Any) -> Any:
+        return {"issue": given} if isinstance(given, str) else given
+
+    @field_validator("issue", "suggestion")
+    @classmethod
+    def _stripped(cls, text: str) -> str:
+        return text.strip()
+
+    @field_validator("suggestion", mode="wrap")
+    @classmethod
+    def _or_empty(cls, given: Any, read: ValidatorFunctionWrapHandler) -> str:
+        try:
+            return str(read(given))
+        except ValidationError:
+            return ""
+
+    @field_validator("severity", mode="before")
+    @classmethod
+    def _or_absent(cls, given: Any) -> int | None:
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= _MAX_SEVERITY:
+            return None
+        return int(given + 0.5)
+
+
+class CritiqueAnswer(BaseModel):
+    """A critique as it is read. What was not given, or makes no sense, is absent and never made up."""
+
+    issues: list[IssueRead] = []
+    agrees: bool | None = None
+    remarks: str = ""
+
+    _or_absent = field_validator("*", mode="wrap")(or_absent)
+
+    @field_validator("issues", mode="before")
+    @classmethod
+    def _only_issues(cls, given: Any) -> Any:
+        if not isinstance(given, list):
+            return given
+        return [issue for each in given if (issue := _issue(each)) is not None]
+
+    @field_validator("agrees", mode="before")
+    @classmethod
+    def _only_a_truth(cls, given: Any) -> bool | None:
+        return given if isinstance(given, bool) else None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_issue_alone(cls, given: Any) -> Any:
+        is_issue = isinstance(given, Mapping) and "issues" not in given and _issue(given) is not None
+        return {**given, "issues": [given]} if is_issue else given
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "CritiqueAnswer":
+        if not self.issues and self.agrees is None and not self.remarks.strip():
+            raise ValueError("it says nothing")
+        return self
+
+    def to_proto(self) -> Critique:
+        """Return the critique as it is recorded, its issues numbered."""
+        return Critique(
+            issues=[
+                Issue(number=number, text=each.issue, severity=each.severity, suggestion=each.suggestion)
+                for number, each in enumerate(self.issues, start=1)
+            ],
+            agrees=self.agrees,
+            remarks=self.remarks.strip(),
+        )
+
+
+def _issue(given: Any) -> IssueRead | None:
+    try:
+        issue = IssueRead.model_validate(given)
+    except ValidationError:
+        return None
+    return issue if issue.issue else None
 
 
 async def critique(
-    debate: Debate, critic: AgentSpec, proposal: Contribution, history: str, wishes: Wishes
+    debate: Debate, critic: AgentSpec, proposal: Contribution, situation: Situation
 ) -> Contribution | StepFailed:
-    """Ask an agent what it makes of a proposal."""
-    work = Work("critique", critic.id, proposal.round, proposal.agent)
-    prompt = prompts.critique(debate.spec, critic, proposal, history, wishes.guidance)
-    task = Task(work, prompt, max_output_tokens=debate.spec.max_output_tokens)
-    key = f"round/{proposal.round}/critique/{critic.id}/of/{proposal.agent}"
-    reply = await debate.ask(key, critic, task)
-    if isinstance(reply, StepFailed):
-        return reply
-    return Contribution(critic.id, "critique", proposal.round, reply.text, target=proposal.agent)
+    """Ask an agent what is wrong with a proposal, issue by issue. If it keeps to no form, what it wrote is its remark."""
+    spec, author = debate.spec, f"agent {debate.letter(proposal.agent)}"
+    told = f"Criticize this proposal of {author}. {_TOLD}"
+    prompt = (
+        *opening(debate, critic, situation),
+        quotation(f"Proposal of {author}, round {proposal.round}", proposal.text),
+        *unsourced(proposal, author),
+        instruction(critic, SECTION, situation.told(SECTION, told), spec.max_output_tokens),
+    )
+    shape = _shape(debate.letter(critic.id))
+
+    def annotate(reply: Reply) -> None:
+        reply.critique.CopyFrom(shape.read(reply.text).to_proto())
+
+    work = CRITIQUE.work(critic.id, situation.number, proposal.agent)
+    task = Task(work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY, annotate=annotate)
+    key = f"round/{situation.number}/critique/{critic.id}/of/{proposal.agent}"
+    made = await debate.ask_for(key, critic, task, shape)
+    if isinstance(made, StepFailed):
+        return made
+    return Contribution(
+        critic.id,
+        CRITIQUE.name,
+        situation.number,
+        shape.render(made),
+        target=proposal.agent,
+        critique=made.to_proto(),
+    )
+
+
+def prose_critique(text: str) -> CritiqueAnswer:
+    """Return the critique that a text is which keeps to no form. Raises ValidationError where it holds no words."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, list) and value and all(_issue(each) for each in value):
+        return CritiqueAnswer(issues=value)
+    return CritiqueAnswer(remarks=words_of(text))
+
+
+def _shape(letter: str) -> AnswerShape[CritiqueAnswer]:
+    return AnswerShape("critique", CritiqueAnswer, _SCHEMA, partial(_rendered, letter), prose_critique)
+
+
+def _rendered(letter: str, answer: CritiqueAnswer) -> str:
+    return critiques.written(answer.to_proto(), letter)

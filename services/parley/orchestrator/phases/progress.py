@@ -1,7 +1,8 @@
 """Marks where phases start and finish, for those who follow a debate."""
 
-from parley.orchestrator.debate import Debate
-from parley.orchestrator.events import PhaseFinished, PhaseStarted
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.tasks import Activity
+from parley.v1.event_pb2 import PhaseFinished, PhaseStarted
 
 __all__ = ["PhaseMarks"]
 
@@ -9,11 +10,11 @@ __all__ = ["PhaseMarks"]
 class PhaseMarks:
     """The start and finish of one phase of a round: it starts with its first step and ends with its last."""
 
-    def __init__(self, debate: Debate, number: int, name: str, expected: int) -> None:
+    def __init__(self, debate: Debate, number: int, activity: Activity, expected: int) -> None:
         """Expect so many steps, each of which begins (or is left out) and ends."""
         self._debate = debate
         self._number = number
-        self._name = name
+        self._activity = activity
         self._expected = expected
         self._begun = False
         self._ended = 0
@@ -22,12 +23,22 @@ class PhaseMarks:
         """Mark the start, the first time."""
         if not self._begun:
             self._begun = True
-            payload = PhaseStarted(self._name, self._number, self._expected)
-            self._debate.note(f"round/{self._number}/{self._name}/started", payload)
+            payload = PhaseStarted(
+                activity=self._activity.name,
+                title=self._activity.title,
+                round=self._number,
+                expected=self._expected,
+            )
+            self._debate.note(self._key("started"), payload)
 
     def end(self) -> None:
         """Count one step as ended, with or without a result; mark the finish with the last."""
         self._ended += 1
         if self._begun and self._ended == self._expected:
-            payload = PhaseFinished(self._name, self._number)
-            self._debate.note(f"round/{self._number}/{self._name}/finished", payload)
+            payload = PhaseFinished(
+                activity=self._activity.name, title=self._activity.title, round=self._number
+            )
+            self._debate.note(self._key("finished"), payload)
+
+    def _key(self, what: str) -> str:
+        return f"round/{self._number}/{self._activity.name}/{what}"

@@ -1,10 +1,14 @@
 """Recall: past debates like this one, shown to the agents before the first proposal."""
 
-from parley.orchestrator.debate import Debate
-from parley.orchestrator.events import Json, Recalled, StepFailed, Warned, Work
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.tasks import Activity
+from parley.orchestrator.peers.services import readable
+from parley.v1.event_pb2 import Recalled, StepFailed, Warned
+from parley.v1.memory_pb2 import RecallRequest
 
-__all__ = ["recall"]
+__all__ = ["RECALL", "recall"]
 
+RECALL = Activity("recall", "looking for past debates", title="search for past debates")
 _KEY = "recall"
 
 
@@ -13,16 +17,18 @@ async def recall(debate: Debate) -> str:
     spec = debate.spec
     if spec.history_limit == 0:
         return ""
-    request: dict[str, Json] = {"question": spec.question, "limit": spec.history_limit}
-    found = await debate.step(
-        _KEY, Work("recall"), request, lambda: debate.services.memory.recall(debate.id, spec)
+    request = RecallRequest(
+        text=readable(spec.question), limit=spec.history_limit, excluded_debate_ids=[debate.id]
     )
+    found = await debate.step(_KEY, RECALL.work(), request, lambda: debate.services.memory.recall(request))
     if isinstance(found, StepFailed):
-        debate.note(f"{_KEY}/warning", Warned(f"past debates could not be recalled: {found.message}"))
+        message = f"past debates could not be recalled: {found.message}"
+        debate.note(f"{_KEY}/warning", Warned(message=message))
         return ""
-    past = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-    if past:
-        debate.note(f"{_KEY}/found", Recalled(tuple(str(each["debate"]) for each in past)))
+    if found.debates:
+        ids = [each.debate_id for each in found.debates]
+        debate.note(f"{_KEY}/found", Recalled(debate_ids=ids))
     return "\n\n".join(
-        f"[{each['debate']}] Question: {each['question']}\nConclusion: {each['conclusion']}" for each in past
+        f"[{each.debate_id}] Question: {each.question}\nConclusion: {each.conclusion}"
+        for each in found.debates
     )

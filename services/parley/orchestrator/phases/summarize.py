@@ -1,48 +1,155 @@
-"""Summaries: a long history of one's own is replaced by a short one. One that fails is a warning, and costs nothing else."""
+"""Summaries: what of the history gives way is replaced by a summary. One that fails is a warning, and costs nothing else."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from parley.orchestrator import prompts
-from parley.orchestrator.contributions import Contribution, length
-from parley.orchestrator.debate import Debate
-from parley.orchestrator.events import StepFailed, Warned, Work
-from parley.orchestrator.spec import AgentSpec, SummarySettings
-from parley.orchestrator.tasks import Task
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.spec import AgentSpec, SummarySettings
+from parley.orchestrator.model.tasks import Activity, PromptPart, Task
+from parley.orchestrator.model.tokens import CHARACTERS_A_TOKEN, upper_tokens
+from parley.orchestrator.phases.history import (
+    NOTHING_TOLD,
+    Told,
+    give_way,
+    in_parts,
+    rendered,
+    room_for,
+    summary_length,
+    tokens_of_prompt,
+)
+from parley.orchestrator.phases.prompting import quotation, words
+from parley.orchestrator.phases.situation import bench, identity, start
+from parley.v1.event_pb2 import StepFailed, Warned
 
-__all__ = ["settings_of", "summarize_last_round", "summarize_own"]
+__all__ = ["SECTION", "SUMMARY", "summarize_for_judge", "summarize_own"]
+
+SUMMARY = Activity("summary", "summarizes", "Summaries")
+SECTION = "summarize"
+_METHOD = "length-based"
+_MAX_PARTS = 4
+"""Calls for one summary at most: where that is not enough, the longest contributions lose their middle."""
+_CRITIQUES = (
+    "Keep the critiques that matter: who raised them, against what, and whether they were answered. Name agents as"
+    ' "agent A", never by the letter alone.'
+)
 
 
-def settings_of(debate: Debate, agent: AgentSpec) -> SummarySettings:
-    """Return an agent's own settings, or else the debate's."""
-    return agent.summaries or debate.spec.summaries
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """One who is told of the history.
+
+    Attributes:
+        key: Of the step that summarizes.
+        number: The round; 0 for the judge.
+        room: Tokens for all that is told.
+        settings: The agent's own, or else the debate's.
+    """
+
+    debate: Debate
+    key: str
+    agent: AgentSpec
+    number: int
+    room: int
+    settings: SummarySettings
+
+    @property
+    def summary_characters(self) -> int:
+        """What a summary may have at most."""
+        settings, context = self.settings, self.agent.context_tokens
+        return summary_length(settings.max_length, settings.threshold, context, self.room)
+
+    def is_long(self, characters: int) -> bool:
+        """Whether a line of work is to be summarized for its length alone."""
+        return self.settings.enabled and characters >= self.settings.threshold > 0
 
 
 async def summarize_own(
-    debate: Debate, number: int, agent: AgentSpec, own: Sequence[Contribution]
-) -> str | None:
-    """Return a summary of an agent's own part before a round, or None where it is short enough or the summary failed."""
-    settings = settings_of(debate, agent)
-    if not settings.enabled or length(own) < settings.threshold:
-        return None
-    prompt = prompts.summarize(debate.spec, agent, own, settings.max_length)
-    work = Work("summary", agent.id, number, summarized=length(own))
-    return await _summary(debate, f"round/{number}/summarize/{agent.id}", agent, Task(work, prompt))
+    debate: Debate,
+    number: int,
+    agent: AgentSpec,
+    held: Sequence[Contribution],
+    before: Told,
+    room: int,
+    settings: SummarySettings,
+) -> Told:
+    """Return what an agent is told of the history before a round: what gives way is summarized by itself.
+
+    Where a threshold is set, its own line of work gives way once it is that long; else only what does not fit.
+
+    Args:
+        debate: The debate.
+        number: The round.
+        agent: Who is told.
+        held: What it may be told, oldest first.
+        before: What it was told before the last round.
+        room: Tokens for all of it.
+        settings: The debate's; the agent's own go before them.
+    """
+    key = f"round/{number}/summarize/{agent.id}"
+    reader = _Reader(debate, key, agent, number, room, agent.summaries or settings)
+    later = [each for each in held if each.name not in before.gone]
+    line = [each for each in later if each.target == agent.id or (each.agent == agent.id and not each.target)]
+    is_long = bool(line) and reader.is_long(len(before.summary) + _characters(line))
+    return await _told(reader, later, before, line if is_long else ())
 
 
-async def summarize_last_round(debate: Debate, judge: AgentSpec, work: Sequence[Contribution]) -> str | None:
-    """Return the judge's summary of the last round's work, or None as above."""
-    settings = settings_of(debate, judge)
-    if not settings.enabled or length(work) < settings.threshold:
-        return None
-    prompt = prompts.summarize_last_round(debate.spec, judge, work, settings.max_length)
-    task = Task(Work("summary", judge.id, summarized=length(work)), prompt)
-    return await _summary(debate, "synthesis/summarize", judge, task)
+async def summarize_for_judge(
+    debate: Debate, judge: AgentSpec, held: Sequence[Contribution], room: int, settings: SummarySettings
+) -> Told:
+    """Return what the judge is told of the history beside the final proposals, as above."""
+    reader = _Reader(debate, "synthesis/summarize", judge, 0, room, judge.summaries or settings)
+    return await _told(reader, held, NOTHING_TOLD, held if reader.is_long(_characters(held)) else ())
 
 
-async def _summary(debate: Debate, key: str, agent: AgentSpec, task: Task) -> str | None:
-    reply = await debate.ask(key, agent, task)
-    if isinstance(reply, StepFailed):
-        text = f"{agent.name} could not summarize its history and goes on with all of it: {reply.message}"
-        debate.note(f"{key}/warning", Warned(text))
-        return None
-    return reply.text[: settings_of(debate, agent).max_length]
+async def _told(
+    reader: _Reader, held: Sequence[Contribution], before: Told, first: Sequence[Contribution]
+) -> Told:
+    """Let what must give way, those in `first` in any case, and have it summarized together with the summary before."""
+    names = {each.name for each in first}
+    whole, gone = give_way(held, reader.room - upper_tokens(before.summary), names)
+    if not gone:
+        return Told(before.summary, before.gone, whole)
+    if not reader.settings.enabled:
+        return Told("", before.gone | {each.name for each in gone}, whole)
+    taken = -(-reader.summary_characters // CHARACTERS_A_TOKEN)
+    whole, gone = give_way(held, reader.room - taken, names)
+    summary = await _summary(reader, before.summary, gone)
+    if summary is None:
+        return Told(before.summary, before.gone, tuple(held))
+    return Told(summary, before.gone | {each.name for each in gone}, whole)
+
+
+async def _summary(reader: _Reader, before: str, gone: Sequence[Contribution]) -> str | None:
+    """Return a summary of an earlier one and of what gives way; None where there is none, which is said in a warning.
+
+    What does not fit one prompt is read in parts, each together with the summary of those before it.
+    """
+    debate, agent, most = reader.debate, reader.agent, reader.summary_characters
+    text = words(agent, SECTION, agent.summary_prompt)
+    who = bench(debate) if agent is debate.spec.judge else identity(debate, agent)
+    opening = (*start(debate, agent, ""), PromptPart("user", who))
+    told = PromptPart("user", f"{text}\n\n{_CRITIQUES} Use at most {most} characters.")
+    beside = tokens_of_prompt((*opening, told), agent.context_tokens) + most // CHARACTERS_A_TOKEN
+    room = room_for(agent.context_tokens, 0, beside)
+    summary = before
+    for number, part in enumerate(in_parts(gone, room, _MAX_PARTS), start=1):
+        earlier = (quotation("Your summary of what came before", summary),) if summary else ()
+        quoted = rendered(debate.letter, part.shown, agent.id)
+        prompt = (*opening, *earlier, quotation("The part of the debate to be summarized", quoted), told)
+        summarized = len(summary) + len(rendered(debate.letter, part.whole, agent.id))
+        work = SUMMARY.work(agent.id, reader.number, summarized=summarized, summary_method=_METHOD)
+        key = reader.key if number == 1 else f"{reader.key}/{number}"
+        reply = await debate.ask(key, agent, Task(work, prompt, max_characters=most))
+        if isinstance(reply, StepFailed):
+            warning = (
+                f"{agent.name} could not summarize its history and goes on with all of it: {reply.message}"
+            )
+            debate.note(f"{reader.key}/warning", Warned(message=warning))
+            return None
+        summary = reply.text
+    return summary
+
+
+def _characters(held: Sequence[Contribution]) -> int:
+    return sum(len(each.text) for each in held)

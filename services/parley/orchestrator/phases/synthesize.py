@@ -1,29 +1,34 @@
 """The synthesis: the judge writes the answer from all rounds and scores the work of every agent that has some."""
 
-import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+)
 
-from parley.orchestrator import prompts
-from parley.orchestrator.canonical import canonical_json
-from parley.orchestrator.contributions import Contribution, label, quoted
-from parley.orchestrator.debate import Debate
-from parley.orchestrator.errors import DebateFailedError
-from parley.orchestrator.events import Solution, StepFailed, UnfulfilledRequirement, Work
-from parley.orchestrator.limits import may_pass
-from parley.orchestrator.phases.summarize import summarize_last_round
-from parley.orchestrator.recorded import Wishes
-from parley.orchestrator.spec import DebateSpec
-from parley.orchestrator.tasks import AnswerShape, Task
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task
+from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.or_absent import or_absent
+from parley.orchestrator.phases.prompting import guidance_of, instruction
+from parley.orchestrator.phases.prose import words_of
+from parley.orchestrator.phases.requirements import Requirements
+from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.scoring import score_anchors, scores_schema
+from parley.orchestrator.phases.situation import start
+from parley.v1.event_pb2 import StepFailed, Warned
 
-__all__ = ["CONFIDENCE_WITH_UNMET_REQUIREMENT", "synthesize"]
+__all__ = ["KEY", "SECTION", "SYNTHESIS", "JudgeAnswer", "ProseAnswer", "prose_answer", "synthesize"]
 
-CONFIDENCE_WITH_UNMET_REQUIREMENT = 40
-"""The most confidence an answer may have while a stated hard requirement is unmet."""
-
-_KEY = "synthesis"
+SYNTHESIS = Activity("synthesis", "writes the answer")
+SECTION = "synthesize"
+KEY = "synthesis"
+_MAX_SCORE = 10
 
 
 class _Requirement(BaseModel):
@@ -33,7 +38,7 @@ class _Requirement(BaseModel):
     hard: bool
 
 
-class _Answer(BaseModel):
+class _AskedAnswer(BaseModel):
     """The judge's answer as it is asked for; the order is the order in which it is written."""
 
     model_config = ConfigDict(extra="forbid")
@@ -57,66 +62,144 @@ class _Answer(BaseModel):
     scores: Annotated[dict[str, float], Field(description="The score of each agent's work, 0 to 10.")]
 
 
-async def synthesize(debate: Debate, rounds: Sequence[Sequence[Contribution]], wishes: Wishes) -> Solution:
-    """Return the judge's answer over all rounds.
+class UnmetRequirement(BaseModel):
+    """A requirement that the answer does not meet; a must only if the judge says so."""
+
+    text: Annotated[str, Field(min_length=1)]
+    hard: bool = False
+
+
+class JudgeAnswer(BaseModel):
+    """The judge's answer as it is read. What was not given, or makes no sense, is absent and never made up."""
+
+    description: Annotated[str, Field(min_length=1)]
+    implementation: str = ""
+    tradeoffs: list[str] = []
+    recommendations: list[str] = []
+    unfulfilled_requirements: list[UnmetRequirement] = []
+    requirements_met: dict[str, bool] = {}
+    open_questions: list[str] = []
+    confidence: Annotated[int | None, Field(ge=0, le=100)] = None
+    scores: dict[str, float] = {}
+
+    _or_absent = field_validator("*", mode="wrap")(or_absent)
+
+    @field_validator("description")
+    @classmethod
+    def _says_something(cls, description: str) -> str:
+        if not description.strip():
+            raise ValueError("it says nothing")
+        return description
+
+    @field_validator("unfulfilled_requirements", mode="before")
+    @classmethod
+    def _texts_are_requirements(cls, given: Any) -> Any:
+        if not isinstance(given, list):
+            return given
+        return [{"text": each} if isinstance(each, str) else each for each in given]
+
+    @field_validator("requirements_met", mode="before")
+    @classmethod
+    def _only_truths(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        return {name: met for name, met in given.items() if isinstance(met, bool)}
+
+    @field_validator("scores", mode="before")
+    @classmethod
+    def _only_scores(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        return {letter: score for letter, score in given.items() if _is_score(score)}
+
+
+class ProseAnswer(JudgeAnswer):
+    """What the judge wrote in place of an answer of the shape that was asked for."""
+
+
+def _is_score(given: Any) -> bool:
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return False
+    return math.isfinite(given) and 0 <= given <= _MAX_SCORE
+
+
+async def synthesize(
+    debate: Debate,
+    material: Prompt,
+    judged: Sequence[str],
+    guidance: Sequence[str],
+    requirements: Requirements,
+) -> JudgeAnswer:
+    """Return the judge's answer, with the scores that it gave the agents `judged`, and which requirements are met.
+
+    What it was asked for and did not give is said in a warning. If it kept to no form, what it wrote is the answer.
+    `material` is what the judge reads of the debate.
 
     Raises:
         DebateFailedError: the judge gave none.
     """
-    spec, judge = debate.spec, debate.spec.judge
-    work = [each for each in rounds[-1] if each.activity != "critique"]
-    summary = await summarize_last_round(debate, judge, work)
-    material = summary or quoted(spec, [each for held in rounds for each in held])
-    worked = {each.agent for held in rounds for each in held if each.activity != "critique"}
-    judged = [agent.id for agent in spec.agents if agent.id in worked]
-    prompt = prompts.synthesize(spec, judge, material, judged, wishes.guidance)
-    task = Task(Work("synthesis", judge.id), prompt, AnswerShape("synthesis", _schema(spec, judged)))
-    reply = await debate.ask(_KEY, judge, task)
-    if isinstance(reply, StepFailed):
-        raise DebateFailedError(
-            reply.reason,
-            reply.message,
-            agent=judge.id,
-            phase="synthesis",
-            steps=(_KEY,),
-            awaited=(_KEY,) if may_pass(reply.reason) else (),
-        )
-    return _solution(spec, judged, reply.text)
-
-
-def _schema(spec: DebateSpec, judged: Sequence[str]) -> str:
-    schema: dict[str, Any] = _Answer.model_json_schema()
-    labels = [label(spec, agent) for agent in judged]
-    schema["properties"]["scores"] = {
-        "type": "object",
-        "description": "The score of each agent's work, 0 to 10.",
-        "properties": {each: {"type": "integer", "minimum": 0, "maximum": 10} for each in labels},
-        "required": labels,
-        "additionalProperties": False,
-    }
-    return json.dumps(schema, ensure_ascii=False)
-
-
-def _solution(spec: DebateSpec, judged: Sequence[str], text: str) -> Solution:
-    try:
-        answer = _Answer.model_validate_json(text)
-        scores = {agent: answer.scores[label(spec, agent)] for agent in judged}
-    except (ValidationError, KeyError) as error:
-        # The gateway has checked the shape; a stored answer that is not of it was changed since.
-        message = f"the judge's recorded answer is not of its shape: {canonical_json(str(error)[:200])}"
-        raise DebateFailedError(
-            "INVALID_STRUCTURED_ANSWER", message, agent=spec.judge.id, phase="synthesis", steps=(_KEY,)
-        ) from error
-    unmet = tuple(UnfulfilledRequirement(each.text, each.hard) for each in answer.unfulfilled_requirements)
-    cap = CONFIDENCE_WITH_UNMET_REQUIREMENT if any(each.hard for each in unmet) else 100
-    return Solution(
-        description=answer.description,
-        implementation=answer.implementation,
-        tradeoffs=tuple(answer.tradeoffs),
-        recommendations=tuple(answer.recommendations),
-        unfulfilled_requirements=unmet,
-        open_questions=tuple(answer.open_questions),
-        confidence=min(answer.confidence, cap),
-        synthesized_by=spec.judge.id,
-        scores=scores,
+    judge = debate.spec.judge
+    letters = [debate.letter(agent) for agent in judged]
+    met = (
+        " Say of each requirement by its number whether your answer meets it." if requirements.listed else ""
     )
+    whose = "every agent that has a final proposal" if len(letters) > 1 else f"agent {letters[0]}"
+    told = (
+        f"Write the answer.{met} Score the work of {whose}, from 0 to {_MAX_SCORE}.\n"
+        f"{score_anchors(_MAX_SCORE, of_one=len(letters) == 1)}"
+    )
+    prompt = (
+        *start(debate, judge, requirements.told()),
+        *material,
+        *guidance_of(guidance),
+        instruction(judge, SECTION, told),
+    )
+    task = Task(SYNTHESIS.work(judge.id), prompt, is_answer=True)
+    shape = AnswerShape("synthesis", JudgeAnswer, _schema(letters, requirements), _render, prose_answer)
+    answer = await debate.ask_for(KEY, judge, task, shape)
+    if isinstance(answer, StepFailed):
+        raise failed_for_want_of({KEY: answer}, SYNTHESIS.name)
+    absent = _absent(answer, letters, requirements)
+    if absent:
+        debate.note(f"{KEY}/warning", Warned(message=absent))
+    return answer
+
+
+def prose_answer(text: str) -> ProseAnswer:
+    """Return what a judge wrote as the answer. Raises ValidationError where it holds no words."""
+    return ProseAnswer(description=words_of(text))
+
+
+def _absent(answer: JudgeAnswer, letters: Sequence[str], requirements: Requirements) -> str:
+    """Return what the judge was asked for and did not give, in one line; empty if it gave all."""
+    if isinstance(answer, ProseAnswer):
+        return (
+            "the judge's answer is not of the form that was asked for: it is shown as it was written, "
+            "without confidence and scores"
+        )
+    unscored = ", ".join(letter for letter in letters if letter not in answer.scores)
+    absent = ["confidence"] if answer.confidence is None else []
+    absent += [f"a score of {unscored}"] if unscored else []
+    unsaid = ", ".join(requirements.unsaid(answer.requirements_met))
+    absent += [f"a word on whether it meets {unsaid}"] if unsaid else []
+    return f"the judge's answer is without {' and '.join(absent)}" if absent else ""
+
+
+def _render(answer: JudgeAnswer) -> str:
+    return answer.description
+
+
+def _schema(letters: Sequence[str], requirements: Requirements) -> str:
+    """Return what is asked for. Requirements that are listed are asked about by number, and none that are not stated."""
+    schema = asked_schema(_AskedAnswer)
+    properties = {**schema["properties"], "scores": scores_schema(letters, _MAX_SCORE)}
+    if requirements.listed:
+        met = {"requirements_met": requirements.schema()}
+        properties = {
+            name: each
+            for key, value in properties.items()
+            for name, each in (met if key == "unfulfilled_requirements" else {key: value}).items()
+        }
+    elif requirements.known:
+        del properties["unfulfilled_requirements"]
+    return schema_text({**schema, "properties": properties, "required": list(properties)})

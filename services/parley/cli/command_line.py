@@ -1,0 +1,85 @@
+"""One command line, run to its end: what it comes to, in words and as an exit code."""
+
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from parley.cli.command_name import COMPLETION_VARIABLE, command_name
+from parley.cli.errors import GENERAL, INTERRUPTED, INVALID_ARGUMENTS, CommandError
+from parley.cli.terminal.printable import printable_line
+
+__all__ = ["run"]
+
+_NEAR: Final = 0.75
+"""How like two words are, 0 to 1, if one may be meant by the other."""
+
+
+def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
+    """Run a command line and return its exit code; say on stderr what goes wrong."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log would stand between our lines
+    try:
+        from parley.cli.app import parley
+
+        words = list(arguments) or ["--help"]
+        code = parley.main(words, command_name(), COMPLETION_VARIABLE, standalone_mode=False)
+        sys.stdout.flush()
+    except click.UsageError as error:
+        return _fail(_usage(error), INVALID_ARGUMENTS)
+    except click.ClickException as error:
+        return _fail(error.format_message(), error.exit_code)
+    except CommandError as error:
+        for line in (str(error), *error.more):
+            _fail(line, error.code)
+        return error.code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has had enough
+        sys.stderr.close()
+        return GENERAL
+    except OSError as error:
+        return _fail(str(error), GENERAL)
+    except Exception as error:
+        if os.environ.get("PARLEY_TRACEBACK"):
+            raise
+        name = type(error).__name__
+        return _fail(f"internal error: {name}: {error} (PARLEY_TRACEBACK=1 shows where)", GENERAL)
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: click.UsageError) -> str:
+    if isinstance(error, click.NoSuchOption):
+        return f"no such option: {error.option_name}{_near(error.option_name, error.possibilities)}"
+    if isinstance(error, click.exceptions.NoSuchCommand):
+        return f"no such command: {error.command_name}{_near(error.command_name, error.possibilities)}"
+    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
+        name = _long_name(error.param) if isinstance(error.param, click.Option) else ""
+        return f"{name}: {error.message}" if name else error.message
+    message = error.format_message().rstrip(".")
+    return f"{message[0].lower()}{message[1:]}" if message else "invalid arguments"
+
+
+def _long_name(option: click.Option) -> str:
+    """Return the name of an option that says what it is, rather than its letter."""
+    return next((each for each in option.opts if each.startswith("--")), option.opts[0])
+
+
+def _near(written: str, possible: Sequence[str] | None) -> str:
+    """Return a hint at what was meant, where that is near enough."""
+    bare = written.lstrip("-")
+    meant = [each for each in possible or () if _is_near(bare, each.lstrip("-"))]
+    return f"; did you mean {' or '.join(meant)}?" if meant else ""
+
+
+def _is_near(written: str, meant: str) -> bool:
+    if len(written) > 2 and meant.startswith(written):
+        return True
+    return difflib.SequenceMatcher(None, written, meant).ratio() >= _NEAR
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"parley: {printable_line(message)}\n")
+    return code

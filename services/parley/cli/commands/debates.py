@@ -1,0 +1,140 @@
+"""The commands that read debates: lists, one debate, its events and its report."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import Final, Self
+
+from parley.cli.command_name import command_name
+from parley.cli.commands.connection import Link, connected
+from parley.cli.commands.find_debate import debate_id_of
+from parley.cli.commands.put_questions import Questioner, can_be_asked
+from parley.cli.input.output_path import check_output_path
+from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
+from parley.cli.terminal.debate_list import debate_rows
+from parley.cli.terminal.debate_overview import overview
+from parley.cli.terminal.event_lines import contribution_text, event_lines
+from parley.cli.terminal.files import write_file
+from parley.cli.terminal.message_json import dumped, dumped_line, json_text, json_value
+from parley.cli.terminal.printable import printable
+from parley.cli.terminal.progress import Progress, advance
+from parley.cli.terminal.rendered import print_markdown, print_quoted
+from parley.cli.terminal.say import say
+from parley.cli.terminal.table import is_narrow, print_table
+from parley.client import Debate, DebateSummary, Event, ParleyClient, kind_of
+
+__all__ = ["list_debates", "report", "show", "watch"]
+
+_PATIENCE: Final = 5.0
+
+
+@asynccontextmanager
+async def _orchestrator(server: str | None) -> AsyncIterator[tuple[Link, ParleyClient]]:
+    async with (
+        connected(server, purpose="records") as link,
+        ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
+    ):
+        yield link, parley
+
+
+async def list_debates(server: str | None, limit: int, *, as_json: bool) -> None:
+    """Print debates, newest first."""
+    found: list[DebateSummary] = []
+    async with _orchestrator(server) as (link, parley):
+        async for each in parley.list(page_size=min(limit, 200)):
+            found.append(each)
+            if len(found) == limit:
+                break
+    if as_json:
+        sys.stdout.write(dumped([json_value(each) for each in found]))
+    else:
+        print_table(debate_rows(found, interrupted=link.alone, narrow=is_narrow()))
+
+
+async def show(server: str | None, debate_id: str, *, as_json: bool) -> None:
+    """Print how a debate stands."""
+    async with _orchestrator(server) as (link, parley):
+        debate = await parley.get(await debate_id_of(parley, debate_id))
+    if as_json:
+        sys.stdout.write(json_text(debate))
+    else:
+        checkpoint = Checkpoint(debate.waiting.checkpoint, debate.waiting)
+        waits = bool(checkpoint.key) and not link.alone
+        hint = answer_hint(debate.id, checkpoint, server) if waits else ""
+        sys.stdout.writelines(f"{printable(line)}\n" for line in overview(debate, hint, alone=link.alone))
+        if debate.answer:
+            print_markdown("\n" + debate.answer.rstrip("\n") + "\n")
+
+
+async def watch(server: str | None, debate_id: str, after: int, *, quiet: bool, as_json: bool) -> None:
+    """Print events, and unless `quiet` each contribution as a whole, until the debate ends.
+
+    Put its questions to whoever sits there.
+    """
+    async with connected(server, purpose="records") as link, ParleyClient(link.orchestrator) as parley:
+        debate = await parley.get(await debate_id_of(parley, debate_id))
+        # Nobody runs debates of a store that is ours alone: there is nothing to wait for after what is recorded.
+        end = debate.last_sequence if link.alone else None
+        if end is not None and after >= end:
+            return
+        asks = not (as_json or link.alone) and can_be_asked() and sys.stdout.isatty()
+        async with _Asking(parley, debate, after, asks=asks) as asking:
+            async for each in parley.watch(debate.id, after):
+                assert isinstance(each, Event)  # no text was asked for
+                if as_json:
+                    sys.stdout.write(dumped_line(each))
+                else:
+                    _show(each, debate.id, server, quiet=quiet)
+                sys.stdout.flush()
+                asking.take(each)
+                if each.sequence == end:
+                    if kind_of(each) not in {"closed", "debate_failed"}:
+                        resume = f"{command_name()} debate --resume {debate.id}"
+                        say(f"Nothing runs this debate now; go on with: {resume}")
+                    break
+
+
+class _Asking:
+    """Has the questions put that are open once everything recorded was shown."""
+
+    def __init__(self, parley: ParleyClient, debate: Debate, after: int, *, asks: bool) -> None:
+        waits = Checkpoint(debate.waiting.checkpoint, debate.waiting) if debate.waiting.checkpoint else None
+        self._questioner = Questioner(parley, debate.id, nullcontext)
+        self._recorded = debate.last_sequence
+        self._progress = Progress(checkpoint=waits if after >= self._recorded else None)
+        self._asks = asks
+
+    async def __aenter__(self) -> Self:
+        await self._questioner.__aenter__()
+        if self._asks:
+            self._questioner.see(self._progress.checkpoint)
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self._questioner.__aexit__(*raised)
+
+    def take(self, event: Event) -> None:
+        self._progress = advance(self._progress, event)
+        if self._asks and event.sequence >= self._recorded:
+            self._questioner.see(self._progress.checkpoint)
+
+
+def _show(event: Event, debate_id: str, server: str | None, *, quiet: bool) -> None:
+    for line in event_lines(event, debate_id, server):
+        sys.stdout.write(f"{line}\n")
+    said = "" if quiet else contribution_text(event)
+    if said:
+        print_quoted(said)
+
+
+async def report(server: str | None, debate_id: str, output: Path | None) -> None:
+    """Print a debate's report, or write it to exactly the file that was named."""
+    if output is not None:
+        check_output_path("--output", output)
+    async with _orchestrator(server) as (_, parley):
+        text = await parley.report(await debate_id_of(parley, debate_id))
+    if output is None:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    else:
+        write_file(output, text)

@@ -1,0 +1,116 @@
+"""The commands that run services."""
+
+import asyncio
+import dataclasses
+import os
+import signal
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from parley.cli.command_name import command_name
+from parley.cli.errors import CONFIGURATION, INVALID_ARGUMENTS, CommandError
+from parley.cli.input.config_file import find_config
+from parley.cli.statuses import ACTIVE
+from parley.cli.terminal.answering import answering_line
+from parley.cli.terminal.say import say
+from parley.cli.terminal.starting import starting
+from parley.cli.translate_errors import first_of
+from parley.client import DebateSpec, GatewayClient, ParleyClient, ParleyError
+
+if TYPE_CHECKING:  # heavy: serve needs none of it
+    from parley.local import LocalOptions, LocalSystem
+
+__all__ = ["serve_all", "serve_one"]
+
+_TELLING_SECONDS: Final = 3.0
+
+
+async def serve_all(config_path: Path | None, port: int, advertise: str | None) -> None:
+    """Run the whole system on five ports in a row until SIGINT or SIGTERM."""
+    from parley.local import LocalOptions, ports_from
+
+    found = find_config(config_path)
+    if found is not None:
+        for line in (*found.notices, *(f"warning: {each}" for each in found.warnings)):
+            say(line)
+    options = LocalOptions(
+        config_path=Path(found.places.name) if found is not None else None,
+        ports=ports_from(port),
+        advertise=advertise,
+        adopt=True,
+        log_to_stderr=True,
+    )
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        with starting():
+            system = await _started(stack, options)
+        if not system.own:
+            raise CommandError(
+                f"{system.store} is in use by the Parley at {system.orchestrator_address}; stop that one first"
+            )
+        for name, listening in dataclasses.asdict(options.ports).items():
+            sys.stdout.write(f"{name:12}  127.0.0.1:{listening}\n")
+        sys.stdout.flush()
+        await _tell_of_model(system)
+        say(f"Debates are kept in {system.store}. Ctrl-C stops.")
+        await stop.wait()
+        say("Stopping.")
+        await _tell_of_open(system.orchestrator_address)
+
+
+async def _tell_of_model(system: "LocalSystem") -> None:
+    """Say who answers where nobody chose."""
+    assert system.gateway_address is not None
+    async with GatewayClient(system.gateway_address, patience=_TELLING_SECONDS) as gateway:
+        line = answering_line(DebateSpec(), await gateway.routes(), own=True)
+    if line is not None:
+        say(line)
+
+
+async def _started(stack: AsyncExitStack, options: "LocalOptions") -> "LocalSystem":
+    """Return the system that runs until the stack is left. Raise CommandError where a port is taken."""
+    from parley.local import local_system
+    from parley.runtime.server import CannotListenError
+
+    try:
+        return await stack.enter_async_context(local_system(options))
+    except (CannotListenError, ExceptionGroup) as error:
+        first = first_of(error)
+        if not isinstance(first, CannotListenError):
+            raise
+        raise CommandError(
+            f"cannot listen on {first.where}; choose five other ports with --port", CONFIGURATION
+        ) from None
+
+
+async def _tell_of_open(address: str) -> None:
+    """Say which debates are cut off by the stop."""
+    try:
+        async with asyncio.timeout(_TELLING_SECONDS), ParleyClient(address, patience=0) as parley:
+            cut = [each.id async for each in parley.list(sorted(ACTIVE))]
+    except (TimeoutError, ParleyError) as error:
+        say(f"warning: which debates are cut off could not be told: {str(error) or 'no answer in time'}")
+        return
+    if cut:
+        say(
+            f"Cut off: {', '.join(cut)}. The next {command_name()} up goes on with {'it' if len(cut) == 1 else 'them'}."
+        )
+
+
+def _services() -> list[str]:
+    """Return the names of the services that can be run, sorted."""
+    here = Path(__file__).parents[2]
+    return sorted(each.parent.name for each in here.glob("*/__main__.py") if each.parent.name != "cli")
+
+
+def serve_one(name: str) -> None:
+    """Become the service; do not return."""
+    known = _services()
+    if name not in known:
+        raise CommandError(f"unknown service {name}; known services: {', '.join(known)}", INVALID_ARGUMENTS)
+    os.execv(sys.executable, [sys.executable, "-m", f"parley.{name}"])  # noqa: S606 (a name from our own list)

@@ -1,0 +1,18 @@
+"""How the commands are run."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from parley.cli.dotenv_file import take_dotenv
+
+__all__ = ["execute"]
+
+
+def execute(main: Coroutine[Any, Any, None]) -> None:
+    """Run what a command does, with the keys of `.env`. Raise CommandError."""
+    from parley.cli.translate_errors import translated
+
+    with translated():
+        take_dotenv()
+        asyncio.run(main)

@@ -1,0 +1,166 @@
+"""The context documents of a debate, from a folder or a file of the person's own."""
+
+import codecs
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
+
+__all__ = ["ContextRead", "context_of"]
+
+MAX_BYTES: Final = 4 * 1024 * 1024
+"""Bytes of all documents together, by the contract."""
+MAX_FILES: Final = 2000
+"""Files below a folder, those that are left out included, so that a folder named by mistake is refused soon."""
+
+_SPARE_BYTES: Final = 8
+"""Read beyond a bound: more than a mark of the byte order and a character cut in two."""
+_OPTION: Final = "--context"
+_MAX_NAME: Final = 1024
+_NOT_IN_A_NAME: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_HIDDEN: Final = "hidden"
+_NOT_TEXT: Final = "not UTF-8 text"
+_EMPTY: Final = "empty"
+_OUTSIDE: Final = "links out of the folder"
+_ODD: Final = "no plain file or no plain name"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRead:
+    """What was read.
+
+    Attributes:
+        documents: Path and text of each document, in the order of their paths.
+        notice: What was left out, in one line; empty for nothing.
+    """
+
+    documents: tuple[tuple[str, str], ...] = ()
+    notice: str = ""
+
+
+def context_of(path: Path) -> ContextRead:
+    """Read one file, or the text files below a folder but for hidden ones.
+
+    Raises:
+        CommandError: it is not there, holds no text or too much, or could not be read.
+    """
+    try:
+        if not path.exists():
+            raise _refused(path, "there is no such file or folder")
+        if path.is_dir():
+            return _folder(path)
+        if not path.is_file():
+            raise _refused(path, "is neither a file nor a folder")
+        return ContextRead((_file(path),))
+    except OSError as error:
+        place = f" {error.filename}:" if error.filename and Path(error.filename) != path else ""
+        why = error.strerror or error
+        raise CommandError(f"{_OPTION} {path}:{place} cannot be read: {why}", GENERAL) from None
+
+
+def _refused(path: Path, why: str) -> CommandError:
+    return CommandError(f"{_OPTION} {path}: {why}", INVALID_ARGUMENTS)
+
+
+def _file(path: Path) -> tuple[str, str]:
+    if not _is_plain(path.name):
+        raise _refused(path, "has a name that is not plain text")
+    text = _text(path, MAX_BYTES)
+    if text is None:
+        raise _refused(path, "is not UTF-8 text")
+    if not text.strip():
+        raise _refused(path, "is empty")
+    if len(text.encode()) > MAX_BYTES:
+        raise _too_much(path)
+    return path.name, text
+
+
+def _folder(folder: Path) -> ContextRead:
+    root = folder.resolve()
+    left_out = Counter[str]()
+    documents: list[tuple[str, str]] = []
+    size = 0
+    for name, path in sorted(_files(folder, root, left_out)):
+        text = _text(path, MAX_BYTES - size)
+        if not text or not text.strip():
+            left_out[_NOT_TEXT if text is None else _EMPTY] += 1
+            continue
+        size += len(text.encode())
+        if size > MAX_BYTES:
+            raise _too_much(folder)
+        documents.append((name, text))
+    if not documents:
+        raise _refused(folder, f"holds no text{f' ({_counted(left_out)})' if left_out else ''}")
+    notice = f"{_OPTION} {folder}: left out {left_out.total():,} ({_counted(left_out)})" if left_out else ""
+    return ContextRead(tuple(documents), notice)
+
+
+def _too_much(path: Path) -> CommandError:
+    return _refused(path, f"holds more than {MAX_BYTES // 1024 // 1024} MiB of text; name a smaller part")
+
+
+def _files(folder: Path, root: Path, left_out: "Counter[str]") -> Iterator[tuple[str, Path]]:
+    """Yield relative path and path of each file that may be read, in any order.
+
+    Linked folders are not gone into: what is inside of `root` is found under its own name.
+    """
+    seen = 0
+    for parent, folders, names in os.walk(folder, onerror=_raise):
+        seen += len(names)
+        if seen > MAX_FILES:
+            raise _refused(folder, f"holds more than {MAX_FILES:,} files; name a smaller part")
+        left_out.update(_HIDDEN for each in (*folders, *names) if each.startswith("."))
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        linked = (Path(parent, each) for each in folders if Path(parent, each).is_symlink())
+        left_out.update(_OUTSIDE for each in linked if not _is_inside(each, root))
+        for path in (Path(parent, each) for each in names if not each.startswith(".")):
+            relative = path.relative_to(folder).as_posix()
+            if path.is_symlink() and not _is_inside(path, root):
+                left_out[_OUTSIDE] += 1
+            elif not path.is_file() or not _is_plain(relative):
+                left_out[_ODD] += 1
+            else:
+                yield relative, path
+
+
+def _is_plain(name: str) -> bool:
+    return len(name) <= _MAX_NAME and not _NOT_IN_A_NAME.search(name)
+
+
+def _is_inside(path: Path, root: Path) -> bool:
+    """Return whether a link leads to something in `root` that is not hidden."""
+    try:
+        target = path.resolve(strict=True)
+    except (OSError, RuntimeError):  # it leads nowhere, or in a circle
+        return False
+    if not target.is_relative_to(root):
+        return False
+    return not any(part.startswith(".") for part in target.relative_to(root).parts)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _text(path: Path, max_bytes: int) -> str | None:
+    """Return the text of a file, or of one that is longer more than `max_bytes` bytes of it; None for what is not text."""
+    with path.open("rb") as file:
+        data = file.read(max_bytes + _SPARE_BYTES)
+    is_cut = len(data) == max_bytes + _SPARE_BYTES
+    text = data.removeprefix(codecs.BOM_UTF8)
+    if b"\0" in text:
+        return None
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        is_cut_character = is_cut and error.reason == "unexpected end of data"
+        return text[: error.start].decode() if is_cut_character else None
+
+
+def _counted(left_out: "Counter[str]") -> str:
+    return ", ".join(f"{why}: {count:,}" for why, count in sorted(left_out.items()))

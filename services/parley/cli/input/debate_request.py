@@ -1,0 +1,152 @@
+"""What `parley debate` is asked to do, from its options and the files they name."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from parley.cli.errors import INVALID_ARGUMENTS, CommandError
+from parley.cli.input.agents import chosen_agents
+from parley.cli.input.clarifications import check_clarifications
+from parley.cli.input.config_file import DEFAULT_FILES, find_config
+from parley.cli.input.context_documents import ContextRead, context_of
+from parley.cli.input.output_path import check_output_path
+from parley.cli.input.question import question_of
+from parley.cli.input.refuse_early import refuse_early
+from parley.cli.input.spec import spec_of
+from parley.cli.progress_style import Style
+from parley.client import DebateSpec
+from parley.config import ConfigFile
+from parley.v1.debate_pb2 import ContextDocument
+
+__all__ = ["DebateOptions", "DebateRequest", "debate_request"]
+
+
+@dataclass(frozen=True, slots=True)
+class DebateOptions:
+    """The command line of `parley debate`."""
+
+    question: str | None
+    problem_description: Path | None
+    agents: str | None
+    format: str | None
+    model: str | None
+    rounds: int | None
+    protocol: str | None
+    topology: str | None
+    voting: str | None
+    sequential: bool | None
+    team: int | None
+    trickster: bool | None
+    observer: bool | None
+    config: Path | None
+    context: Path | None
+    clarify: bool | None
+    max_output_tokens: int | None
+    output: Path | None
+    report: Path | None
+    resume: str | None
+    verbose: bool
+    quiet: bool
+    progress: Style | None
+    server: str | None
+
+    @property
+    def of_format(self) -> dict[str, str]:
+        """The options that are settings of a format, as far as they are given."""
+        named = {
+            "protocol": self.protocol,
+            "topology": self.topology,
+            "voting": self.voting,
+            "sequential": _switch(self.sequential),
+            "team": self.team,
+            "trickster": _switch(self.trickster),
+            "observer": _switch(self.observer),
+        }
+        return {name: str(value) for name, value in named.items() if value is not None}
+
+    @property
+    def style(self) -> Style | None:
+        """How progress is shown; None: as the terminal allows."""
+        return "lines" if self.quiet else self.progress
+
+
+@dataclass(frozen=True, slots=True)
+class DebateRequest:
+    """What `parley debate` is asked for: a new debate, or (spec is None) one that is there.
+
+    Attributes:
+        notices: What is told once the debate is accepted, one line each.
+    """
+
+    spec: DebateSpec | None
+    config: ConfigFile | None
+    config_path: Path | None
+    notices: tuple[str, ...] = ()
+
+
+def debate_request(options: DebateOptions) -> DebateRequest:
+    """Return what the options ask for. Raise CommandError or ConfigError for what cannot be."""
+    if options.output is not None:
+        check_output_path("--output", options.output)
+    if options.resume is not None:
+        _refuse_beside_resume(options)
+        found = find_config(options.config)
+        return DebateRequest(None, found, _path_of(found))
+    question = question_of(options.question, options.problem_description)
+    context = context_of(options.context) if options.context is not None else ContextRead()
+    found = find_config(options.config)
+    check_clarifications(found, options.clarify)
+    agents = chosen_agents(found, options.agents)
+    if options.server is None:
+        refuse_early(found, agents, options.format)
+    spec = spec_of(
+        question,
+        found,
+        agents,
+        options.format,
+        options.rounds,
+        options.max_output_tokens,
+        clarify=options.clarify,
+        of_format=options.of_format,
+    )
+    spec.context.extend(ContextDocument(path=path, text=text) for path, text in context.documents)
+    notices = [context.notice] if context.notice else []
+    return DebateRequest(spec, found, _path_of(found), (*_notices(options, found), *notices))
+
+
+def _notices(options: DebateOptions, found: ConfigFile | None) -> list[str]:
+    """Return what holds where nobody said otherwise, and what of the file has no effect."""
+    if found is None:
+        chosen = options.agents is not None
+        return [] if chosen else [f"No {' or '.join(DEFAULT_FILES)} here: the default team debates."]
+    overridden = {"agents": options.agents, "debate": options.rounds}
+    moot = {found.gaps.get(section) for section, given in overridden.items() if given is not None}
+    told = [each for each in found.notices if each not in moot]
+    return [*told, *(f"warning: {each}" for each in found.warnings)]
+
+
+def _switch(given: bool | None) -> str | None:  # noqa: FBT001 - None: not given
+    return None if given is None else "on" if given else "off"
+
+
+def _path_of(found: ConfigFile | None) -> Path | None:
+    return Path(found.places.name) if found is not None else None
+
+
+def _refuse_beside_resume(options: DebateOptions) -> None:
+    beside = {
+        "a question": options.question,
+        "--problem-description": options.problem_description,
+        "--agents": options.agents,
+        "--format": options.format,
+        "--model": options.model,
+        "--rounds": options.rounds,
+        **{f"--{name}": value for name, value in options.of_format.items()},
+        "--context": options.context,
+        "--no-clarify" if options.clarify is False else "--clarify": options.clarify,
+        "--max-output-tokens": options.max_output_tokens,
+    }
+    given = [name for name, value in beside.items() if value is not None]
+    if given:
+        raise CommandError(
+            f"--resume goes on with a debate as it was begun; leave out {given[0]}", INVALID_ARGUMENTS
+        )

@@ -1,0 +1,125 @@
+"""What several commands take on their command line."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from parley.cli.command_name import command_name
+
+__all__ = [
+    "Address",
+    "Count",
+    "DebateId",
+    "FormatOption",
+    "Speed",
+    "debate_argument",
+    "json_option",
+    "server_option",
+]
+
+_ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})")
+_TARGET: Final = re.compile(r"(dns|ipv4|ipv6|unix|unix-abstract|xds):\S+")
+
+_ID_BEGUN: Final = re.compile(r"(deb-)?(?P<rest>\d{1,8}|\d{8}-(\d{0,6}|\d{6}-[a-z2-7]{0,8}))")
+"""The beginning of `deb-YYYYMMDD-HHMMSS-` and 8 characters, up to all of it."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Count(click.ParamType[int]):
+    """A whole number in a range."""
+
+    name = "number"
+
+    def __init__(self, max_value: int, min_value: int = 1) -> None:
+        self._min = min_value
+        self._max = max_value
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number; raise a usage error for anything else."""
+        try:
+            number = int(value)
+        except ValueError:
+            number = self._min - 1
+        if not self._min <= number <= self._max:
+            self.fail(f"must be a whole number, {self._min} to {self._max}", param, ctx)
+        return number
+
+
+class Speed(click.ParamType[float]):
+    """How many times as fast something is played."""
+
+    name = "speed"
+    _MIN = 0.1
+    _MAX = 1000
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number; raise a usage error for anything else."""
+        try:
+            speed = float(value)
+        except ValueError:
+            speed = 0.0
+        if not self._MIN <= speed <= self._MAX:  # so nor is what is no number
+            self.fail(f"must be a number, {self._MIN} to {self._MAX}", param, ctx)
+        return speed
+
+
+class DebateId(click.ParamType[str]):
+    """The id of a debate, or the beginning of one; `deb-` may be left out."""
+
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the id, or as much of it as is there; raise a usage error for anything that no id begins with."""
+        begun = _ID_BEGUN.fullmatch(value)
+        if begun is None:
+            self.fail(f"{value!r} is not a debate id; {command_name()} list shows them", param, ctx)
+        return f"deb-{begun['rest']}"
+
+
+class FormatOption(click.Option):
+    """The format of a debate; the help lists those that the configuration knows."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option and what it means."""
+        from parley.config.formats import DEFAULT, FORMATS  # heavy: only the help needs it
+
+        self.help = f"Order of phases: {', '.join(each.name for each in FORMATS)}. Default: {DEFAULT.name}."
+        return super().get_help_record(ctx)
+
+
+class Address(click.ParamType[str]):
+    """Where a service answers: `HOST:PORT`, or a target of gRPC's such as `dns:///parley:7401`."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the address; raise a usage error for anything that is none."""
+        plain = _ADDRESS.fullmatch(value)
+        if not (1 <= int(plain["port"]) <= 65535 if plain else _TARGET.fullmatch(value)):
+            self.fail(f"must be HOST:PORT, such as 127.0.0.1:7401, not {value!r}", param, ctx)
+        return str(value)
+
+
+def debate_argument(decorated: Command) -> Command:
+    """Add `ID`: the debate that a command is about, by its id or the beginning of it."""
+    return click.argument("debate_id", metavar="ID", type=DebateId())(decorated)
+
+
+def json_option(decorated: Command) -> Command:
+    """Add `--json`: the same for programs."""
+    return click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")(decorated)
+
+
+def server_option(
+    what: str, otherwise: str = "everything runs in this process"
+) -> Callable[[Command], Command]:
+    """Return the option `--server ADDRESS`: where a running service answers, and what holds without."""
+    return click.option(
+        "--server",
+        metavar="ADDRESS",
+        type=Address(),
+        help=f"HOST:PORT of a running {what}. Default: {otherwise}.",
+    )

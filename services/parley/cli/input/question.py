@@ -1,0 +1,71 @@
+"""The question, from the command line, from stdin or from a file."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
+from parley.cli.person import is_terminal
+
+__all__ = ["STDIN", "question_of"]
+
+STDIN: Final = "-"
+"""The question that stands for what comes on stdin."""
+
+_OPTION = "--problem-description"
+_MAX_BYTES: Final = 1024 * 1024
+"""What is read of stdin: more than any question may have, so that an endless one ends."""
+
+
+def question_of(text: str | None, path: Path | None) -> str:
+    """Return the question of exactly one of both: the text trimmed, or the file's text as written.
+
+    `-` is the text on stdin; so is no question at all where stdin is a pipe or a file.
+    """
+    if text is not None and path is not None:
+        raise CommandError(f"give a question or {_OPTION} {path}, not both", INVALID_ARGUMENTS)
+    if path is not None:
+        return _read(path)
+    if text == STDIN or (text is None and not is_terminal(sys.stdin)):
+        given, where = _from_stdin(), "stdin holds no question"
+    else:
+        given, where = (text or "").strip(), "the question is empty"
+    if given:
+        return given
+    if text is None:
+        raise CommandError(f"give a question, or a file that holds it with {_OPTION} FILE", INVALID_ARGUMENTS)
+    raise CommandError(f"{where}; give one, or a file with {_OPTION} FILE", INVALID_ARGUMENTS)
+
+
+def _from_stdin() -> str:
+    """Return what comes on stdin, trimmed; empty where it is closed."""
+    if sys.stdin is None:
+        return ""
+    if is_terminal(sys.stdin):
+        sys.stderr.write("Type the question; Ctrl-D on a line of its own ends it.\n")
+        sys.stderr.flush()
+    try:
+        given = sys.stdin.buffer.read(_MAX_BYTES + 1)
+        if len(given) > _MAX_BYTES:
+            raise CommandError("the question on stdin is longer than 1 MiB", INVALID_ARGUMENTS)
+        return given.decode().strip()
+    except UnicodeDecodeError:
+        raise CommandError("the question on stdin is not UTF-8 text", INVALID_ARGUMENTS) from None
+    except OSError as error:
+        raise CommandError(f"stdin cannot be read: {error.strerror or error}", GENERAL) from None
+
+
+def _read(path: Path) -> str:
+    try:
+        if not path.exists():
+            raise CommandError(f"{_OPTION} {path}: there is no such file", INVALID_ARGUMENTS)
+        if not path.is_file():
+            raise CommandError(f"{_OPTION} {path}: is not a file", INVALID_ARGUMENTS)
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError:
+        raise CommandError(f"{_OPTION} {path}: is not UTF-8 text", INVALID_ARGUMENTS) from None
+    except OSError as error:
+        raise CommandError(f"{_OPTION} {path}: cannot be read: {error.strerror or error}", GENERAL) from None
+    if not text.strip():
+        raise CommandError(f"{_OPTION} {path}: is empty", INVALID_ARGUMENTS)
+    return text

@@ -1,0 +1,72 @@
+"""The specification of a new debate."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from parley.cli.errors import INVALID_ARGUMENTS, CommandError
+from parley.cli.input.agents import participant
+from parley.client import DebateSpec
+from parley.config import Agent, ConfigFile, DebateEntry
+from parley.config.formats import FORMATS, format_named
+from parley.config.messages import agent_message, debate_message
+
+__all__ = ["WAITING_SECONDS", "spec_of"]
+
+WAITING_SECONDS: Final = 5
+"""Somebody sits before a command: that no provider is within reach is told soon rather than waited out."""
+
+
+def spec_of(
+    question: str,
+    found: ConfigFile | None,
+    agents: Sequence[Agent | str] | None,
+    format: str | None,  # noqa: A002 (the option's name)
+    rounds: int | None,
+    max_output_tokens: int | None,
+    *,
+    clarify: bool | None,
+    of_format: Mapping[str, str] = MappingProxyType({}),
+) -> DebateSpec:
+    """Return the specification; what neither the file nor an option says is left to the orchestrator.
+
+    Providers that are away are waited for a few seconds only, unless the file says more. Raise CommandError for rounds
+    in a format that is not known here, and for an option that the format does not have.
+    """
+    debate = found.debate if found is not None else DebateEntry()
+    if clarify is not None:
+        debate = replace(debate, interactive_clarifications=clarify)
+    chosen = format or debate.format
+    spec = debate_message(debate, chosen)
+    spec.question = question
+    spec.agents.extend(participant(agent) for agent in agents or ())
+    if found is not None and found.judge_given:
+        spec.judge.agent.CopyFrom(agent_message(found.judge))
+    spec.format = chosen or ""
+    if rounds is not None:
+        _set_rounds(spec, chosen, rounds)
+    for name, value in of_format.items():
+        _set_option(spec, chosen, name, value)
+    if max_output_tokens is not None:
+        spec.max_output_tokens = max_output_tokens
+    if not spec.limits.HasField("waiting"):
+        spec.limits.waiting.FromSeconds(WAITING_SECONDS)
+    return spec
+
+
+def _set_rounds(spec: DebateSpec, format: str | None, rounds: int) -> None:  # noqa: A002 (the option's name)
+    chosen = format_named(format)
+    if chosen is None:
+        raise CommandError(
+            f"--rounds: the settings of format {format!r} are not known here", INVALID_ARGUMENTS
+        )
+    chosen.set_rounds(spec, rounds)
+
+
+def _set_option(spec: DebateSpec, format: str | None, name: str, value: str) -> None:  # noqa: A002 (the option's name)
+    chosen = format_named(format)
+    if chosen is None or name not in chosen.options:
+        having = ", ".join(each.name for each in FORMATS if name in each.options)
+        raise CommandError(f"--{name}: only for --format {having}", INVALID_ARGUMENTS)
+    chosen.options[name](spec, value)

@@ -1,0 +1,11 @@
+"""What can be done with a stream: whether it is a terminal on which lines can be styled and written over."""
+
+import os
+from typing import TextIO
+
+__all__ = ["is_capable"]
+
+
+def is_capable(stream: TextIO) -> bool:
+    """Return whether the stream is a terminal that knows more than plain lines."""
+    return stream.isatty() and os.environ.get("TERM", "").lower() not in {"", "dumb", "unknown"}

@@ -1,0 +1,108 @@
+"""Checkpoints in words: what a person is asked, how they answer, and what they said."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from parley.cli.command_name import command_name
+from parley.cli.terminal.shorten import one_line
+from parley.cli.terminal.words import clock
+from parley.v1.debate_pb2 import Debate, Intervention, Question, Waiting
+from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened
+
+__all__ = [
+    "Checkpoint",
+    "answer_hint",
+    "asked_text",
+    "clarification_lines",
+    "intervention_words",
+    "said_text",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """An open checkpoint: its key, and what is asked there, from the event that opened it or from the debate."""
+
+    key: str
+    opened: CheckpointOpened | Waiting
+
+
+def answer_hint(debate_id: str, checkpoint: Checkpoint, server: str | None) -> str:
+    """Return `parley continue ID --checkpoint KEY (or guide, end)`: the commands that close a checkpoint of its kind."""
+    at = f" --checkpoint {checkpoint.key}" + (f" --server {server}" if server is not None else "")
+    match checkpoint.opened.WhichOneof("request"):
+        case "questions":
+            return f"{command_name()} answer {debate_id} TEXT{at} (or continue)"
+        case "approval":
+            return f"{command_name()} approve {debate_id}{at} (with --no: it is not approved)"
+        case "direction":
+            return f"{command_name()} continue {debate_id}{at} (or guide, end)"
+        case _:  # a kind of a later version
+            return f"{command_name()} continue {debate_id}{at} (or answer, approve, guide, end)"
+
+
+def asked_text(opened: CheckpointOpened) -> str:
+    """Return `waiting for a person until 14:05:09 UTC to approve: …`."""
+    until = f"waiting for a person until {clock(opened.until)}"
+    match opened.WhichOneof("request"):
+        case "questions":
+            asked = " ".join((opened.questions.text, *_numbered(opened.questions.questions)))
+            return f"{until} to answer: {_one_line(asked)}"
+        case "approval":
+            return f"{until} to approve: {_one_line(opened.approval.text)}"
+        case "direction":
+            return f"{until} to say how to go on: {_one_line(opened.direction.text)}"
+        case _:
+            return until
+
+
+def clarification_lines(debate: Debate, width: int) -> Iterator[str]:
+    """Yield what a person was asked and what they said, below a heading; nothing where they were asked nothing."""
+    if debate.clarifications:
+        yield "Clarifications"
+    for each in debate.clarifications:
+        answers = {told.question_id: told.text for told in each.answer.answers}
+        for asked in each.questions.questions:
+            yield f"  {one_line(f'{asked.agent_id}: ' * bool(asked.agent_id) + asked.text, width)}"
+            if asked.id in answers:
+                yield f"    {one_line(answers[asked.id], width)}"
+        if each.answer.text:
+            yield f"    to all: {one_line(each.answer.text, width)}"
+        elif not answers:
+            yield "    went on without an answer"
+
+
+def said_text(closed: CheckpointClosed) -> str:
+    """Return `a person said guide: be brief`."""
+    word, said = intervention_words(closed.intervention)
+    return f"a person said {word}: {said}" if said else f"a person said {word}"
+
+
+def intervention_words(intervention: Intervention) -> tuple[str, str]:  # noqa: PLR0911 (a case an act)
+    """Return what was done in a word or two, such as `mute bo`, and what was said with it, on one line."""
+    match act := intervention.WhichOneof("act"):
+        case "cancel":
+            return act, _one_line(intervention.cancel.reason)
+        case "guide":
+            return act, _one_line(intervention.guide.text)
+        case "mute":
+            return f"mute {intervention.mute.agent_id}", ""
+        case "continue_debate":
+            return "continue", ""
+        case "answer":
+            answers = (each.text for each in intervention.answer.answers)
+            return act, _one_line(" ".join((intervention.answer.text, *answers)))
+        case "approve":
+            approve = intervention.approve
+            return "approve" if approve.approved else "disapprove", _one_line(approve.text)
+        case _:
+            return act or "something new", ""
+
+
+def _numbered(questions: Iterable[Question]) -> Iterable[str]:
+    for number, each in enumerate(questions, 1):
+        yield f"({number}) {f'{each.agent_id}: ' if each.agent_id else ''}{each.text}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,103 @@
+"""How a debate stands, on one screen."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from parley.cli.command_name import command_name
+from parley.cli.statuses import ACTIVE, ENDED, RESUMABLE
+from parley.cli.terminal.checkpoints import clarification_lines
+from parley.cli.terminal.limits_and_waits import ending_text
+from parley.cli.terminal.rounds import end_of_rounds, vote_text
+from parley.cli.terminal.shorten import one_line
+from parley.cli.terminal.words import cost_text, debaters, enum_word, failure_lines, moment
+from parley.client import Debate, DebateStatus
+from parley.v1.debate_pb2 import Feedback
+
+__all__ = ["feedback_text", "overview", "status_word"]
+
+_QUESTION_WIDTH: Final = 60
+_TEXT_WIDTH: Final = 76
+
+
+def overview(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
+    """Yield the lines, without line ends and without the answer.
+
+    `hint` is the command that answers the open checkpoint, empty where no person is waited for; `alone` says that nobody
+    is there to run the debate.
+    """
+    yield from _head(debate, alone=alone)
+    yield f"Created    {moment(debate.created_at)}"
+    yield f"Updated    {moment(debate.updated_at)}"
+    usage = debate.usage
+    cost = f", {cost_text(usage.cost_micros)}" if usage.HasField("cost_micros") else ""
+    yield f"Calls      {debate.calls}, {usage.input_tokens + usage.output_tokens:,} tokens{cost}"
+    yield from clarification_lines(debate, _TEXT_WIDTH)
+    if debate.evaluation_ids:
+        yield f"Evaluated  {', '.join(debate.evaluation_ids)}"
+    if debate.HasField("feedback"):
+        yield f"Feedback   {feedback_text(debate.feedback)}"
+    yield from _troubles(debate, hint, alone=alone)
+
+
+def _head(debate: Debate, *, alone: bool) -> Iterable[str]:
+    status = status_word(debate.status, interrupted=alone)
+    shows_phase = bool(debate.phase) and debate.status not in ENDED
+    yield f"Debate     {debate.id}"
+    yield f"Status     {status}{f' ({debate.phase})' if shows_phase else ''}"
+    yield f"Question   {one_line(debate.spec.question, _QUESTION_WIDTH)}"
+    yield f"Agents     {', '.join(each.id for each in debaters(debate))}"
+    if debate.spec.HasField("evaluation"):
+        yield f"Evaluates  {debate.spec.evaluation.debate_id}"
+    else:
+        yield f"Judge      {debate.spec.judge.agent.id}"
+        yield f"Rounds     {_rounds(debate)}"
+    if debate.demonstration:
+        yield "Note       a demonstration by a very small model; neither remembered nor rated"
+    if debate.HasField("first_drafts"):
+        yield f"Vote       {vote_text(debate.first_drafts)}"
+
+
+def _rounds(debate: Debate) -> str:
+    held = (
+        f"{debate.current_round} of {debate.max_rounds}" if debate.max_rounds else str(debate.current_round)
+    )
+    end = end_of_rounds(debate)
+    return f"{held}; {end}" if end else held
+
+
+def _troubles(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
+    if debate.HasField("waiting"):
+        waiting = debate.waiting
+        whom = "a person" if waiting.checkpoint else f"{waiting.agent_id} ({waiting.reason})"
+        yield f"Waits      for {whom} until {moment(waiting.until)}: {waiting.message}"
+        if hint:
+            yield f"Answer     {hint}"
+    if debate.ended_by:
+        yield f"Limit      {ending_text(debate.ended_by)}"
+    for warning in debate.warnings:
+        yield f"Warning    {warning}"
+    for line in failure_lines(debate.failures):
+        yield f"Failed     {line}"
+    if debate.HasField("failure"):
+        yield f"Why        {debate.failure.reason}: {debate.failure.message}"
+    if debate.status in RESUMABLE or (alone and debate.status in ACTIVE):
+        yield f"Go on      {command_name()} debate --resume {debate.id}"
+
+
+def feedback_text(feedback: Feedback) -> str:
+    """Return `up: it helped (counted for ada, bo)`."""
+    word = "up" if feedback.value > 0 else "down"
+    said = f"{word}: {one_line(feedback.message, _QUESTION_WIDTH)}" if feedback.message else word
+    if not feedback.agent_ids:
+        return f"{said} (counted for nobody's rating)"
+    agents = ", ".join(feedback.agent_ids)
+    return (
+        f"{said} (counted for {agents})" if feedback.rated else f"{said} (still to be counted for {agents})"
+    )
+
+
+def status_word(status: DebateStatus.ValueType, *, interrupted: bool) -> str:
+    """Return the status in a word; `interrupted` where nobody is there to run what should run."""
+    if interrupted and status in ACTIVE:
+        return "interrupted"
+    return enum_word(DebateStatus.DESCRIPTOR, status)

@@ -1,0 +1,105 @@
+"""An evaluation, put where it was asked for: as Markdown, JSON or CSV."""
+
+import csv
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from parley.cli.errors import CommandError
+from parley.cli.terminal.files import write_file
+from parley.cli.terminal.message_json import dumped, json_value
+from parley.cli.terminal.remark import remark
+from parley.cli.terminal.rendered import print_markdown, print_remark
+from parley.cli.terminal.say import say
+from parley.cli.terminal.words import enum_word
+from parley.client import Debate
+from parley.v1.evaluation_pb2 import EvaluationDimension, EvaluationOutcome
+
+__all__ = ["csv_text", "put_evaluation"]
+
+_HEAD: Final = ("debate", "evaluation", "evaluator", "dimension", "score", "reason")
+_AVERAGE: Final = "(average)"
+_OVERALL: Final = "overall"
+_FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")
+
+
+def put_evaluation(evaluation: Debate, form: str, output: Path | None) -> None:
+    """Print the evaluation as `markdown`, `json` or `csv`, or write it to the file. Raise CommandError.
+
+    Where it cannot be written, it is printed.
+    """
+    text = _text(evaluation, form)
+    if output is None:
+        _print(text, form)
+        if form == "markdown":
+            print_remark(remark(evaluation))
+        return
+    try:
+        write_file(output, text)
+    except CommandError as error:
+        _print(text, form)
+        raise CommandError(f"--output {error}", error.code) from None
+    say(f"Evaluation: {output}")
+    say(remark(evaluation))
+
+
+def csv_text(evaluation: Debate) -> str:
+    """Return a row for each evaluator and dimension, then one for each average, as RFC 4180 has it.
+
+    A score that was not given is an empty cell. What a spreadsheet would take for a formula begins with an apostrophe.
+    """
+    written = io.StringIO()
+    rows = csv.writer(written)
+    rows.writerow(_HEAD)
+    outcome = evaluation.outcome.evaluation
+    for row in (*_scores(outcome), *_averages(outcome)):
+        rows.writerow(map(_cell, (outcome.debate_id, evaluation.id, *row)))
+    return written.getvalue()
+
+
+def _text(evaluation: Debate, form: str) -> str:
+    if form == "csv":
+        return csv_text(evaluation)
+    if form == "json":
+        return dumped({"id": evaluation.id, **json_value(evaluation.outcome.evaluation)})
+    return evaluation.answer.rstrip("\n") + "\n"
+
+
+def _print(text: str, form: str) -> None:
+    if form == "markdown":
+        print_markdown(text)
+    else:
+        sys.stdout.write(text)
+
+
+def _scores(outcome: EvaluationOutcome) -> Iterator[Sequence[str]]:
+    for evaluator in outcome.evaluators:
+        given = {each.dimension: each for each in evaluator.scores}
+        for dimension in _dimensions():
+            score = given.get(dimension)
+            shown = f"{score.score:g}" if score is not None else ""
+            yield evaluator.agent_id, _name(dimension), shown, score.reason if score is not None else ""
+        yield evaluator.agent_id, _OVERALL, f"{evaluator.overall:.2f}", ""
+
+
+def _averages(outcome: EvaluationOutcome) -> Iterator[Sequence[str]]:
+    averages = {each.dimension: each.average for each in outcome.averages}
+    for dimension in _dimensions():
+        average = averages.get(dimension)
+        yield _AVERAGE, _name(dimension), "" if average is None else f"{average:.2f}", ""
+    yield _AVERAGE, _OVERALL, f"{outcome.overall:.2f}", ""
+
+
+def _dimensions() -> list[EvaluationDimension.ValueType]:
+    return [number for number in EvaluationDimension.values() if number]
+
+
+def _name(dimension: EvaluationDimension.ValueType) -> str:
+    return enum_word(EvaluationDimension.DESCRIPTOR, dimension)
+
+
+def _cell(text: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA_SIGNS) else text

@@ -1,0 +1,45 @@
+"""Results in files: whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from parley.cli.errors import GENERAL, CommandError
+
+__all__ = ["write_file"]
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write the whole file or leave what was there; make parent folders. Raise CommandError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(None, "Is a directory")
+        if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
+            path.write_text(text, "utf-8")
+            return
+        _replace(path.resolve(), text)
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be written: {error.strerror or error}", GENERAL) from None
+
+
+def _replace(path: Path, text: str) -> None:
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with open(descriptor, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123 (a descriptor)
+            file.write(text)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    present = os.umask(0)
+    os.umask(present)
+    return present

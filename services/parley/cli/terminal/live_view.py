@@ -1,0 +1,196 @@
+"""A debate as it is held, as a picture: how far it is, and a panel an agent with its stand and its text as it comes."""
+
+import functools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from parley.cli.terminal.agents_at_work import AgentAtWork, AgentsAtWork, Step
+from parley.cli.terminal.printable import picture_text
+from parley.cli.terminal.progress import Progress
+from parley.cli.terminal.progress_lines import status_line
+from parley.cli.terminal.words import working_text
+
+if TYPE_CHECKING:  # heavy: only a terminal needs it
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+__all__ = ["Grid", "LiveView", "grid_of"]
+
+_HEADER: Final = 2
+_MIN_COLUMN: Final = 60
+"""Columns that a panel has at least where several stand beside one another."""
+_MIN_PANEL: Final = 4
+_GOOD_PANEL: Final = 7
+_MAX_PANEL: Final = 12
+"""Lines of a panel, its border counted."""
+_NAME_WIDTH: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How agents share the room.
+
+    Attributes:
+        columns: Panels beside one another.
+        height: Lines of a panel; 1: a line an agent, without a panel.
+    """
+
+    columns: int
+    height: int
+
+
+def grid_of(agents: int, width: int, height: int) -> Grid:
+    """Return how so many agents share so many columns and lines: beside one another only where it is needed and there is room."""
+    most = max(width // _MIN_COLUMN, 1)
+    for columns in range(1, most + 1):
+        each = height // -(-agents // columns) if agents else height
+        if each >= _GOOD_PANEL or (columns == most and each >= _MIN_PANEL):
+            return Grid(columns, min(each, _MAX_PANEL))
+    return Grid(1, 1)
+
+
+class LiveView:
+    """Makes the picture of a moment; between two moments only the spinner remembers anything."""
+
+    def __init__(self) -> None:
+        """Start the clock."""
+        from rich.spinner import Spinner
+
+        self._began = time.monotonic()
+        self._spinner = Spinner("dots")
+
+    def picture(self, progress: Progress, agents: AgentsAtWork, width: int, height: int) -> "RenderableType":
+        """Return the picture for a terminal of so many columns and lines."""
+        from rich.console import Group
+
+        shown = [each for each in agents.values() if each.debates or each.steps]
+        room = height - 1 - _HEADER
+        grid = grid_of(len(shown), width, room)
+        lines: list[RenderableType] = [self._status(progress), self._phases(progress)]
+        if grid.height > 1:
+            lines += self._panels(shown, grid, width)
+        else:
+            lines += self._compact(shown, room)
+        return Group(*lines[: max(height - 1, 1)] if grid.height == 1 else lines)
+
+    def _status(self, progress: Progress) -> "Text":
+        return _cut(status_line(progress, time.monotonic() - self._began), "bold")
+
+    def _phases(self, progress: Progress) -> "Text":
+        parts = [f"{each.name} {each.done}/{each.expected}" for each in progress.phases]
+        # What no agent does has no panel.
+        parts += [working_text(each.work) for each in progress.working.values() if not each.work.agent_id]
+        return _cut(f"  {' · '.join(parts)}")
+
+    def _panels(self, agents: Sequence[AgentAtWork], grid: Grid, width: int) -> "list[RenderableType]":
+        from rich.table import Table
+
+        each_width = width // grid.columns
+        rows: list[RenderableType] = []
+        for first in range(0, len(agents), grid.columns):
+            row = Table.grid(expand=True)
+            for _ in range(grid.columns):
+                row.add_column(width=each_width)
+            beside = agents[first : first + grid.columns]
+            row.add_row(*(self._panel(each, each_width, grid.height) for each in beside))
+            rows.append(row)
+        return rows
+
+    def _panel(self, agent: AgentAtWork, width: int, height: int) -> "RenderableType":
+        from rich.console import Group
+        from rich.panel import Panel
+
+        inside, room = max(width - 4, 1), height - 2
+        lines: list[RenderableType] = []
+        if agent.position and room > 1:
+            lines.append(_cut(f"→ {agent.position}", "italic"))
+            room -= 1
+        lines += _text_lines(agent, inside, room)
+        return Panel(
+            Group(*lines),
+            title=self._title(agent),
+            title_align="left",
+            height=height,
+            border_style="cyan" if agent.steps else "dim",
+        )
+
+    def _title(self, agent: AgentAtWork) -> "Text":
+        from rich.text import Text
+
+        role = f" ({agent.role})" if agent.role and agent.role != agent.id else ""
+        title = Text(f"{agent.id}{role}", "bold")
+        if agent.steps:
+            title.append(" ")
+            title.append(self._spin())
+        doing = _doing(agent)
+        return title.append(f" {doing}", "not bold") if doing else title
+
+    def _spin(self) -> str:
+        return str(self._spinner.render(time.monotonic()))
+
+    def _compact(self, agents: Sequence[AgentAtWork], room: int) -> "list[RenderableType]":
+        ordered = sorted(agents, key=lambda each: not each.steps)
+        fits = len(ordered) <= room
+        shown = ordered if fits else ordered[: max(room - 1, 1)]
+        width = min(max((len(each.id) for each in shown), default=0), _NAME_WIDTH)
+        lines: list[RenderableType] = [self._line(each, width) for each in shown]
+        if not fits and room > 1:
+            lines.append(_cut(f"  and {len(ordered) - len(shown)} more", "dim"))
+        return lines
+
+    def _line(self, agent: AgentAtWork, width: int) -> "Text":
+        sign = self._spin() if agent.steps else " "
+        said = (agent.position or agent.said)[:400]
+        parts = [part for part in (_doing(agent), said) if part]
+        return _cut(f"{sign} {agent.id[:width].ljust(width)}  {' · '.join(parts)}")
+
+
+def _doing(agent: AgentAtWork) -> str:
+    """Return `criticizes bo, cy`, or what it did last."""
+    if not agent.steps:
+        return agent.said_in
+    targets: dict[str, list[str]] = {}
+    for step in agent.steps.values():
+        targets.setdefault(step.work.doing or step.work.activity, []).append(step.work.target_agent_id)
+    return ", ".join(f"{doing} {', '.join(filter(None, whom))}".rstrip() for doing, whom in targets.items())
+
+
+def _text_lines(agent: AgentAtWork, width: int, room: int) -> "Sequence[Text]":
+    """Return the end of the text that comes, or the beginning of what was said last."""
+    coming = next((each for each in reversed([*agent.steps.values()]) if each.length), None)
+    if coming is None:
+        said = picture_text(agent.said).strip()[: 2 * width * room]
+        return _wrapped(said, width, "dim" if agent.steps else "")[:room]
+    if coming.is_structured:
+        return [_cut(_size(coming), "dim")]
+    return _wrapped(picture_text(coming.text[-2 * width * room :]).rstrip(), width)[-room:]
+
+
+def _size(step: Step) -> str:
+    return f"{step.length:,} characters so far"
+
+
+def _wrapped(text: str, width: int, style: str = "") -> "Sequence[Text]":
+    """Return the text in lines of a width; of blank lines in a row, one."""
+    from rich.text import Text
+
+    lines: list[Text] = []
+    for line in text.split("\n"):
+        if line.strip() or (lines and lines[-1].plain):
+            lines += Text(line.expandtabs(4), style).wrap(_console(), width)
+    return lines
+
+
+@functools.cache
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _cut(text: str, style: str = "") -> "Text":
+    from rich.text import Text
+
+    return Text(" ".join(picture_text(text).splitlines()), style, no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,180 @@
+"""A frame that is drawn in place on a terminal, below lines that stay."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, Self
+
+from parley.cli.terminal.capability import is_capable
+from parley.cli.terminal.printable import printable_line
+
+if TYPE_CHECKING:  # heavy: only a terminal needs it
+    from rich.console import RenderableType
+    from rich.live import Live
+
+__all__ = ["Frame", "Painter", "restore_terminal"]
+
+Frame = Callable[[int, int], "RenderableType"]
+"""Makes the picture of the moment for a terminal of so many columns and lines."""
+
+_SECONDS: Final = 1 / 8
+"""From one picture to the next, at least."""
+
+_PICTURE_BEGINS: Final = b"\x1b[?2026h"
+_PICTURE_ENDS: Final = b"\x1b[?2026l"
+"""What is written between them is shown at once, by terminals that know of it; the others pass over them."""
+_WRAP_OFF: Final = b"\x1b[?7l"
+_WRAP_ON: Final = b"\x1b[?7h"
+_CURSOR_ON: Final = b"\x1b[?25h"
+
+
+def restore_terminal() -> None:
+    """Give the terminal back as it was, for whoever leaves without going through the blocks that do."""
+    if sys.__stderr__ is not None and is_capable(sys.__stderr__):
+        _write(_PICTURE_ENDS + _WRAP_ON + _CURSOR_ON + b"\r\n")
+
+
+class Painter:
+    """Draws in a thread of its own: a terminal that takes nothing, as after Ctrl-S, holds up nobody else.
+
+    Lines are not wrapped meanwhile: where the terminal takes a character for wider than we do, a line is cut rather than
+    broken, and the frame keeps its height.
+    """
+
+    def __init__(self, frame: Frame) -> None:
+        """Draw this once the block is entered."""
+        from rich.console import Console
+
+        self._frame = frame
+        self._console: Console = Console(stderr=True)
+        self._live: Live
+        self._lines: deque[str] = deque()
+        self._drawn: list[int] = []
+        self._lock = threading.Lock()
+        self._aside = False
+        self._leaving = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="painter", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._begin()
+        with suppress(
+            NotImplementedError, RuntimeError, ValueError
+        ):  # no loop runs, or not in the main thread
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self._suspend)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGTSTP)
+        self._leaving.set()
+        self._thread.join()
+        with suppress(OSError):  # nobody sees the terminal any more
+            self._say_lines()
+        with suppress(OSError):
+            self._end()
+
+    def say(self, text: str) -> None:
+        """Have one line stand above the frame, for good."""
+        self._lines.append(text)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Leave the terminal to somebody else while the block runs; lines that are said meanwhile come after it."""
+        with self._lock:
+            self._say_lines()
+            self._end()
+            self._aside = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._aside = False
+                self._begin()
+
+    def _run(self) -> None:
+        while not self._leaving.wait(_SECONDS):
+            try:
+                with self._lock:
+                    if not self._aside:
+                        self._keep_up_with_width()
+                        self._say_lines()
+                        self._draw()
+            except OSError:  # the terminal is gone; the debate is not
+                return
+
+    def _draw(self) -> None:
+        _write(_PICTURE_BEGINS)
+        try:
+            self._live.refresh()
+        finally:
+            _write(_PICTURE_ENDS)
+
+    def _begin(self) -> None:
+        from rich.live import Live
+
+        _write(_WRAP_OFF)
+        self._live = Live(
+            get_renderable=self._picture,
+            console=self._console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            vertical_overflow="crop",
+        )
+        self._live.start()
+
+    def _end(self) -> None:
+        self._live.stop()
+        _write(_WRAP_ON)
+
+    def _say_lines(self) -> None:
+        from rich.text import Text
+
+        if not self._lines:
+            return
+        _write(_WRAP_ON)  # a command in a line can be copied whole where the terminal wraps it
+        while self._lines:
+            self._console.print(Text(printable_line(self._lines.popleft())), soft_wrap=True)
+        _write(_WRAP_OFF)
+
+    def _picture(self) -> "RenderableType":
+        from rich.segment import Segment, SegmentLines
+
+        size = self._console.size
+        options = self._console.options.update(width=size.width)
+        lines = self._console.render_lines(self._frame(size.width, size.height), options, pad=False)
+        lines = lines[: max(size.height - 1, 1)]
+        self._drawn = [Segment.get_line_length(line) for line in lines]
+        return SegmentLines(lines, new_lines=True)
+
+    def _keep_up_with_width(self) -> None:
+        """Wipe out what a terminal made of our lines that has become narrower than they are."""
+        width = self._console.size.width
+        added = sum(max(-(-each // width) - 1, 0) for each in self._drawn)
+        if added:
+            self._end()
+            _write(f"\x1b[{added}A\r\x1b[J".encode())
+            self._begin()
+
+    def _suspend(self) -> None:
+        """Give the terminal back while the process is stopped by Ctrl-Z."""
+        with self._lock:
+            if not self._aside:
+                self._end()
+            os.kill(os.getpid(), signal.SIGSTOP)
+            time.sleep(0)  # the signal is taken here; what follows comes after `fg`
+            if not self._aside:
+                self._begin()
+
+
+def _write(codes: bytes) -> None:
+    with suppress(OSError):
+        sys.stderr.flush()
+        os.write(2, codes)

@@ -1,0 +1,38 @@
+"""Text of others made safe to show: nothing in it moves the cursor, hides text or changes the terminal."""
+
+import re
+from typing import Final
+
+__all__ = ["picture_text", "printable", "printable_line"]
+
+_SEQUENCE: Final = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colors, movements, modes
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, DCS and other strings: titles, links, the clipboard
+    r"|\x1b[ -/]*[0-~]?"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_NOT_SHOWN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but TAB and LF
+    "\u202a-\u202e\u2066-\u2069"  # what turns the direction of text, beyond its own end too
+    "\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+_JOINING: Final = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]")
+"""What makes one sign of several, or changes one: terminals do not agree on how wide that is."""
+_LINE_END: Final = re.compile(r"\r\n?|[\x85\u2028\u2029]")
+
+
+def printable(text: str) -> str:
+    """Return the text without escape sequences and control characters; its lines and tabs stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _NOT_SHOWN.sub("", _SEQUENCE.sub("", _LINE_END.sub("\n", text)))
+
+
+def picture_text(text: str) -> str:
+    """Return the printable text, of characters alone that are equally wide on every terminal."""
+    return _JOINING.sub("", printable(text))
+
+
+def printable_line(text: str) -> str:
+    """Return the text on one line, without escape sequences and control characters."""
+    return " ".join(printable(text).split())

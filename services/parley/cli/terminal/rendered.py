@@ -1,0 +1,91 @@
+"""Markdown as a terminal shows it, and as it is elsewhere."""
+
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+from parley.cli.terminal.capability import is_capable
+from parley.cli.terminal.printable import printable, printable_line
+
+if TYPE_CHECKING:  # heavy: only a terminal needs it
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+__all__ = ["print_markdown", "print_quoted", "print_remark"]
+
+_MAX_WIDTH: Final = 100
+"""Longer lines are hard to read, however wide the terminal is."""
+_INDENT: Final = 4
+
+
+def print_markdown(text: str) -> None:
+    """Print CommonMark on stdout: rendered on a terminal that can show it, as it stands elsewhere."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(text)
+    elif not is_capable(sys.stdout):
+        sys.stdout.write(printable(text))
+    else:
+        console = _console()
+        console.print(_markdown(printable(text)), width=_width(console))
+
+
+def print_quoted(text: str) -> None:
+    """Print CommonMark on stdout as part of something else: further to the right, a blank line after it."""
+    if not is_capable(sys.stdout):
+        sys.stdout.write(f"{textwrap.indent(printable(text), ' ' * _INDENT)}\n\n")
+        return
+    from rich.padding import Padding
+
+    console = _console()
+    console.print(
+        Padding(_markdown(printable(text)), (0, 0, 1, _INDENT), expand=False), width=_width(console)
+    )
+
+
+def print_remark(text: str) -> None:
+    """Print one line about what is on stdout: below it on a terminal, on stderr elsewhere."""
+    line = printable_line(text)
+    if not sys.stdout.isatty():
+        sys.stdout.flush()
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+    elif not is_capable(sys.stdout):
+        sys.stdout.write(f"\n{line}\n")
+    else:
+        console = _console()
+        console.print()
+        console.print(line, style="dim", markup=False, highlight=False, width=_width(console))
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(file=sys.stdout)
+
+
+def _width(console: "Console") -> int:
+    return min(console.width, _MAX_WIDTH)
+
+
+def _markdown(text: str) -> "Markdown":
+    from markdown_it import MarkdownIt
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.markdown import Heading, Markdown
+
+    class LeftHeading(Heading):
+        """A heading where text begins, rather than in a box or in the middle."""
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            heading = self.text.copy()
+            heading.justify = "left"
+            heading.stylize("bold underline" if self.tag in {"h1", "h2"} else "bold")
+            yield heading
+
+    class LeftMarkdown(Markdown):
+        elements = {**Markdown.elements, "heading_open": LeftHeading}  # noqa: RUF012 (as in the class above it)
+
+    rendered = LeftMarkdown(text, code_theme="ansi_dark", hyperlinks=False)
+    # Read anew as text without HTML: tags that an answer holds are part of what it says, and would not be shown.
+    reading = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+    rendered.parsed = reading.parse(text)
+    return rendered

@@ -1,0 +1,72 @@
+"""What is decided between rounds, in words: whether they go on, and how the first drafts group."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from parley.cli.terminal.shorten import first_line
+from parley.client import Debate
+from parley.v1.arena_pb2 import (
+    TRICKSTER_VERDICT_CHALLENGED,
+    TRICKSTER_VERDICT_NO_INTERVENTION_LEFT,
+    TRICKSTER_VERDICT_NO_ROUND_LEFT,
+    TRICKSTER_VERDICT_SOUND,
+    TricksterFinding,
+)
+from parley.v1.debate_pb2 import DraftGroups
+from parley.v1.event_pb2 import RoundAssessed
+
+__all__ = ["assessed_text", "end_of_rounds", "trickster_text", "vote_lines", "vote_text"]
+
+
+_CONSEQUENCES: Final = {
+    TRICKSTER_VERDICT_CHALLENGED: "; it is challenged, and the rounds go on",
+    TRICKSTER_VERDICT_NO_INTERVENTION_LEFT: "; no challenge is left",
+    TRICKSTER_VERDICT_NO_ROUND_LEFT: "; no round is left to challenge it in",
+}
+
+
+def assessed_text(assessed: RoundAssessed, ended_by: str = "") -> str:
+    """Return `ended after round 2: the agents agree`; `ended_by` is why the rounds end whatever was found."""
+    if assessed.ends_rounds or ended_by:
+        return _after("ended after", assessed.round, assessed.finding if assessed.ends_rounds else ended_by)
+    return _after("  after", assessed.round, assessed.finding)
+
+
+def trickster_text(finding: TricksterFinding) -> str:
+    """Return what the trickster found after a round, such as `  after round 3: the agreement is hollow (87 %), and challenged`."""
+    found = (
+        f"the agreement is {{}} ({finding.hollow_percent:.0f} %, threshold {finding.threshold_percent} %){{}}"
+    )
+    is_hollow = finding.verdict != TRICKSTER_VERDICT_SOUND
+    told = found.format("hollow" if is_hollow else "not hollow", _CONSEQUENCES.get(finding.verdict, ""))
+    return _after("  after", finding.round, told)
+
+
+def end_of_rounds(debate: Debate) -> str:
+    """Return why the rounds of a debate ended; empty where they have not, or its format only says why they ended early."""
+    if debate.stop_explanation:
+        return f"ended: {debate.stop_explanation}"
+    return (
+        _after("ended after", debate.current_round, debate.rounds_ended_by) if debate.rounds_ended_by else ""
+    )
+
+
+def vote_text(drafts: DraftGroups) -> str:
+    """Return `over the first drafts: 2 of 3 agree`, `…: no majority`, or `…: cannot be told` where it is not certain."""
+    if not drafts.certain:
+        return "over the first drafts: cannot be told"
+    voters = sum(len(group.agent_ids) for group in drafts.groups)
+    result = f"{len(drafts.groups[0].agent_ids)} of {voters} agree" if drafts.majority else "no majority"
+    return f"over the first drafts: {result}"
+
+
+def vote_lines(drafts: DraftGroups, width: int) -> Iterator[str]:
+    """Yield the vote and its groups, a line each, with positions cut to the width."""
+    yield f"  vote {vote_text(drafts)}"
+    for group in drafts.groups:
+        position = first_line(group.position, width) or "no position stated"
+        yield f"    {', '.join(group.agent_ids)}: {position}"
+
+
+def _after(place: str, number: int, why: str) -> str:
+    return f"{place} round {number}: {why}" if why else f"{place} round {number}"

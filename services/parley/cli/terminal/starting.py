@@ -1,0 +1,42 @@
+"""A word to a person while something starts slowly."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from parley.cli.terminal.capability import is_capable
+
+__all__ = ["starting"]
+
+_SILENT_SECONDS: Final = 1.0
+
+
+@contextmanager
+def starting(*, told: bool = True) -> Iterator[None]:
+    """Say `starting…` on stderr where the block takes longer than a second.
+
+    On a terminal it is gone afterwards; elsewhere it is said only if `told`.
+    """
+    in_place = is_capable(sys.stderr)
+    said = threading.Event()
+
+    def say() -> None:
+        if in_place or told:
+            said.set()
+            sys.stderr.write("starting…" if in_place else "starting…\n")
+            sys.stderr.flush()
+
+    # A thread of its own: what starts keeps the event loop busy with imports.
+    timer = threading.Timer(_SILENT_SECONDS, say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if in_place and said.is_set():
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,107 @@
+"""What the services call things, as people call them."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC
+
+from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import Debate, FailedContribution, Work
+
+__all__ = [
+    "clock",
+    "cost_text",
+    "debaters",
+    "duration_text",
+    "enum_word",
+    "failure_lines",
+    "moment",
+    "phase_of",
+    "phase_text",
+    "rounds_words",
+    "run_seconds",
+    "step_words",
+    "working_text",
+]
+
+
+def enum_word(enum: EnumDescriptor, number: int) -> str:
+    """Return `completed` for DEBATE_STATUS_COMPLETED of DebateStatus; the number where only a newer server knows it."""
+    value = enum.values_by_number.get(number)
+    if value is None:
+        return str(number)
+    prefix = "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in enum.name).lstrip("_")
+    return str(value.name).removeprefix(f"{prefix}_").lower()
+
+
+def phase_of(work: Work) -> str:
+    """Return `round 1 proposal`, as the services call the phase of a step."""
+    return phase_text(work.title or work.activity, work.round)
+
+
+def phase_text(name: str, number: int) -> str:
+    """Return `round 1 proposal`; the name alone outside of rounds."""
+    return f"round {number} {name}" if number else name
+
+
+def working_text(work: Work) -> str:
+    """Return `ada criticizes bo`."""
+    return " ".join(
+        part for part in (work.agent_id, work.doing or work.activity, work.target_agent_id) if part
+    )
+
+
+def step_words(work: Work) -> str:
+    """Return `ada critique of bo`."""
+    target = f"of {work.target_agent_id}" if work.target_agent_id else ""
+    return " ".join(part for part in (work.agent_id, work.title or work.activity, target) if part)
+
+
+def debaters(debate: Debate) -> list[Agent]:
+    """Return the agents that debate: those it began with, or the team of them, then those that came into being while it ran."""
+    began = [each.agent for each in debate.spec.agents]
+    team = debate.team_agent_ids or [each.id for each in began]
+    return [*(each for each in began if each.id in team), *debate.joined]
+
+
+def rounds_words(number: int) -> str:
+    """Return `1 round`, `2 rounds`."""
+    return f"{number} round" if number == 1 else f"{number} rounds"
+
+
+def failure_lines(failures: Iterable[FailedContribution]) -> Iterator[str]:
+    """Yield `ada, bo in round 1 proposal: PROVIDER_AUTH: …`: what failed alike is one line."""
+    agents: dict[tuple[str, str, str], list[str]] = {}
+    for each in failures:
+        agents.setdefault((phase_of(each.work), each.reason, each.message), []).append(each.work.agent_id)
+    for (phase, reason, message), names in agents.items():
+        yield f"{', '.join(dict.fromkeys(names))} in {phase}: {reason}: {message}"
+
+
+def cost_text(micros: int) -> str:
+    """Return millionths of a dollar as dollars."""
+    return f"${micros / 1e6:.4f}"
+
+
+def run_seconds(debate: Debate) -> float:
+    """Return the seconds from a debate's first event to its last."""
+    return (debate.updated_at.ToNanoseconds() - debate.created_at.ToNanoseconds()) / 1e9
+
+
+def duration_text(seconds: float) -> str:
+    """Return `4.2 s`, `3 min 5 s`, `2 h 10 min`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes = int(seconds) // 60
+    return f"{minutes} min {int(seconds) % 60} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def moment(time: Timestamp) -> str:
+    """Return the time on this machine's clock, such as `2026-11-21 14:05:09`."""
+    return time.ToDatetime(UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def clock(time: Timestamp) -> str:
+    """Return the time of day that everybody reads alike, such as `14:05:09 UTC`."""
+    return f"{time.ToDatetime(UTC):%H:%M:%S} UTC"

@@ -1,0 +1,141 @@
+"""The providers and routes of a file, and the routes that an agent names."""
+
+from typing import Final
+
+from parley.config.endpoints import why_no_header_name, why_no_url
+from parley.config.entries import FileEntry, ModelEntry, ProviderEntry, RouteEntry
+from parley.config.file import Provider, Route
+from parley.config.findings import Findings
+
+__all__ = ["Routes"]
+
+_OPENAI_KEY: Final = "OPENAI_API_KEY"
+_AZURE_KEY: Final = "AZURE_OPENAI_API_KEY"
+_OPENROUTER_KEY: Final = "OPENROUTER_API_KEY"
+_FORBIDDEN_HEADERS: Final = frozenset(
+    {"authorization", "proxy-authorization", "api-key", "x-api-key", "cookie"}
+)
+
+
+class Routes:
+    """What a file says of the ways to models.
+
+    Attributes:
+        providers: The declared ones, then `openai` and `openrouter` where they are not among them.
+        routes: Those of the `routes` section, in order.
+    """
+
+    def __init__(self, file: FileEntry, findings: Findings) -> None:
+        """Note in `findings` what is wrong."""
+        self._file = file
+        self._findings = findings
+        self.providers = self._all_providers()
+        self.routes = self._all_routes()
+
+    def of_agent(self, entry: ModelEntry, path: str) -> tuple[str, ...]:
+        """Return the routes that an agent names, in the order in which they are tried; none: the default routes."""
+        if entry.routes:
+            if entry.model or entry.provider:
+                self._findings.problem(f"{path}.routes", "say routes, or model and provider, not both")
+            for number, route in enumerate(entry.routes):
+                self._known_route(route, f"{path}.routes[{number}]")
+            return entry.routes
+        if entry.model:
+            provider = entry.provider or "openai"
+            self._known_provider(provider, f"{path}.provider" if entry.provider else f"{path}.model")
+            return (f"{provider}/{entry.model}",)
+        if entry.provider:
+            self._known_provider(entry.provider, f"{path}.provider")
+            of_provider = tuple(route.name for route in self.routes if route.provider == entry.provider)
+            if not of_provider:
+                self._findings.problem(f"{path}.provider", "needs a model beside it")
+            return of_provider
+        return ()
+
+    def _known_route(self, name: str, path: str) -> None:
+        provider, slash, model = name.partition("/")
+        if name in {route.name for route in self.routes} or (
+            slash and model and provider in self._provider_names()
+        ):
+            return
+        known = [route.name for route in self.routes] + [f"{each}/MODEL" for each in self._provider_names()]
+        self._findings.problem(path, f"unknown route {name}; known routes: {', '.join(known)}")
+
+    def _known_provider(self, name: str, path: str) -> None:
+        if name not in self._provider_names():
+            self._findings.problem(
+                path, f"unknown provider {name}; known providers: {', '.join(self._provider_names())}"
+            )
+
+    def _provider_names(self) -> list[str]:
+        return [provider.name for provider in self.providers]
+
+    def _all_providers(self) -> tuple[Provider, ...]:
+        declared: list[Provider] = []
+        for number, entry in enumerate(self._file.providers):
+            path = f"providers[{number}]"
+            if any(entry.name == other.name for other in declared):
+                self._findings.problem(f"{path}.name", f"{entry.name} is the name of another provider too")
+            if entry.kind in {"openai-compatible", "azure-openai"} and entry.base_url is None:
+                self._findings.problem(path, f"an {entry.kind} provider needs a base_url")
+            if entry.routing and entry.kind != "openrouter":
+                self._findings.problem(f"{path}.routing", "only an openrouter provider takes it")
+            if entry.base_url is not None and (wrong := why_no_url(entry.base_url)) is not None:
+                self._findings.problem(f"{path}.base_url", wrong)
+            for header in entry.headers:
+                if (wrong := why_no_header_name(header)) is not None:
+                    self._findings.problem(f"{path}.headers.{header}", wrong)
+                if header.lower() in _FORBIDDEN_HEADERS:
+                    self._findings.problem(
+                        f"{path}.headers.{header}", "a key does not belong in a file; use api_key_env"
+                    )
+            declared.append(_provider(entry))
+        names = {provider.name for provider in declared}
+        own = (
+            Provider("openai", "openai", api_key_env=_OPENAI_KEY, declared=False),
+            Provider("openrouter", "openrouter", api_key_env=_OPENROUTER_KEY, declared=False),
+        )
+        return (*declared, *(provider for provider in own if provider.name not in names))
+
+    def _all_routes(self) -> tuple[Route, ...]:
+        routes: list[Route] = []
+        for number, entry in enumerate(self._file.routes):
+            path = f"routes[{number}]"
+            self._known_provider(entry.provider, f"{path}.provider")
+            route = _route(entry)
+            if any(route.name == other.name for other in routes):
+                self._findings.problem(f"{path}.name", f"{route.name} is the name of another route too")
+            routes.append(route)
+        return tuple(routes)
+
+
+def _provider(entry: ProviderEntry) -> Provider:
+    key = entry.api_key_env
+    if key is None and entry.base_url is None:
+        key = {"openai": _OPENAI_KEY, "openrouter": _OPENROUTER_KEY}.get(entry.kind)
+    if key is None and entry.kind == "azure-openai":
+        key = _AZURE_KEY
+    return Provider(
+        entry.name,
+        entry.kind,
+        entry.base_url,
+        key,
+        dict(entry.headers),
+        api=entry.api,
+        routing=dict(entry.routing),
+    )
+
+
+def _route(entry: RouteEntry) -> Route:
+    name = entry.name or f"{entry.provider}/{entry.model}"
+    return Route(
+        name,
+        entry.provider,
+        entry.model,
+        entry.context_tokens,
+        entry.input_price,
+        entry.output_price,
+        entry.concurrency,
+        entry.requests_per_minute,
+        entry.tokens_per_minute,
+    )

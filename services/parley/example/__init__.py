@@ -1,0 +1,8 @@
+"""An example debate, to be looked at where no system runs: its record, its state and its report.
+
+People wrote its texts; no model did. It may know the orchestrator, which says what a record means, and the contract.
+"""
+
+from parley.example.recorded import LOG, ExampleDebate, example_debate
+
+__all__ = ["LOG", "ExampleDebate", "example_debate"]

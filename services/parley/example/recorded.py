@@ -1,0 +1,55 @@
+"""The example as it was recorded, and what its record comes to."""
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from parley.orchestrator.api import report, state
+from parley.orchestrator.api.conversion import debate_to_proto
+from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
+from parley.v1.debate_pb2 import Debate
+from parley.v1.event_pb2 import Event
+
+__all__ = ["LOG", "ExampleDebate", "example_debate", "recorded_events"]
+
+LOG: Final = Path(__file__).with_name("debate.log")
+"""The stored bytes of the debate's log in base64, an event a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleDebate:
+    """A debate that has ended, with all that is known of it.
+
+    Attributes:
+        events: In order; their times are those at which it is played.
+        debate: Its state after them.
+        report: The same as a Markdown report.
+    """
+
+    events: tuple[Event, ...]
+    debate: Debate
+    report: str
+
+
+def example_debate() -> ExampleDebate:
+    """Return the example, read by the rules by which every debate's log is read."""
+    events = tuple(recorded_events())
+    folded = state.fold(events)
+    debate_format = shipped_formats().get(folded.spec.format)
+    return ExampleDebate(
+        events=tuple(each.message for each in events),
+        debate=debate_to_proto(folded, debate_format),
+        report=report.render(events[0].debate, folded, debate_format),
+    )
+
+
+def recorded_events() -> Iterator[Envelope]:
+    """Yield the events of the log, each checked to follow from the one before."""
+    before = GENESIS
+    for line in LOG.read_text("ascii").splitlines():
+        event = open_entry(base64.b64decode(line), before)
+        before = event.hash
+        yield event

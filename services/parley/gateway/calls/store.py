@@ -1,0 +1,207 @@
+"""Calls as documents: what was asked, whose it is, and what came of it.
+
+A call's document is written before its first request goes out, so that no two replicas pay for one call, and holds
+the answer before any caller hears `completed`. Every change is conditional on what was seen. A replica that runs calls
+says that it lives with a counter of its own, so that a lease costs one write for all of its calls; who waits for a
+lease counts by its own clock.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from parley.gateway.answer import Answer
+from parley.gateway.calls.key import CallKey
+from parley.gateway.failures import FAILURE_KINDS, SERVER_ERROR, Failure
+from parley.gateway.prompt.tools import ToolUse
+from parley.gateway.usage import Usage
+from parley.runtime.clock import Clock
+from parley.storage.ports import Below, Collection, Documents, DuplicateError, Fields, Index
+
+__all__ = ["KEPT", "CallState", "CallStore", "StoredCall", "answer_fields", "failure_fields"]
+
+KEPT: Final = timedelta(days=1)
+"""How long an answer can be had again."""
+
+_CALLS: Final = Collection("calls", (Index(("touched_ms",)),))
+_REPLICAS: Final = Collection("replicas", (Index(("touched_ms",)),))
+_STOPS: Final = Collection("stops", (Index(("replica",)), Index(("touched_ms",))))
+_KINDS_BY_NAME: Final = {kind.name: kind for kind in FAILURE_KINDS}
+_SWEPT_AT_ONCE: Final = 500
+
+
+class CallState(StrEnum):
+    """What a stored call is at. Of these only an answer is kept; a call in the last two may be made anew."""
+
+    RUNNING = "running"
+    ANSWERED = "answered"
+    FAILED = "failed"
+    """Those that waited for it hear why."""
+    RELEASED = "released"
+    """Given up by its replica; those that waited for it make it anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCall:
+    """A call's document. `run` names one run of the whole call at one replica.
+
+    `wanted` is another one whenever another replica has said that it still waits for the answer.
+    """
+
+    digest: str
+    run: str
+    replica: str
+    state: CallState
+    outcome: Mapping[str, Any]
+    wanted: str = ""
+
+    def answer(self) -> tuple[Answer, Usage, float]:
+        """Return what was answered, what it took, and the seconds from the first route attempt to the end."""
+        given = self.outcome
+        fields = dict(given["answer"])
+        used = tuple(ToolUse(**each) for each in fields.pop("tool_calls", ()))
+        return Answer(**fields, tool_calls=used), Usage(**given["usage"]), float(given["seconds"])
+
+    def failure(self) -> tuple[Failure, Usage]:
+        """Return why there is no answer."""
+        given = dict(self.outcome["failure"])
+        kind = _KINDS_BY_NAME.get(given.pop("kind"), SERVER_ERROR)
+        return Failure(kind, **given), Usage(**self.outcome["usage"])
+
+
+class CallStore:
+    """The stored calls as one replica sees them. Every method may raise StorageError."""
+
+    def __init__(self, documents: Documents, clock: Clock) -> None:
+        self._documents = documents
+        self._clock = clock
+        self._heartbeats = 0
+        self.replica = secrets.token_hex(8)
+        """This process's name among the replicas."""
+
+    async def prepare(self) -> None:
+        """Make the collections where they are missing."""
+        await self._documents.prepare(_CALLS, _REPLICAS, _STOPS)
+
+    async def look(self, key: CallKey) -> StoredCall | None:
+        """Return the call as it is stored now."""
+        found = await self._documents.get(_CALLS, key.text())
+        if found is None:
+            return None
+        fields: Mapping[str, Any] = found.fields
+        return StoredCall(
+            fields["digest"],
+            fields["run"],
+            fields["replica"],
+            CallState(fields["state"]),
+            fields["outcome"] or {},
+            fields.get("wanted") or "",
+        )
+
+    async def claim(self, key: CallKey, run: str, digest: str, seen: StoredCall | None) -> bool:
+        """Make the call this replica's, if it still is what was seen; whether it did."""
+        fields: Fields = {
+            "digest": digest,
+            "run": run,
+            "replica": self.replica,
+            "state": CallState.RUNNING.value,
+            "outcome": None,
+            "wanted": "",
+            "touched_ms": self._now(),
+        }
+        if seen is not None:
+            as_seen = {"run": seen.run, "state": seen.state.value}
+            return await self._documents.update(_CALLS, key.text(), fields, as_seen)
+        try:
+            await self._documents.insert(_CALLS, key.text(), fields)
+        except DuplicateError:
+            return False
+        return True
+
+    async def end(self, key: CallKey, run: str, state: CallState, outcome: Fields) -> bool:
+        """Write what came of a run, if the call is still that run's; whether it did."""
+        changes: Fields = {"state": state.value, "outcome": outcome, "touched_ms": self._now()}
+        still = {"run": run, "state": CallState.RUNNING.value}
+        return await self._documents.update(_CALLS, key.text(), changes, still)
+
+    async def want(self, key: CallKey, run: str) -> None:
+        """Say that somebody at this replica waits for a run's answer."""
+        still = {"run": run, "state": CallState.RUNNING.value}
+        await self._documents.update(_CALLS, key.text(), {"wanted": secrets.token_hex(4)}, still)
+
+    async def ask_to_stop(self, seen: StoredCall) -> None:
+        """Tell the replica that runs a call to stop it."""
+        try:
+            await self._documents.insert(
+                _STOPS, seen.run, {"replica": seen.replica, "touched_ms": self._now()}
+            )
+        except DuplicateError:
+            return
+
+    async def asked_to_stop(self, seen: StoredCall) -> bool:
+        """Tell whether its replica has not taken that up yet."""
+        return await self._documents.get(_STOPS, seen.run) is not None
+
+    async def stops(self) -> list[str]:
+        """Return the runs that this replica is asked to stop."""
+        return [found.key for found in await self._documents.find(_STOPS, {"replica": self.replica})]
+
+    async def stopped(self, run: str) -> None:
+        """Say that a run was stopped."""
+        await self._documents.delete(_STOPS, run)
+
+    async def send_heartbeat(self) -> None:
+        """Say that this replica lives."""
+        self._heartbeats += 1
+        changes: Fields = {"heartbeats": self._heartbeats, "touched_ms": self._now()}
+        if not await self._documents.update(_REPLICAS, self.replica, changes):
+            try:
+                await self._documents.insert(_REPLICAS, self.replica, changes)
+            except DuplicateError:  # an earlier write went through after all
+                return
+
+    async def heartbeats_of(self, replica: str) -> int:
+        """Return how often a replica has said that it lives; 0: never."""
+        found = await self._documents.get(_REPLICAS, replica)
+        heartbeats = found.fields["heartbeats"] if found is not None else 0
+        return heartbeats if isinstance(heartbeats, int) else 0
+
+    async def sweep(self) -> int:
+        """Forget what was last touched a day ago; how many documents that was."""
+        before = self._now() - int(KEPT.total_seconds() * 1000)
+        swept = 0
+        for collection in (_CALLS, _REPLICAS, _STOPS):
+            old = {"touched_ms": Below(before)}
+            while found := await self._documents.find(collection, old, limit=_SWEPT_AT_ONCE):
+                for each in found:
+                    swept += await self._documents.delete(collection, each.key, old)
+        return swept
+
+    def _now(self) -> int:
+        return round(self._clock.now().timestamp() * 1000)
+
+
+def answer_fields(answer: Answer, usage: Usage, seconds: float) -> Fields:
+    """Return an answer as it is stored."""
+    given = _fields(answer)
+    given["tool_calls"] = [_fields(each) for each in answer.tool_calls]
+    return {"answer": given, "usage": _fields(usage), "seconds": seconds}
+
+
+def failure_fields(failure: Failure, usage: Usage) -> Fields:
+    """Return a failure as it is stored, for those that wait for the call elsewhere."""
+    said: Fields = {
+        "kind": failure.kind.name,
+        "message": failure.message,
+        "status": failure.status,
+        "retry_after": failure.retry_after,
+        "route": failure.route,
+    }
+    return {"failure": said, "usage": _fields(usage)}
+
+
+def _fields(value: Answer | Usage | ToolUse) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in type(value).__slots__}

@@ -1,0 +1,216 @@
+"""A call that runs at this replica, in a task of its own, and those that listen to it."""
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from parley.gateway.answer import Answer
+from parley.gateway.failures import CALL_CANCELLED, CALL_TIMEOUT, Failure
+from parley.gateway.usage import Usage, UsageMeter
+from parley.runtime.deadline import deadline_scope
+
+__all__ = ["CallFailed", "Completed", "Delta", "Event", "RouteAttempt", "RunningCall", "Work"]
+
+_GATHER_SECONDS: Final = 0.025
+"""The shortest time between two pieces of text: a message a word would cost more than the words are worth."""
+_LATE: Final = "no answer within the time of this caller; the call may go on"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteAttempt:
+    """A route attempt began."""
+
+    number: int
+    route: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """More text of a route attempt, from `offset` characters on."""
+
+    route_attempt: int
+    offset: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The answer, what it took, and seconds from the first route attempt's start to the last one's end.
+
+    `stored` says that it was there before, and nothing was asked for it now.
+    """
+
+    answer: Answer
+    usage: Usage
+    seconds: float
+    stored: bool = False
+
+
+Event = RouteAttempt | Delta | Completed
+
+
+class CallFailed(Exception):  # noqa: N818 (an outcome, not an error of this program)
+    """There is no answer; with what was used nevertheless."""
+
+    def __init__(self, failure: Failure, usage: Usage) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.usage = usage
+
+
+@dataclass(slots=True, eq=False)
+class RunningCall:
+    """A call in a task of its own, so that it does not depend on the speed of those that listen."""
+
+    meter: UsageMeter = field(default_factory=UsageMeter)
+    digest: str = ""
+    listeners: int = 0
+    cancelled: bool = False
+    """Whether it is stopped because somebody asked for that, and not for reasons of this replica."""
+    stopping: bool = False
+    _task: "asyncio.Task[None] | None" = None
+    _attempts: list[str] = field(default_factory=list)
+    _pieces: list[str] = field(default_factory=list)
+    _gathered: list[str] = field(default_factory=list)
+    _shown_at: float = -math.inf
+    _showing: asyncio.TimerHandle | None = None
+    _completed: Completed | None = None
+    _error: BaseException | None = None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _first_attempt_at: float | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it was answered, failed or was stopped."""
+        return self._completed is not None or self._error is not None
+
+    @property
+    def seconds(self) -> float:
+        """How long ago its first route attempt began; 0.0 before that."""
+        if self._first_attempt_at is None:
+            return 0.0
+        return asyncio.get_running_loop().time() - self._first_attempt_at
+
+    def start(self, work: "Work", on_end: Callable[[], None] = lambda: None) -> None:
+        """Begin; `work` reports to this object. What it does is not bound to the deadline of who began it."""
+        with deadline_scope(None):
+            self._task = asyncio.create_task(self._run(work))
+        self._task.add_done_callback(lambda _: on_end())
+
+    async def stop(self, *, cancelled: bool = False) -> None:
+        """End the call now, and returns when its HTTP request is closed."""
+        self.cancelled = self.cancelled or cancelled
+        self.stopping = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            if not self.over:  # stopped before its first step
+                self._end(asyncio.CancelledError())
+
+    async def ended(self) -> None:
+        """Wait until it is over."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def route_attempt_started(self, route: str) -> None:
+        """Hear that a route attempt begins; text of earlier ones is void."""
+        self._show()  # leaves nothing gathered, and no timer
+        if self._first_attempt_at is None:
+            self._first_attempt_at = asyncio.get_running_loop().time()
+        self._attempts.append(route)
+        self._pieces, self._shown_at = [], -math.inf
+        self._wake()
+
+    def alive(self) -> None:
+        """Hear that the model is at work; callers hear of its text alone."""
+
+    def text(self, piece: str) -> None:
+        """Hear more text of the present route attempt: the first is shown at once, then at most one piece every 25 ms."""
+        self._gathered.append(piece)
+        if self._showing is None:
+            loop = asyncio.get_running_loop()
+            show_at = self._shown_at + _GATHER_SECONDS
+            if loop.time() >= show_at:
+                self._show()
+            else:
+                self._showing = loop.call_at(show_at, self._show)
+
+    async def events(self, until: float = math.inf) -> AsyncGenerator[Event, None]:
+        """Yield what happened so far and what happens on, to the end. Raises what the call failed with.
+
+        Text that came while the listener was busy comes as one piece; text of a route attempt that is over is left out.
+        Who still has to wait at `until`, in the loop's time, hears CallFailed, while the call goes on.
+        """
+        attempts = taken = offset = 0
+        late = asyncio.Event()
+
+        def end() -> None:
+            late.set()
+            self._wake()
+
+        timer = asyncio.get_running_loop().call_at(until, end)
+        try:
+            while True:
+                changed = self._changed
+                if attempts < len(self._attempts):
+                    for number in range(attempts, len(self._attempts)):
+                        yield RouteAttempt(number + 1, self._attempts[number])
+                        attempts = number + 1
+                    taken = offset = 0
+                elif taken < len(self._pieces):
+                    text = "".join(self._pieces[taken:])
+                    delta = Delta(attempts, offset, text)
+                    taken, offset = len(self._pieces), offset + len(text)
+                    yield delta
+                elif self._completed is not None:
+                    yield self._completed
+                    return
+                elif self._error is not None:
+                    raise self._error
+                elif late.is_set():
+                    raise CallFailed(Failure(CALL_TIMEOUT, _LATE), self.meter.usage())
+                else:
+                    await changed.wait()
+        finally:
+            timer.cancel()
+
+    async def _run(self, work: "Work") -> None:
+        try:
+            completed = await work(self)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 (raised for all who listen)
+            self._end(error)
+        else:
+            self._show()
+            self._completed = completed
+            self._wake()
+
+    def _end(self, error: BaseException) -> None:
+        self._show()
+        if isinstance(error, asyncio.CancelledError):
+            said = "the call was cancelled" if self.cancelled else "the gateway gave the call up"
+            error = Failure(CALL_CANCELLED, said)
+        if isinstance(error, Failure):
+            error = CallFailed(error, self.meter.usage())
+        self._error = error
+        self._wake()
+
+    def _show(self) -> None:
+        """Hand the text on that was gathered, as one piece."""
+        if self._showing is not None:
+            self._showing.cancel()
+            self._showing = None
+        if self._gathered:
+            self._pieces.append("".join(self._gathered))
+            self._gathered.clear()
+            self._shown_at = asyncio.get_running_loop().time()
+            self._wake()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+
+Work = Callable[[RunningCall], Coroutine[Any, Any, Completed]]
+"""What answers a call, told to whom to report."""

@@ -1,0 +1,113 @@
+"""A small language model on this machine, for when no key and no base URL is set.
+
+llama.cpp comes with the package `xllamacpp`. It runs in a child process, so that its memory and its processor time are not the
+gateway's.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from parley.gateway.local_model.catalogue import SMOLLM2, Packaged, Parts, SmallModel
+from parley.gateway.local_model.child import Child, LocalModelError
+from parley.gateway.local_model.weights import find_weights, sha256_of
+
+__all__ = ["LocalModel", "available", "local_model"]
+
+_SERVER = Path(__file__).with_name("server.py")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModel:
+    """A local model that answers.
+
+    Attributes:
+        base_url: of its OpenAI-compatible API, such as `http://127.0.0.1:40123/v1`. It asks for no key.
+        model: the name it is called by.
+        context_tokens: tokens of one call, prompt and answer together.
+        slots: calls it works on at once; more wait in its queue.
+    """
+
+    base_url: str
+    model: str
+    context_tokens: int
+    slots: int
+    _child: "Child" = field(repr=False, compare=False)
+
+    @property
+    def pid(self) -> int:
+        """The process id of the child."""
+        return self._child.process.pid
+
+    async def exited(self) -> str:
+        """Wait until the child has ended, and return why in one line."""
+        await self._child.process.wait()
+        return f"the local model ended ({self._child.ending()})"
+
+
+def available(model: SmallModel = SMOLLM2) -> str | None:
+    """Return why a small model cannot run here, in one line, or None when it can."""
+    if find_spec("xllamacpp") is None:
+        return "the local model needs the package xllamacpp: install it, or set a key or a base URL"
+    if find_weights(model) is not None:
+        return None
+    if isinstance(model.weights, Packaged):
+        package = model.weights.distribution
+        return f"the local model needs the weights in the package {package}: install it, or set a key or a base URL"
+    fetch = f"{sys.executable} -m parley.gateway.local_model.fetch {model.name}"
+    return f"PARLEY_LOCAL_MODEL: {model.name} is not on this machine yet; fetch it (470 MB) with: {fetch}"
+
+
+@asynccontextmanager
+async def local_model(
+    model: SmallModel = SMOLLM2, *, start_seconds: float = 60.0, command: Sequence[str] | None = None
+) -> AsyncIterator[LocalModel]:
+    """Start a small model, wait until it answers, and stop it at exit.
+
+    Args:
+        model: which one.
+        start_seconds: how long it may take to answer.
+        command: the child to run; by default the server beside this module, on the model's weights. It
+            writes its base URL as a line on standard output and ends when its standard input does.
+
+    Raises:
+        LocalModelError: a package is missing, the weights are missing or not what they should be, the child ended, or it did
+            not answer in time.
+    """
+    child = await Child.start(await asyncio.to_thread(_server_command, model) if command is None else command)
+    try:
+        base_url = await child.base_url(start_seconds)
+        yield LocalModel(base_url, model.model, model.context_tokens, model.slots, child)
+    finally:
+        await child.stop()
+
+
+def _server_command(model: SmallModel) -> list[str]:
+    weights = find_weights(model)
+    if (reason := available(model)) is not None or weights is None:
+        raise LocalModelError(reason)
+    if isinstance(model.weights, Parts):
+        _check(model.weights, weights)
+    # -P keeps the folder of the script, which is this package, off the child's module path.
+    sampling = json.dumps(asdict(model.sampling))
+    sizes = [str(model.context_tokens), str(model.slots)]
+    return [sys.executable, "-P", str(_SERVER), str(weights), model.model, *sizes, sampling]
+
+
+def _check(published: Parts, weights: Path) -> None:
+    """Raise LocalModelError where a file that was put together here is not the published one any more."""
+    try:
+        with weights.open("rb") as file:
+            found = sha256_of(file)
+    except OSError as error:
+        raise LocalModelError(f"{weights}: cannot be read: {error.strerror or error}") from None
+    if found != published.sha256:
+        raise LocalModelError(
+            f"{weights} is refused: its SHA-256 is {found}, and that of the published file is {published.sha256}; "
+            "remove it and fetch it again"
+        )

@@ -1,0 +1,199 @@
+"""The documents of a call, as its tools see them: listed, read by lines, and searched. There is no other file here.
+
+Every answer is a text of at most MAX_RESULT characters that holds nothing but the documents' own lines, their paths and
+numbers, and a word on how to read on.
+"""
+
+import re
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["MAX_RESULT", "Document", "Documents", "NotFound"]
+
+MAX_RESULT: Final = 12_000
+"""Characters of one answer at most."""
+
+_MAX_LINE: Final = 2_000
+"""A line with more characters counts as several, so that every part of it can be read."""
+_PASSAGE: Final = 600
+"""Characters from which on a passage is long enough; it ends with its line."""
+_MAX_PASSAGES: Final = 8
+_MAX_WORDS: Final = 32
+_LISTED_IN_AN_ERROR: Final = 20
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_WORD: Final = re.compile(r"\w+")
+_NOTE_CHARACTERS: Final = 200
+"""Characters kept for the line that says how to read on."""
+
+
+class NotFound(LookupError):  # noqa: N818 (said to a model, not raised to a caller)
+    """There is no such document, or no such line; the message says what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text and its path, which is a name and nothing on a disk."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    path: str
+    first: int
+    lines: tuple[str, ...]
+
+    def shown(self) -> str:
+        last = self.first + len(self.lines) - 1
+        return f"{self.path}, lines {self.first} to {last}:\n{_numbered(self.first, self.lines)}"
+
+
+class Documents:
+    """The documents of one call. Safe to use from threads; the search index is made when it is first needed."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._texts = {each.path: each.text for each in documents}
+        self._lines: dict[str, tuple[str, ...]] = {}
+        self._passages: list[_Passage] = []
+        self._index: sqlite3.Connection | None = None
+        self._lock = threading.Lock()
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def list_files(self, limit: int = MAX_RESULT) -> str:
+        """Return a line a document, in the order they came: path, characters, lines."""
+        listed: list[str] = []
+        left = limit - _NOTE_CHARACTERS
+        for path, text in self._texts.items():
+            line = f"{path} ({len(text)} characters, {len(self._of(path))} lines)"
+            left -= len(line) + 1
+            if left < 0:
+                listed.append(f"… and {len(self._texts) - len(listed)} more documents.")
+                break
+            listed.append(line)
+        return "\n".join(listed) or "There are no documents."
+
+    def file_read(self, path: str, first: int = 1, last: int | None = None) -> str:
+        """Return the lines of a document from `first` to `last`, both counted in, each with its number. Raises NotFound."""
+        path, lines = self._found(path)
+        if first < 1 or first > len(lines):
+            raise NotFound(f"{path} has lines 1 to {len(lines)}; there is no line {first}.")
+        if last is not None and last < first:
+            raise NotFound(f"last_line {last} comes before first_line {first}.")
+        wanted = lines[first - 1 : last]
+        shown, left = 0, MAX_RESULT - _NOTE_CHARACTERS - len(path)
+        for number, line in enumerate(wanted, first):
+            left -= len(line) + len(str(number)) + 3
+            if left < 0:
+                break
+            shown += 1
+        end = first + shown - 1
+        text = f"{path}, lines {first} to {end} of {len(lines)}:\n{_numbered(first, wanted[:shown])}"
+        if shown < len(wanted):
+            text += f"\n[More: read on from line {end + 1}.]"
+        return text
+
+    def context_search(self, query: str) -> str:
+        """Return the passages nearest to the words of the query, best first, with paths and line numbers."""
+        words = list(dict.fromkeys(_WORD.findall(query)))[:_MAX_WORDS]
+        if not words:
+            return "The query holds no word to search for."
+        with self._lock:
+            found = self._ranked(words) or self._holding(words)
+        if not found:
+            return "No passage holds any of these words."
+        shown: list[str] = []
+        left = MAX_RESULT
+        for passage in found:
+            text = passage.shown()
+            left -= len(text) + 2
+            if left < 0:
+                break
+            shown.append(text)
+        return "\n\n".join(shown)
+
+    def _found(self, path: str) -> tuple[str, tuple[str, ...]]:
+        path = path if path in self._texts else path.removeprefix("./")
+        if path not in self._texts:
+            there = ", ".join(list(self._texts)[:_LISTED_IN_AN_ERROR])
+            more = len(self._texts) - _LISTED_IN_AN_ERROR
+            there += f" and {more} more" if more > 0 else ""
+            raise NotFound(f"There is no document {path[:200]!r}. Documents: {there or 'none'}."[:MAX_RESULT])
+        return path, self._of(path)
+
+    def _of(self, path: str) -> tuple[str, ...]:
+        """Return the lines of a document."""
+        lines = self._lines.get(path)
+        if lines is None:
+            lines = self._lines[path] = tuple(_lines(self._texts[path]))
+        return lines
+
+    def _ranked(self, words: Sequence[str]) -> list[_Passage]:
+        """Rank passages by bm25 over word stems. Each word is quoted, so that none of them is query syntax."""
+        quoted = " OR ".join(f'"{word}"' for word in words)
+        rows = self._indexed().execute(
+            "SELECT rowid FROM passages WHERE passages MATCH ? ORDER BY rank LIMIT ?",
+            (quoted, _MAX_PASSAGES),
+        )
+        return [self._passages[rowid] for (rowid,) in rows]
+
+    def _holding(self, words: Sequence[str]) -> list[_Passage]:
+        """Rank passages by how many of the words they hold anywhere.
+
+        That finds parts of words, and words of scripts that put no space between them.
+        """
+        folded = [word.casefold() for word in words]
+        counted = []
+        for passage in self._passages:
+            text = "\n".join(passage.lines).casefold()
+            held = sum(word in text for word in folded)
+            if held:
+                counted.append((held, passage))
+        counted.sort(key=lambda each: -each[0])
+        return [passage for _, passage in counted[:_MAX_PASSAGES]]
+
+    def _indexed(self) -> sqlite3.Connection:
+        if self._index is None:
+            # One thread at a time, by the lock. It is closed with the last reference, since a search whose call was
+            # cancelled may still be at work in its thread.
+            index = sqlite3.connect(":memory:", check_same_thread=False)
+            weakref.finalize(self, index.close)
+            index.execute(
+                "CREATE VIRTUAL TABLE passages USING fts5"
+                "(text, content='', tokenize='porter unicode61 remove_diacritics 2')"
+            )
+            self._passages = [each for path in self._texts for each in _passages(path, self._of(path))]
+            index.executemany(
+                "INSERT INTO passages (rowid, text) VALUES (?, ?)",
+                ((rowid, "\n".join(each.lines)) for rowid, each in enumerate(self._passages)),
+            )
+            self._index = index
+        return self._index
+
+
+def _lines(text: str) -> Iterator[str]:
+    lines = _LINE_END.split(text)
+    if len(lines) > 1 and not lines[-1]:
+        lines.pop()  # the text ends with its last line's end
+    for line in lines:
+        for start in range(0, max(len(line), 1), _MAX_LINE):
+            yield line[start : start + _MAX_LINE]
+
+
+def _passages(path: str, lines: Sequence[str]) -> Iterator[_Passage]:
+    first, size = 0, 0
+    for index, line in enumerate(lines):
+        size += len(line) + 1
+        if size >= _PASSAGE or index + 1 == len(lines):
+            yield _Passage(path, first + 1, tuple(lines[first : index + 1]))
+            first, size = index + 1, 0
+
+
+def _numbered(first: int, lines: Sequence[str]) -> str:
+    return "\n".join(f"{number}: {line}" for number, line in enumerate(lines, first))

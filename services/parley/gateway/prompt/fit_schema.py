@@ -1,0 +1,302 @@
+"""Reading a JSON value as its schema means it: models write `"8"` for 8, one text for a list, and keys of their own.
+
+Only the form changes. What was asked for and not given stays absent; but for lists, of which none is an empty one.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeGuard
+
+from parley.gateway.prompt.airlock import clean_value
+from parley.gateway.prompt.read_json import NotJson, decoded
+
+__all__ = ["fitted"]
+
+Schema = Mapping[str, Any]
+
+_MAX_REFERENCES: Final = 8
+_MAX_WRAPPERS: Final = 3
+_NOTHING: Final = frozenset({"", "-", "none", "none.", "n/a", "null", "nothing", "nothing.", "[]"})
+_TRUTHS: Final[Mapping[str, bool]] = {"true": True, "yes": True, "false": False, "no": False}
+_BULLET: Final = re.compile(r"[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t]+")
+_NUMBER: Final = re.compile(
+    r"\s?[~≈]?\s?(?P<number>[+-]?\d{1,15}(?:\.\d{1,15})?)"
+    r"\s?(?:(?P<percent>%|percent)|(?:/|out of|of)\s?(?P<all>\d{1,9}))?\s?\.?\s?",
+    re.IGNORECASE,
+)
+
+
+def fitted(value: Any, schema: Schema) -> Any:
+    """Return the value as the schema means it, as far as that can be told. The value itself is left as it is."""
+    return _fit(value, schema, schema)
+
+
+def _fit(value: Any, schema: Any, root: Schema) -> Any:
+    schema = _resolved(schema, root)
+    kind = schema.get("type")
+    fit = _FITS.get(kind) if isinstance(kind, str) else None
+    if fit is None:
+        return value
+    if isinstance(value, str) and kind in {"object", "array"}:
+        value = _unquoted(value, kind)
+    return fit(value, schema, root)
+
+
+def _resolved(schema: Any, root: Schema) -> Schema:
+    """Return what a reference inside of the schema leads to; nothing where it leads nowhere."""
+    for _ in range(_MAX_REFERENCES):
+        if not isinstance(schema, Mapping):
+            return {}
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            return schema
+        schema = root
+        for name in reference.removeprefix("#").strip("/").split("/"):
+            schema = schema.get(name) if isinstance(schema, Mapping) else None
+    return {}
+
+
+def _unquoted(text: str, kind: str) -> Any:
+    """Return the object or list that a text holds as JSON, or else the text."""
+    try:
+        value = clean_value(decoded(text))
+    except (NotJson, RecursionError):
+        return text
+    return value if isinstance(value, dict if kind == "object" else list) else text
+
+
+def _object(value: Any, schema: Schema, root: Schema) -> Any:
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return value
+    value = _unwrapped(value, properties)
+    if not isinstance(value, dict):
+        return value
+    named = _named(value, properties)
+    if schema.get("additionalProperties") is False:
+        named = {key: each for key, each in named.items() if key in properties}
+    required = schema.get("required", ())
+    given: dict[str, Any] = {}
+    for key, each in _shares_of_the_whole(named, properties, root).items():
+        asked = properties.get(key, {})
+        if each is None and _resolved(asked, root).get("type") not in _MAY_BE_NOTHING:
+            continue
+        given[key] = _fit(each, asked, root)
+    for key in required:
+        if key not in given and _resolved(properties.get(key), root).get("type") == "array":
+            given[key] = []
+    return given
+
+
+def _unwrapped(value: Any, properties: Schema) -> Any:
+    """Return the object inside of a list or an object that holds nothing else; else the value."""
+    inner = value
+    for _ in range(_MAX_WRAPPERS):
+        if isinstance(inner, list):
+            entries = _from_entries(inner, properties)
+            if entries or len(inner) != 1:
+                return entries or value
+            inner = inner[0]
+        elif isinstance(inner, dict):
+            if len(inner) != 1 or _named(inner, properties).keys() & properties:
+                return inner
+            (inner,) = inner.values()
+        else:
+            break
+    return inner if isinstance(inner, dict) else value
+
+
+def _from_entries(entries: list[Any], properties: Schema) -> dict[str, Any]:
+    """Return the object that a list such as `[{"agent": "A", "score": 8}]` stands for; nothing if it is none."""
+    found: dict[str, Any] = {}
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.keys() & properties:
+            return {}
+        names = [
+            name
+            for each in entry.values()
+            if isinstance(each, str)
+            for name in _named({each: 0}, properties)
+            if name in properties
+        ]
+        numbers = [each for each in entry.values() if _is_number(each)]
+        if len(names) != 1 or len(numbers) != 1:
+            return {}
+        found[names[0]] = numbers[0]
+    return found
+
+
+def _named(value: dict[str, Any], properties: Schema) -> dict[str, Any]:
+    """Return the object with the schema's own keys for `Open questions` and `openQuestions`, and `A` for `agent A`."""
+    missing = {_plain(key): key for key in properties if key not in value}
+    named = dict(value)
+    for key in value:
+        if key in properties or not missing:
+            continue
+        last = re.split(r"[\s_-]", key.rstrip())[-1]
+        asked = missing.pop(_plain(key), None) or missing.pop(_plain(last), None)
+        if asked is not None:
+            named[asked] = named.pop(key)
+    return named
+
+
+def _plain(key: str) -> str:
+    return "".join(letter for letter in key.casefold() if letter.isalnum())
+
+
+def _shares_of_the_whole(value: dict[str, Any], properties: Schema, root: Schema) -> dict[str, Any]:
+    """Return the object with 85 for 0.85 where a whole number from 0 to 100 is asked for.
+
+    A 1 could be either; so all such numbers of an object have to be shares, and one of them has to be written as one.
+    """
+    wholes = {}
+    for key, asked in properties.items():
+        whole = _whole(_resolved(asked, root))
+        if whole and key in value:
+            wholes[key] = (_plain_number(value[key]), whole)
+    numbers = [number for number, _ in wholes.values()]
+    if not any(isinstance(number, float) for number in numbers):
+        return value
+    if not all(number is not None and 0 <= number <= 1 for number in numbers):
+        return value
+    return value | {key: number * whole for key, (number, whole) in wholes.items() if number is not None}
+
+
+def _whole(schema: Schema) -> int:
+    """Return the largest number where whole ones from 0 or 1 are asked for; else 0."""
+    whole = schema.get("maximum")
+    if schema.get("type") != "integer" or schema.get("minimum") not in {0, 1} or not isinstance(whole, int):
+        return 0
+    return whole if whole > 1 else 0
+
+
+def _plain_number(value: Any) -> int | float | None:
+    value = _only(value)
+    if isinstance(value, str):
+        match = _NUMBER.fullmatch(value)
+        if match is None or match["percent"] or match["all"]:
+            return None
+        value = float(match["number"]) if "." in match["number"] else int(match["number"])
+    return value if _is_number(value) else None
+
+
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _only(value: Any) -> Any:
+    """Return the one number in a list or an object such as `{"score": 8, "why": "…"}`; else the value."""
+    if isinstance(value, dict | list):
+        numbers = [
+            each for each in (value.values() if isinstance(value, dict) else value) if _is_number(each)
+        ]
+        return numbers[0] if len(numbers) == 1 else value
+    return value
+
+
+def _number(value: Any, schema: Schema, root: Schema) -> Any:
+    del root
+    value = _only(value)
+    if not isinstance(value, str):
+        return value
+    match = _NUMBER.fullmatch(value)
+    if match is None:
+        return value
+    number, whole = float(match["number"]), schema.get("maximum")
+    parts = 100.0 if match["percent"] else float(match["all"] or 0)
+    if not (match["percent"] or match["all"]):
+        return number if "." in match["number"] else int(match["number"])
+    return number / parts * whole if parts and _is_number(whole) else value
+
+
+def _integer(value: Any, schema: Schema, root: Schema) -> Any:
+    value = _number(value, schema, root)
+    if isinstance(value, float) and math.isfinite(value):
+        # Not a half to the even one: what is larger stays at least as large. A product such as 0.29 * 100 is just below.
+        return math.floor(round(value, 9) + 0.5)
+    return value
+
+
+def _boolean(value: Any, schema: Schema, root: Schema) -> Any:
+    del schema, root
+    if isinstance(value, str):
+        return _TRUTHS.get(value.strip().casefold(), value)
+    return bool(value) if _is_number(value) and value in {0, 1} else value
+
+
+def _string(value: Any, schema: Schema, root: Schema) -> Any:
+    del root
+    if isinstance(value, list) and len(value) == 1:
+        (value,) = value
+    options = schema.get("enum")
+    if isinstance(options, list):
+        same = [each for each in options if isinstance(each, str) and each.casefold() == _said(value)]
+        return same[0] if len(same) == 1 else value
+    if value is None:
+        return "" if not schema.get("minLength") else value
+    return value if isinstance(value, str | bool) else _in_words(value)
+
+
+def _said(value: Any) -> Any:
+    return value.strip().casefold() if isinstance(value, str) else value
+
+
+def _in_words(value: Any) -> str:
+    """Return a value as a text for people (CommonMark)."""
+    if isinstance(value, list):
+        words = [_in_words(each) for each in value if each is not None]
+        return words[0] if len(words) == 1 else "\n".join(f"- {each}" for each in words)
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {_in_words(each)}" for key, each in value.items() if each is not None)
+    return str(value)
+
+
+def _array(value: Any, schema: Schema, root: Schema) -> Any:
+    items = _resolved(schema.get("items"), root)
+    of_texts = items.get("type") == "string"
+    if value is None:
+        value = []
+    elif isinstance(value, str):
+        value = _items(value)
+    elif isinstance(value, dict):
+        value = _entries(value) if of_texts else [value] if value else []
+    elif not isinstance(value, list):
+        value = [value]
+    found = [_fit(each, items, root) for each in value if each is not None]
+    if of_texts:
+        found = [each for each in found if not isinstance(each, str) or each.strip()]
+    longest = schema.get("maxItems")
+    return found[:longest] if isinstance(longest, int) else found
+
+
+def _entries(value: dict[str, Any]) -> list[str]:
+    return [f"{key}: {_in_words(each)}" for key, each in value.items() if each is not None]
+
+
+def _items(text: str) -> list[str]:
+    """Return the items of a list that was written as one text."""
+    if text.strip().casefold() in _NOTHING:
+        return []
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not any(_BULLET.match(line) for line in lines):
+        return [text.strip()]
+    items: list[list[str]] = []
+    for line in lines:
+        bullet = _BULLET.match(line)
+        if bullet is None and items:
+            items[-1].append(line)
+        else:
+            items.append([line[bullet.end() :] if bullet else line])
+    return ["\n".join(item).strip() for item in items]
+
+
+_MAY_BE_NOTHING: Final = ("string", "array", None)
+_FITS: Final[Mapping[str | None, Callable[[Any, Schema, Schema], Any]]] = {
+    "object": _object,
+    "array": _array,
+    "string": _string,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+}

@@ -1,0 +1,122 @@
+"""Finding the JSON in what a model wrote: among words, in fences, and mended where it is nearly JSON."""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from math import ceil
+from typing import Any, Final
+
+from parley.gateway.prompt.airlock import one_line
+
+__all__ = ["NotJson", "decoded", "mended", "values_in"]
+
+_MAX_FENCES: Final = 4
+"""Fences that are looked into, so that a text of nothing but fences is not read again and again."""
+_MEND_SECONDS: Final = 5.0
+"""Of processor time; on a machine that is busy it may take `_WHEN_BUSY` times as long."""
+_WHEN_BUSY: Final = 3
+_EMPTY: Final = re.compile(r"""([\"'`])\s*\1|“\s*”""")
+_FENCE: Final = re.compile(r"^[ \t]*```", re.MULTILINE)
+_MEND: Final = """
+import resource, runpy, sys
+seconds = int(sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+runpy.run_module("json_repair", run_name="__main__", alter_sys=True)
+"""
+"""Mends in so many seconds of processor time: it ends itself where nobody is left to end it."""
+_MENDER: Final = (sys.executable, "-I", "-X", "utf8", "-c", _MEND)
+
+
+class NotJson(ValueError):  # noqa: N818 (said of a text)
+    """The text holds no JSON that can be read."""
+
+
+def decoded(text: str) -> Any:
+    """Return the value of a JSON text. Raises NotJson."""
+    try:
+        return _decoder.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(one_line(str(error))) from None
+
+
+def values_in(text: str) -> Iterator[Any]:
+    """Yield the JSON values that the text holds, the likeliest first. Raises NotJson where it holds none."""
+    problem: Exception | None = None
+    try:
+        yield decoded(text)
+    except NotJson as error:
+        problem = error
+    else:
+        return
+    found = False
+    for start in _starts(text):
+        try:
+            value = _decoder.raw_decode(text, start)[0]
+        except (ValueError, RecursionError) as error:
+            problem = error
+        else:
+            found = True
+            yield value
+    if not found:
+        raise NotJson(one_line(str(problem)))
+
+
+async def mended(text: str, seconds: float = _MEND_SECONDS) -> Any:
+    """Return the value of a text that is nearly JSON, with its quotes, commas and brackets put right. Raises NotJson.
+
+    The work is done in a process of its own, which is ended in time: some texts take minutes, and nothing else stops it.
+    It gets nothing of this process's environment.
+    """
+    starts = _starts(text)
+    if not starts:
+        raise NotJson("it holds no object")
+    first_fence = _FENCE.search(text)
+    begins = next((each for each in starts if first_fence and each > first_fence.end()), starts[0])
+    child = await asyncio.create_subprocess_exec(
+        *_MENDER,
+        *(str(ceil(seconds)), "--ensure_ascii", "--indent", "0"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={},
+    )
+    try:
+        async with asyncio.timeout(_WHEN_BUSY * seconds):
+            output, _ = await child.communicate(text[begins:].encode("utf-8", "replace"))
+    except TimeoutError:
+        raise NotJson("it takes too long to be mended") from None
+    finally:
+        if child.returncode is None:
+            with suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+    value = decoded(output.decode())
+    return value if _EMPTY.search(text) else _without_empty_texts(value)
+
+
+def _without_empty_texts(value: Any) -> Any:
+    """Leave out what the mender put where a value was missing: nobody said it."""
+    if isinstance(value, dict):
+        return {key: _without_empty_texts(each) for key, each in value.items() if each != ""}
+    if isinstance(value, list):
+        return [_without_empty_texts(each) for each in value if each != ""]
+    return value
+
+
+def _starts(text: str) -> list[int]:
+    """Return where an object may begin: at the first brace, and at the first one after each of the first fences."""
+    fences = islice(_FENCE.finditer(text), _MAX_FENCES)
+    found = {text.find("{"), *(text.find("{", fence.end()) for fence in fences)}
+    return sorted(found - {-1})
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+# Not strict: a line end inside of a text should be escaped, but models forget it, and the airlock makes LF of U+2028.
+_decoder: Final = json.JSONDecoder(parse_constant=_no_constant, strict=False)

@@ -1,0 +1,220 @@
+"""Structured answers: a JSON Schema, what satisfies it, and how to ask where a model cannot be held to one."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+import jsonschema
+from jsonschema.exceptions import best_match
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from parley.gateway.prompt.airlock import clean_value, one_line
+from parley.gateway.prompt.fit_schema import fitted
+from parley.gateway.prompt.read_json import NotJson, mended, values_in
+
+__all__ = [
+    "MAX_SCHEMA_BYTES",
+    "AnswerShape",
+    "InvalidAnswer",
+    "bounded",
+    "in_words",
+    "not_satisfied",
+    "read_answer",
+    "shape_of",
+]
+
+MAX_SCHEMA_BYTES: Final = 64 * 1024
+_NAME: Final = re.compile(r"[a-z0-9_]{1,64}")
+_MAX_TEXT: Final = 240
+_MAX_ITEM: Final = 100
+_MAX_ITEMS: Final = 2
+"""Measured: with these the model on this machine ends a judge's answer well before its token limit."""
+
+
+class InvalidAnswer(Exception):  # noqa: N818 (said of the answer)
+    """The answer does not satisfy its schema; the message says where, for the model as well as for people.
+
+    Attributes:
+        is_json: Tells an answer of the wrong shape, or JSON that breaks off, from one that never was JSON.
+        partial: The object that could be read all the same; None where there was none.
+        properties: How many of the schema's properties it has.
+    """
+
+    def __init__(
+        self, message: str, *, is_json: bool, partial: Mapping[str, Any] | None = None, properties: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.is_json = is_json
+        self.partial = partial
+        self.properties = properties
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerShape:
+    """A checked schema.
+
+    Attributes:
+        strict: Whether it keeps to the subset that endpoints can guarantee.
+        accepts_prose: Whether a text that does not satisfy it, asked again, is an answer all the same.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    text: str
+    strict: bool
+    accepts_prose: bool
+    _validator: jsonschema.Draft202012Validator = field(repr=False)
+
+    def accept(self, answer: str) -> str:
+        """Return the answer as clean JSON text, if what it holds satisfies the schema. Raises InvalidAnswer."""
+        invalid: InvalidAnswer | None = None
+        try:
+            for value in values_in(answer):
+                try:
+                    return self.accept_value(value)
+                except InvalidAnswer as error:
+                    invalid = invalid or error
+        except NotJson as problem:
+            began = answer.lstrip().startswith("{")
+            raise InvalidAnswer(f"it is not JSON: {problem}", is_json=began) from None
+        assert invalid is not None
+        raise invalid
+
+    def accept_value(self, value: Any) -> str:
+        """Return a value as clean JSON text, if it satisfies the schema as it is meant. Raises InvalidAnswer."""
+        try:
+            given = clean_value(value)
+            read = clean_value(fitted(given, self.schema))
+        except RecursionError as problem:
+            raise InvalidAnswer(f"it is {problem}", is_json=True) from None
+        try:
+            text = json.dumps(read, ensure_ascii=False, allow_nan=False)
+        except ValueError:  # a number such as 1e999
+            raise InvalidAnswer("a number is too large", is_json=True) from None
+        try:
+            error = best_match(self._validator.iter_errors(read))
+        except (Unresolvable, RecursionError) as problem:
+            raise InvalidAnswer(
+                f"the schema cannot be applied: {one_line(str(problem))}", is_json=True
+            ) from None
+        if error is None:
+            return text
+        where = error.json_path.removeprefix("$").lstrip(".") or "the answer"
+        message = f"{where}: {one_line(error.message)}"
+        if not (isinstance(read, dict) and isinstance(given, dict)):
+            raise InvalidAnswer(message, is_json=True)
+        # Keys that the schema does not know are kept: they may hold what is missing.
+        known = read.keys() & self.schema.get("properties", {}).keys()
+        raise InvalidAnswer(message, is_json=True, partial=given | read, properties=len(known))
+
+
+async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> str:
+    """Return what `accept` does, of an answer that may be nearly JSON too. Raises InvalidAnswer.
+
+    What was cut off is never taken for a whole answer, but is read as far as it goes.
+    """
+    try:
+        return shape.accept(answer)
+    except InvalidAnswer as error:
+        if error.partial is not None or (truncated and not shape.accepts_prose):
+            raise
+        invalid = error
+    partial: Mapping[str, Any] | None = None
+    properties = 0
+    try:
+        accepted = shape.accept_value(await mended(answer))
+    except InvalidAnswer as error:
+        partial, properties = error.partial, error.properties
+    except NotJson:
+        pass
+    else:
+        if not truncated:
+            return accepted
+        partial = json.loads(accepted)
+        properties = len(partial or ())
+    raise InvalidAnswer(str(invalid), is_json=invalid.is_json, partial=partial, properties=properties)
+
+
+@lru_cache(maxsize=256)
+def shape_of(name: str, text: str, *, accepts_prose: bool = False) -> AnswerShape:
+    """Return the shape of a name and a schema's text. Raises ValueError, saying what is wrong with which."""
+    if not _NAME.fullmatch(name):
+        raise ValueError("name: must match [a-z0-9_]{1,64}")
+    if len(text.encode("utf-8", "replace")) > MAX_SCHEMA_BYTES:
+        raise ValueError(f"json_schema: is larger than {MAX_SCHEMA_BYTES // 1024} KiB")
+    try:
+        schema = json.loads(text, parse_constant=_no_constant)
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise ValueError(f"json_schema: {one_line(error.message)}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"json_schema: is not JSON: {one_line(str(error))}") from None
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        raise ValueError("json_schema: must be the schema of an object")
+    # An empty registry: a reference to elsewhere is an error and never a request.
+    validator = jsonschema.Draft202012Validator(schema, registry=Registry())
+    return AnswerShape(name, schema, text, _allows_strict(schema), accepts_prose, validator)
+
+
+def in_words(shape: AnswerShape) -> str:
+    """Return the instruction that stands in for a schema where an endpoint takes none."""
+    return (
+        "Answer with one JSON object and nothing else: no explanation, no Markdown. "
+        f"It must satisfy this JSON Schema:\n{shape.text}"
+    )
+
+
+def not_satisfied(error: InvalidAnswer, *, truncated: bool) -> str:
+    """Return what the model is told when its answer did not satisfy the schema."""
+    shorter = " It was cut off at the length limit: be much shorter." if truncated else ""
+    return f"That answer cannot be used: {error}.{shorter}"
+
+
+@lru_cache(maxsize=64)
+def bounded(shape: AnswerShape) -> AnswerShape:
+    """Return the shape with a bound on every text and list, so that a very small model comes to an end.
+
+    Whatever satisfies it satisfies the shape itself too.
+    """
+    text = json.dumps(_bounded(shape.schema, _MAX_TEXT))
+    return shape_of(shape.name, text)
+
+
+def _bounded(schema: Any, longest: int) -> Any:
+    if isinstance(schema, list):
+        return [_bounded(each, longest) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    bound = {key: _bounded(value, _MAX_ITEM if key == "items" else longest) for key, value in schema.items()}
+    if schema.get("type") == "string" and not schema.keys() & {"enum", "const", "pattern", "format"}:
+        bound["maxLength"] = min(schema.get("maxLength", longest), longest)
+    if schema.get("type") == "array":
+        bound["maxItems"] = max(
+            min(schema.get("maxItems", _MAX_ITEMS), _MAX_ITEMS), schema.get("minItems", 0)
+        )
+    return bound
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _allows_strict(schema: object) -> bool:
+    """Tell whether every object in the schema names all its properties as required and allows no others."""
+    if isinstance(schema, list):
+        return all(_allows_strict(each) for each in schema)
+    if not isinstance(schema, Mapping):
+        return True
+    if schema.get("type") == "object" or "properties" in schema:
+        properties = schema.get("properties")
+        if not isinstance(properties, Mapping) or schema.get("additionalProperties") is not False:
+            return False
+        if set(schema.get("required", ())) != set(properties):
+            return False
+        if not all(_allows_strict(each) for each in properties.values()):
+            return False
+    return all(_allows_strict(each) for key, each in schema.items() if key != "properties")

@@ -1,0 +1,220 @@
+"""The tools a model may call, what it asked of them, and what it was answered.
+
+Whatever a model sends, the answer is a text for it: a wrong argument is one line that says what was wrong and what there is.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from parley.gateway.prompt.airlock import clean, clean_value, one_line
+from parley.gateway.prompt.documents import Documents, NotFound
+
+__all__ = [
+    "DEFAULT_CALL_LIMIT",
+    "MAX_ARGUMENTS",
+    "READING_TOOLS",
+    "TOOLS",
+    "Reasoning",
+    "ToolRequest",
+    "ToolResult",
+    "ToolSpec",
+    "ToolTurn",
+    "ToolUse",
+    "run",
+    "use_of",
+]
+
+DEFAULT_CALL_LIMIT: Final = 10
+MAX_ARGUMENTS: Final = 8_000
+"""Characters of one call's arguments at most; what is longer is answered with an error."""
+
+_ARGUMENTS_KEPT: Final = 500
+_MAX_NAME: Final = 64
+_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as it is described to a model; `parameters` is a JSON Schema."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """What a model asks of a tool, as it came: `arguments` should be the JSON text of an object, and need not be."""
+
+    id: str
+    name: str
+    arguments: str
+
+    @property
+    def sayable_name(self) -> str:
+        """The name as every endpoint takes it back."""
+        return _NOT_IN_A_NAME.sub("_", self.name)[:_MAX_NAME] or "unknown"
+
+    @property
+    def sayable_arguments(self) -> str:
+        """The arguments as every endpoint takes them back; some cannot read a history with broken ones."""
+        try:
+            usable = self.arguments.strip() and isinstance(_parsed(self.arguments), dict)
+        except _WrongArgumentsError:
+            return "{}"
+        return self.arguments if usable else "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a model is answered. `failed` says that it is told of an error."""
+
+    text: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What a model thought before it called tools, as its endpoint gave it and takes it back; nobody else reads it.
+
+    `items` are those of the Responses API, `fields` those of a message of Chat Completions.
+    """
+
+    items: tuple[Mapping[str, Any], ...] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def characters(self) -> int:
+        """Its length as it is sent."""
+        return len(json.dumps([self.items, self.fields])) if self.items or self.fields else 0
+
+
+_NO_REASONING: Final = Reasoning()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTurn:
+    """A reply that asked for tools, and what they answered, one result a request."""
+
+    said: str
+    requests: tuple[ToolRequest, ...]
+    results: tuple[str, ...]
+    reasoning: Reasoning = _NO_REASONING
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A tool call as the caller hears of it; lengths are in characters."""
+
+    name: str
+    arguments: str
+    failed: bool
+    characters: int
+
+
+class _WrongArgumentsError(ValueError):
+    """The arguments cannot be used; the message says why."""
+
+
+def _object(required: Sequence[str], **properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+TOOLS: Final[Mapping[str, ToolSpec]] = {
+    each.name: each
+    for each in (
+        ToolSpec(
+            "context_search",
+            "Finds the passages of the documents nearest to some words, best first, with paths and line numbers.",
+            _object(["query"], query={"type": "string", "description": "A few words to look for."}),
+        ),
+        ToolSpec(
+            "file_read",
+            "Reads a document, or a range of its lines. Each line comes with its number; a line of more than 2,000 "
+            "characters counts as several.",
+            _object(
+                ["path"],
+                path={"type": "string", "description": "Path of the document, as it is listed."},
+                first_line={"type": "integer", "minimum": 1, "description": "From this line; 1 if left out."},
+                last_line={
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "To this line; the end if left out.",
+                },
+            ),
+        ),
+        ToolSpec("list_files", "Lists the documents with their sizes in characters and lines.", _object([])),
+    )
+}
+"""The tools there are, by name."""
+
+READING_TOOLS: Final = frozenset({"context_search", "file_read"})
+"""Those that show what stands in a document."""
+
+
+def run(documents: Documents, allowed: Sequence[str], request: ToolRequest) -> ToolResult:
+    """Return the answer to a request; `allowed` names the tools of the agent. Takes as long as a search in all documents."""
+    try:
+        return ToolResult(_run(documents, allowed, request))
+    except (_WrongArgumentsError, NotFound) as error:
+        return ToolResult(str(error), failed=True)
+
+
+def use_of(request: ToolRequest, result: ToolResult) -> ToolUse:
+    """Return what is told of a call afterwards."""
+    return ToolUse(
+        one_line(request.name, _MAX_NAME) or "unknown",
+        clean(request.arguments, _ARGUMENTS_KEPT),
+        result.failed,
+        len(result.text),
+    )
+
+
+def _run(documents: Documents, allowed: Sequence[str], request: ToolRequest) -> str:
+    if request.name not in allowed:
+        name = one_line(request.name, _MAX_NAME)
+        raise _WrongArgumentsError(f"There is no tool {name!r}. Tools: {', '.join(allowed)}.")
+    given = _parsed(request.arguments)
+    if not isinstance(given, dict):
+        raise _WrongArgumentsError("The arguments are not a JSON object.")
+    match request.name:
+        case "context_search":
+            return documents.context_search(_text(given, "query"))
+        case "file_read":
+            first, last = _line(given, "first_line"), _line(given, "last_line")
+            return documents.file_read(_text(given, "path"), first or 1, last)
+        case _:
+            return documents.list_files()
+
+
+def _parsed(arguments: str) -> Any:
+    if len(arguments) > MAX_ARGUMENTS:
+        raise _WrongArgumentsError(f"The arguments have more than {MAX_ARGUMENTS} characters.")
+    try:
+        return clean_value(json.loads(arguments)) if arguments.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise _WrongArgumentsError(f"The arguments are not JSON: {one_line(str(error), 120)}.") from None
+
+
+def _text(given: Mapping[str, Any], name: str) -> str:
+    value = given.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise _WrongArgumentsError(f"{name} must be a text that is not empty.")
+    return value.strip()
+
+
+def _line(given: Mapping[str, Any], name: str) -> int | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise _WrongArgumentsError(f"{name} must be a line number, 1 or more.")
+    return value

@@ -1,0 +1,18 @@
+"""OpenAI itself, or whatever is found at OPENAI_BASE_URL."""
+
+from typing import Final
+
+from parley.gateway.providers.kind import Home, ProviderKind
+from parley.gateway.wire.api import Api
+
+__all__ = ["KIND", "MODEL"]
+
+MODEL: Final = "gpt-5-mini"
+"""Small, current, and good enough to debate; PARLEY_MODEL names another."""
+
+KIND: Final = ProviderKind(
+    "openai",
+    home=Home("https://api.openai.com/v1", MODEL, price_list="openai", api=Api.RESPONSES),
+    base_url_variable="OPENAI_BASE_URL",
+    sends_organization=True,
+)

@@ -1,0 +1,310 @@
+"""A call: routes in order, pauses, fallback, and hedging where that is wanted."""
+
+import asyncio
+import random
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any, Final
+
+from parley.gateway.answer import Answer
+from parley.gateway.failures import CALL_TIMEOUT, NO_ROUTE, Failure
+from parley.gateway.routing import metrics
+from parley.gateway.routing.call import Call, Progress, Timeouts
+from parley.gateway.routing.hedge import Hedge
+from parley.gateway.routing.queue import NoSlot, Slot
+from parley.gateway.routing.route import LiveRoute
+from parley.gateway.routing.route_attempts import RouteAttempts
+from parley.gateway.routing.table import RouteTable
+from parley.gateway.usage import UsageMeter
+from parley.runtime.backoff import Backoff
+from parley.runtime.logs import get_logger
+
+__all__ = ["Fallback"]
+
+_MAX_ATTEMPTS_AT_A_ROUTE: Final = 3
+_MAX_PAUSE_SECONDS: Final = 8.0
+_QUEUE_SHARE: Final = 0.1
+"""Of a call's time that is left, how much it waits for a slot at a route while another one is free."""
+_MIN_SECONDS: Final = 0.1
+"""Seconds that must be left for another route attempt."""
+
+_logger = get_logger(__name__)
+
+
+class Fallback:
+    """Makes calls over the routes of a table."""
+
+    def __init__(self, table: RouteTable, timeouts: Timeouts, seed: int | None = None) -> None:
+        self._table = table
+        self._timeouts = timeouts
+        self._random = random.Random(seed)  # noqa: S311 (jitter)
+
+    async def run(self, call: Call, meter: UsageMeter, progress: Progress) -> Answer:
+        """Answer the call within its time. Raises Failure with the route that failed last."""
+        running = _RoutedCall(self, call, meter, progress)
+        try:
+            async with asyncio.timeout(call.seconds) as timeout:
+                running.ends = timeout.when() or 0.0
+                return await running.rounds()
+        except TimeoutError:
+            raise _with_history(
+                Failure(CALL_TIMEOUT, f"no answer within {call.seconds:.3g} s"), running.failures
+            ) from None
+
+    def pauses(self) -> Iterator[float]:
+        """Yield the pauses of one call before it goes round the routes again: they grow, and half of each is chance."""
+        first = min(self._timeouts.first_pause_seconds, _MAX_PAUSE_SECONDS)
+        return Backoff(first, _MAX_PAUSE_SECONDS, jitter=0.5).pauses(self._random.random)
+
+    @property
+    def timeouts(self) -> Timeouts:
+        """What a route attempt may take."""
+        return self._timeouts
+
+    @property
+    def table(self) -> RouteTable:
+        """The routes."""
+        return self._table
+
+
+class _RoutedCall:
+    def __init__(self, fallback: Fallback, call: Call, meter: UsageMeter, progress: Progress) -> None:
+        self._fallback = fallback
+        self._call = call
+        self._meter = meter
+        self._progress = progress
+        self._loop = asyncio.get_running_loop()
+        self._attempts = RouteAttempts(call, meter, fallback.timeouts)
+        self._pauses = fallback.pauses()
+        self._asked_not_before: dict[str, float] = {}
+        self.failures: dict[str, Failure] = {}
+        self.ends = 0.0
+
+    async def rounds(self) -> Answer:
+        """Go round the routes until one answers, or none may be asked any more."""
+        candidates = list(self._call.routes)
+        number = 1
+        while True:
+            candidates = [live for live in candidates if self._may_be_asked(live)]
+            answer, asked = await self._round(candidates)
+            if answer is not None:
+                return answer
+            candidates = [self._fallback.table.named(live) for live in candidates]
+            if not asked:
+                if await self._trial_ended(candidates) or await self._rested(candidates):
+                    continue
+                break
+            if number == _MAX_ATTEMPTS_AT_A_ROUTE or not await self._paused(candidates):
+                break
+            number += 1
+        raise self._final_failure()
+
+    async def _round(self, candidates: Sequence[LiveRoute]) -> tuple[Answer | None, bool]:
+        """Ask each route once, in order: the answer if there is one, and whether any was asked at all."""
+        asked: set[str] = set()
+        for index, live in enumerate(candidates):
+            if live.route.name in asked:
+                continue
+            following = candidates[index + 1 :]
+            if self._fallback.timeouts.hedge_seconds is None or not following:
+                answer, was_asked = await self._ask(live, self._progress, following)
+                asked |= {live.route.name} if was_asked else set()
+            else:
+                answer, names = await self._hedged(live, following)
+                asked |= names
+            if answer is not None:
+                return answer, True
+        return None, bool(asked)
+
+    async def _hedged(
+        self, live: LiveRoute, following: Sequence[LiveRoute]
+    ) -> tuple[Answer | None, set[str]]:
+        """Make a route attempt, and one at the next route beside it if it stays silent: the answer, and the routes asked."""
+
+        def ask(live: LiveRoute, progress: Progress) -> Coroutine[Any, Any, tuple[Answer | None, bool]]:
+            return self._ask(live, progress, following)
+
+        hedge = Hedge(self._progress, self._fallback.timeouts.hedge_seconds or 0.0)
+        (answer, was_asked), other = await hedge.run(
+            live, [each for each in following if self._is_free(each)], ask
+        )
+        asked = {live.route.name} if was_asked else set()
+        return answer, asked | ({other.route.name} if other is not None else set())
+
+    def _is_free(self, live: LiveRoute) -> bool:
+        return live.breaker.would_admit and self._not_before(live) <= self._loop.time()
+
+    def _may_be_asked(self, live: LiveRoute) -> bool:
+        failure = self.failures.get(live.route.name)
+        return failure is None or failure.kind.again
+
+    def _not_before(self, live: LiveRoute) -> float:
+        """Tell until when its endpoint asked to be left alone, by this call or another."""
+        return max(self._asked_not_before.get(live.route.name, 0.0), live.queue.rests_until)
+
+    async def _ask(
+        self, live: LiveRoute, progress: Progress, following: Sequence[LiveRoute]
+    ) -> tuple[Answer | None, bool]:
+        """Make one route attempt: the answer if there is one, and whether it was asked at all."""
+        if not live.route.model:
+            found, asked = await self._listed(live, others_follow=bool(following))
+            if found is None:
+                return None, asked
+            live = found
+        if self._not_before(live) > self._loop.time():
+            return None, False
+        conversation, tokens = self._call.labels.conversation, self._attempts.tokens(live)
+        waiting_since = self._loop.time()
+        async with AsyncExitStack() as stack:
+            try:
+                waiting = live.queue.slot(conversation, tokens, self._patience(live, following))
+                slot = await stack.enter_async_context(waiting)
+            except NoSlot:
+                return None, False
+            finally:
+                waited = self._loop.time() - waiting_since
+                self._meter.queued_seconds += waited
+                metrics.queued(live.route.name, waited)
+            return await self._ask_in(slot, live, progress, others_follow=bool(following))
+
+    async def _listed(self, live: LiveRoute, *, others_follow: bool) -> tuple[LiveRoute | None, bool]:
+        """Return the route that one without a model stands for, and whether its provider was asked for its models."""
+        table = self._fallback.table
+        known = table.named(live)
+        if known is not live:
+            return known, False
+        if self._not_before(live) > self._loop.time():
+            return None, False
+        permit = await live.admit()
+        if permit is None:
+            return None, False
+        try:
+            limit = self._route_attempt_seconds(others_follow=others_follow)
+            return table.listed(live, await self._attempts.models(live, permit, limit)), True
+        except Failure as failure:
+            self._take_note(live, failure)
+            return None, True
+
+    def _patience(self, live: LiveRoute, following: Sequence[LiveRoute]) -> float | None:
+        """Return seconds to wait for a slot at a route while another one could be asked; None: for as long as there is."""
+        if any(self._is_free(each) for each in following if each is not live):
+            return _QUEUE_SHARE * (self.ends - self._loop.time())
+        return None
+
+    async def _ask_in(
+        self, slot: Slot, live: LiveRoute, progress: Progress, *, others_follow: bool
+    ) -> tuple[Answer | None, bool]:
+        name = live.route.name
+        if self._not_before(live) > self._loop.time():
+            return None, False
+        permit = await live.admit()
+        if permit is None:
+            return None, False
+        progress.route_attempt_started(name)
+        used = self._meter.of(live.route)
+        before = used.tokens
+        try:
+            limit = self._route_attempt_seconds(others_follow=others_follow)
+            answer = await self._attempts.answer(live, permit, limit, progress)
+        except Failure as failure:
+            self._take_note(live, failure)
+            if not failure.kind.next_route:
+                raise _with_history(failure, self.failures) from None
+            return None, True
+        finally:
+            slot.tokens = used.tokens - before
+        return answer, True
+
+    def _take_note(self, live: LiveRoute, failure: Failure) -> None:
+        name = live.route.name
+        self.failures.pop(name, None)
+        self.failures[name] = failure
+        if failure.retry_after is not None:
+            self._asked_not_before[name] = self._loop.time() + failure.retry_after
+            live.queue.rest(failure.retry_after)
+        if failure.kind.alarm:
+            _logger.error("route needs attention", route=name, what=failure.kind.name, said=failure.message)
+
+    def _route_attempt_seconds(self, *, others_follow: bool) -> float:
+        left = self.ends - self._loop.time()
+        timeouts = self._fallback.timeouts
+        share = timeouts.share_before_another_route if others_follow else timeouts.share_alone
+        return min(timeouts.route_attempt_seconds, left * share)
+
+    async def _trial_ended(self, candidates: Sequence[LiveRoute]) -> bool:
+        """Wait for a trial that others have out on a half-open breaker; False if there is none to wait for."""
+        now = self._loop.time()
+        within_reach = [live for live in candidates if self._not_before(live) <= now]
+        async with self._fallback.table.watching() as watcher:
+            if any(live.breaker.would_admit for live in within_reach):
+                return True
+            if not any(live.breaker.trial_in_flight for live in within_reach):
+                return False
+            await watcher.wake.wait()
+        self._meter.queued_seconds += self._loop.time() - now
+        return True
+
+    async def _rested(self, candidates: Sequence[LiveRoute]) -> bool:
+        """Wait for an endpoint that asked to be left alone; False if none did, or not within the call's time."""
+        now = self._loop.time()
+        until = [
+            self._not_before(live)
+            for live in candidates
+            if live.breaker.seconds_until_trial <= 0 and self._not_before(live) > now
+        ]
+        if not until or min(until) + _MIN_SECONDS >= self.ends:
+            return False
+        await asyncio.sleep(min(until) - now)
+        self._meter.queued_seconds += self._loop.time() - now
+        return True
+
+    async def _paused(self, candidates: Sequence[LiveRoute]) -> bool:
+        """Wait until a route may be asked again; False if that is not within the call's time."""
+        now = self._loop.time()
+        again = [
+            self._not_before(live)
+            for live in candidates
+            if self._may_be_asked(live) and live.breaker.seconds_until_trial <= 0
+        ]
+        if not again:
+            return False
+        seconds = max(next(self._pauses), min(again) - now)
+        if now + seconds + _MIN_SECONDS >= self.ends:
+            return False
+        await asyncio.sleep(seconds)
+        return True
+
+    def _final_failure(self) -> Failure:
+        if self.failures:
+            return _with_history(list(self.failures.values())[-1], self.failures)
+        waits = [self._seconds_until_free(live) for live in self._call.routes]
+        shown = "; ".join(self._why_not(live) for live in self._call.routes)
+        return Failure(
+            NO_ROUTE,
+            f"no route lets a call through; {shown}",
+            retry_after=max(min(waits, default=0.0), 1.0),
+            route=self._call.routes[0].route.name if self._call.routes else "",
+        )
+
+    def _seconds_until_free(self, live: LiveRoute) -> float:
+        return max(live.breaker.seconds_until_trial, self._not_before(live) - self._loop.time())
+
+    def _why_not(self, live: LiveRoute) -> str:
+        rests = self._not_before(live) - self._loop.time()
+        if rests > 0 and live.breaker.would_admit:
+            return f"{live.route.name} asked to be left alone for {rests:.3g} s more"
+        return f"{live.route.name} failed with: {live.breaker.snapshot().last_failure}"
+
+
+def _with_history(failure: Failure, failures: dict[str, Failure]) -> Failure:
+    """Return the failure with what the other routes said before it."""
+    said = [f"{name}: {each.message}" for name, each in failures.items()]
+    if not said:
+        return failure
+    if failure.route:
+        return replace(failure, message="; ".join(said))
+    last = list(failures.values())[-1]
+    return replace(
+        failure, message=f"{failure.message}; {'; '.join(said)}", route=last.route, status=last.status
+    )

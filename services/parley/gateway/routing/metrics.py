@@ -1,0 +1,46 @@
+"""What the gateway measures, through the OpenTelemetry meter."""
+
+from typing import Final
+
+from parley.gateway.routing.breaker import BreakerState
+from parley.gateway.usage import RouteUsage
+from parley.runtime import telemetry
+
+__all__ = ["breaker_state", "queued", "route_attempt_ended"]
+
+_meter: Final = telemetry.meter(__name__)
+_route_attempts: Final = _meter.create_counter(
+    "parley.gateway.route_attempts",
+    "{route_attempt}",
+    "Route attempts by outcome: answered, cancelled, or a failure kind.",
+)
+_tokens: Final = _meter.create_counter("parley.gateway.tokens", "{token}", "Tokens read and written.")
+_cost: Final = _meter.create_counter(
+    "parley.gateway.cost", "u$", "Millionths of a US dollar, where prices are known."
+)
+_breakers: Final = _meter.create_gauge(
+    "parley.gateway.breaker.state", "1", "0 closed, 1 half-open, 2 open, of a route at this replica."
+)
+_queue: Final = _meter.create_histogram("parley.gateway.queue.duration", "s", "Wait for a slot at a route.")
+_STATES: Final = {BreakerState.CLOSED: 0, BreakerState.HALF_OPEN: 1, BreakerState.OPEN: 2}
+
+
+def route_attempt_ended(route: str, outcome: str, used: RouteUsage, cost_micros: int | None) -> None:
+    """Count a route attempt that came to an end, and took this."""
+    _route_attempts.add(1, {"route": route, "outcome": outcome})
+    if used.input_tokens:
+        _tokens.add(used.input_tokens, {"route": route, "gen_ai.token.type": "input"})
+    if used.output_tokens:
+        _tokens.add(used.output_tokens, {"route": route, "gen_ai.token.type": "output"})
+    if cost_micros:
+        _cost.add(cost_micros, {"route": route})
+
+
+def breaker_state(route: str, state: BreakerState) -> None:
+    """Note the state of a route's breaker."""
+    _breakers.set(_STATES[state], {"route": route})
+
+
+def queued(route: str, seconds: float) -> None:
+    """Note how long a call had to wait for its slot."""
+    _queue.record(seconds, {"route": route})

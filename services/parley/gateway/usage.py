@@ -1,0 +1,78 @@
+"""What calls use: requests, tokens, money, and time in queues."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+__all__ = ["PricedRoute", "RouteUsage", "Usage", "UsageMeter"]
+
+
+@dataclass(slots=True)
+class RouteUsage:
+    """What a call has used at one route so far, failed and abandoned requests included."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Read and written."""
+        return self.input_tokens + self.output_tokens
+
+    def since(self, before: "RouteUsage") -> "RouteUsage":
+        """Return what was used after `before`."""
+        return RouteUsage(
+            self.requests - before.requests,
+            self.input_tokens - before.input_tokens,
+            self.output_tokens - before.output_tokens,
+        )
+
+
+class PricedRoute(Protocol):
+    """A route that knows what its tokens cost."""
+
+    @property
+    def name(self) -> str:
+        """The route's name."""
+        ...
+
+    def cost_micros(self, used: RouteUsage) -> int | None:
+        """Return what this cost, in millionths of a US dollar; None where a price is unknown."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a call has used. `cost_micros` is in millionths of a US dollar, None where a price is unknown."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_micros: int | None = 0
+    queued_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class UsageMeter:
+    """What a call has used so far, route by route, and how long it waited in queues."""
+
+    by_route: dict[str, tuple[PricedRoute, RouteUsage]] = field(default_factory=dict)
+    queued_seconds: float = 0.0
+    reasks: int = 0
+
+    def of(self, route: PricedRoute) -> RouteUsage:
+        """Return the account of one route."""
+        return self.by_route.setdefault(route.name, (route, RouteUsage()))[1]
+
+    def usage(self) -> Usage:
+        """Return the sum over all routes."""
+        used = [each for _, each in self.by_route.values()]
+        costs = [route.cost_micros(each) for route, each in self.by_route.values()]
+        known = [cost for cost in costs if cost is not None]
+        return Usage(
+            sum(each.requests for each in used),
+            sum(each.input_tokens for each in used),
+            sum(each.output_tokens for each in used),
+            sum(known) if len(known) == len(costs) else None,
+            self.queued_seconds,
+        )

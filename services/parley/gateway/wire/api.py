@@ -1,0 +1,122 @@
+"""What the two APIs have in common: what is asked, what is said, and how that is read. Nothing here does I/O."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, Protocol
+
+from parley.gateway.prompt.airlock import clean
+from parley.gateway.prompt.parts import Message
+from parley.gateway.prompt.structured_answers import AnswerShape
+from parley.gateway.prompt.tools import MAX_ARGUMENTS, Reasoning, ToolRequest, ToolSpec, ToolTurn
+from parley.gateway.wire.json_fields import as_arguments, as_text
+
+__all__ = [
+    "MAX_REASONING",
+    "MAX_TOOL_CALLS",
+    "Api",
+    "ModelReply",
+    "ModelRequest",
+    "Reader",
+    "described",
+    "named_schema",
+    "tool_request",
+]
+
+MAX_TOOL_CALLS: Final = 128
+"""Of one reply; what a model asks beyond that is not heard."""
+MAX_REASONING: Final = 262_144
+"""Characters of one reply's reasoning that are kept to be sent back; longer reasoning is not sent back at all."""
+
+
+class Api(Enum):
+    """The ways to ask for a text, with their paths."""
+
+    RESPONSES = "/responses"
+    CHAT = "/chat/completions"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One question to a model. `max_output_tokens` 0 and `temperature` None leave it to the endpoint.
+
+    `tools` are described to the model; without `may_use_tools` it is told that it has to answer now.
+    """
+
+    model: str
+    messages: tuple[Message | ToolTurn, ...]
+    max_output_tokens: int = 0
+    temperature: float | None = None
+    shape: AnswerShape | None = None
+    stream: bool = True
+    tools: tuple[ToolSpec, ...] = ()
+    may_use_tools: bool = True
+
+    def texts(self) -> Iterator[str]:
+        """Yield all that it says."""
+        for each in self.messages:
+            if isinstance(each, Message):
+                yield each.text
+            else:
+                yield each.said
+                yield from (request.arguments for request in each.requests)
+                yield from each.results
+
+
+@dataclass(slots=True)
+class ModelReply:
+    """What an endpoint said besides the text.
+
+    `tool_begun` says that it began to ask for a tool, `refused` that it did no work for the request.
+    `reasoning_characters` counts reasoning that came beside the text, and `thinks` says that it is at it now, perhaps
+    without a word. `reasoning` is what goes back with the results of the tools that it asks for, known at the end.
+    """
+
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    finished: bool = False
+    truncated: bool = False
+    tool_begun: bool = False
+    refused: bool = False
+    reasoning_characters: int = 0
+    thinks: bool = False
+    tool_requests: list[ToolRequest] = field(default_factory=list)
+    reasoning: Reasoning = field(default_factory=Reasoning)
+
+
+class Reader(Protocol):
+    """Reads an API's answer; `reply` fills as it goes, its `tool_requests` at `end`."""
+
+    reply: ModelReply
+
+    def event(self, event: Mapping[str, Any]) -> str:
+        """Return the text that one streamed event adds. Raises Failure where the event is an error."""
+        ...
+
+    def whole(self, answer: Mapping[str, Any]) -> str:
+        """Return the text of an answer that came in one piece. Raises Failure where it is an error."""
+        ...
+
+    def end(self) -> None:
+        """Note that there is no more to read."""
+        ...
+
+
+def described(tool: ToolSpec) -> dict[str, Any]:
+    """Return a tool as both APIs have it described."""
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+
+
+def named_schema(shape: AnswerShape) -> dict[str, Any]:
+    """Return a schema as both APIs take it."""
+    return {"name": shape.name, "schema": shape.schema, "strict": shape.strict}
+
+
+def tool_request(given_id: object, name: object, arguments: object) -> ToolRequest:
+    """Return what a model asks of a tool, clean, whatever it sent."""
+    return ToolRequest(
+        clean(as_text(given_id)),
+        clean(as_text(name)),
+        clean(as_arguments(arguments), MAX_ARGUMENTS + 1),
+    )

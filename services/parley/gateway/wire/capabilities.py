@@ -1,0 +1,181 @@
+"""What a process has learned of an endpoint, so that no later call pays for finding it out again."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import openai
+
+from parley.gateway.failures import CONTEXT_OVERFLOW
+from parley.gateway.prompt.tools import Reasoning
+from parley.gateway.wire.api import Api
+from parley.gateway.wire.api_choice import ApiChoice
+from parley.gateway.wire.errors import of_status, text_of
+from parley.gateway.wire.json_fields import as_mappings
+from parley.gateway.wire.lessons import Lessons
+
+__all__ = ["EndpointCapabilities"]
+
+_REFUSAL_STATUSES: Final = frozenset({400, 415, 422, 501})
+_SCHEMA_WORDS: Final = re.compile(
+    r"response_format|json_schema|text\.format|structured output|\bformat\b|\bschema\b", re.IGNORECASE
+)
+_STREAM_WORDS: Final = re.compile(r"\bstream(s|ed|ing)?\b", re.IGNORECASE)
+_TOOL_STATUSES: Final = frozenset({400, 404, 415, 422, 500, 501})
+"""404 is OpenRouter's where no provider of a model takes tools, 500 llama.cpp's where it has no template for them."""
+_TOOL_WORDS: Final = re.compile(r"\btools?\b|\btool_|\bfunctions?\b|\bfunction_", re.IGNORECASE)
+_NO_TOOLS_WORDS: Final = re.compile(
+    r"tool use|--jinja|not support|unsupported|not implemented", re.IGNORECASE
+)
+_REASONING_WORDS: Final = re.compile(r"\breasoning(_content|_details)?\b|encrypted", re.IGNORECASE)
+_OPTIONAL: Final = {
+    Api.RESPONSES: {
+        "store": r"\bstore\b",
+        "temperature": r"\btemperature\b",
+        "include": r"\bencrypted[_ ]content\b|['\"`]include['\"`]",
+    },
+    Api.CHAT: {
+        "stream_options": r"\bstream_options\b",
+        "temperature": r"\btemperature\b",
+        "max_tokens": r"\bmax_tokens\b",
+    },
+}
+"""Parameters that a request can do without where an endpoint refuses them, with the words that name them."""
+
+
+class EndpointCapabilities:
+    """Which API an endpoint has, which parameters it refuses, and which models take no schema, no tools or no stream.
+
+    Every lesson is forgotten after a while, and learned again where it still holds.
+    """
+
+    def __init__(
+        self,
+        api: Api | None = None,
+        first_api: Api = Api.CHAT,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.api = ApiChoice(api, first_api, now)
+        self._refused = Lessons[tuple[Api, str, str]](now)
+        self._no_schema = Lessons[str](now)
+        self._deaf = Lessons[str](now)
+        self._no_tools = Lessons[tuple[str, bool]](now)
+        self._no_stream = Lessons[tuple[str, bool]](now)
+        self._wants_reasoning = Lessons[str](now)
+        self._no_reasoning = Lessons[tuple[Api, str]](now)
+        self._untagged = Lessons[str](now)
+
+    def refused(self, api: Api, model: str) -> frozenset[str]:
+        """Return names of the parameters not to send."""
+        return frozenset(name for name in _OPTIONAL[api] if self._refused.holds((api, model, name)))
+
+    def takes_schema(self, model: str) -> bool:
+        """Tell whether a schema is worth sending."""
+        return not self._no_schema.holds(model)
+
+    def needs_words(self, model: str) -> bool:
+        """Tell whether a schema has to be said in words, beside being sent or instead of it."""
+        return self._no_schema.holds(model) or self._deaf.holds(model)
+
+    def takes_tools(self, model: str, *, with_schema: bool) -> bool:
+        """Tell whether tools are worth offering; some models take them, but not beside a schema."""
+        return not any(self._no_tools.holds((model, beside)) for beside in (False, with_schema))
+
+    def streams(self, model: str, *, with_schema: bool) -> bool:
+        """Tell whether a stream is worth asking for; some models stream, but not beside a schema."""
+        return not any(self._no_stream.holds((model, beside)) for beside in (False, with_schema))
+
+    def takes_back(self, api: Api, model: str, reasoning: Reasoning) -> Reasoning:
+        """Return what of a model's reasoning goes back with the results of tools.
+
+        Some endpoints refuse `reasoning_content`, and some refuse to go on without it: it is sent where it was missed.
+        """
+        if self._no_reasoning.holds((api, model)):
+            return Reasoning()
+        wanted = self._wants_reasoning.holds(model) or "reasoning_content" not in reasoning.fields
+        return reasoning if wanted else Reasoning(items=reasoning.items)
+
+    def schema_was_ignored(self, model: str) -> None:
+        """Note that the model answered a schema with something that is not even JSON."""
+        self._deaf.learn(model)
+
+    def reasons_untagged(self, model: str) -> bool:
+        """Tell whether answers of this model begin with reasoning that only its end marks as such."""
+        return self._untagged.holds(model)
+
+    def reasoning_was_untagged(self, model: str) -> None:
+        """Note that only the end of its reasoning was marked."""
+        self._untagged.learn(model)
+
+    def learn_no_tools(self, model: str, sent: dict[str, Any], error: openai.APIStatusError) -> bool:
+        """Tell whether the error refuses the tools that were sent, which is remembered."""
+        status = error.status_code
+        if "tools" not in sent or status not in _TOOL_STATUSES or of_status(error).kind is CONTEXT_OVERFLOW:
+            return False
+        words = text_of(error)
+        if not _TOOL_WORDS.search(words) or _is_about_reasoning(sent, words):
+            return False
+        if status in {404, 500, 501} and not _NO_TOOLS_WORDS.search(words):
+            return False
+        beside_schema = _has_schema(sent) and _SCHEMA_WORDS.search(words) is not None
+        self._no_tools.learn((model, beside_schema))
+        return True
+
+    def learn(self, api: Api, model: str, sent: dict[str, Any], error: openai.APIStatusError) -> bool:
+        """Take from an error what to do otherwise; False if there is nothing in it, and the error stands."""
+        if error.status_code not in _REFUSAL_STATUSES:
+            return False
+        words = text_of(error)
+        for name, named in _OPTIONAL[api].items():
+            if name in sent and (error.param == name or re.search(named, words)):
+                self._refused.learn((api, model, name))
+                return True
+        if _is_about_reasoning(sent, words) and self._learn_reasoning(api, model, sent):
+            return True
+        if sent.get("stream") and _refuses_stream(sent, error, words):
+            self._no_stream.learn((model, _has_schema(sent)))
+            return True
+        if _has_schema(sent) and _SCHEMA_WORDS.search(words):
+            self._no_schema.learn(model)
+            return True
+        return False
+
+    def _learn_reasoning(self, api: Api, model: str, sent: Mapping[str, Any]) -> bool:
+        """Tell whether a refusal that speaks of reasoning helps: what was sent of it is left out, or what was missed is sent."""
+        if _has_reasoning(sent):
+            self._no_reasoning.learn((api, model))
+            return True
+        if api is Api.RESPONSES or self._wants_reasoning.holds(model):
+            return False
+        self._wants_reasoning.learn(model)
+        return True
+
+
+def _refuses_stream(sent: dict[str, object], error: openai.APIStatusError, words: str) -> bool:
+    """Tell whether it is the stream that was refused.
+
+    Without a schema only the parameter's name counts: the message may repeat words of the prompt, and a text that does
+    not stream any more is a loss.
+    """
+    return error.param == "stream" or (_has_schema(sent) and _STREAM_WORDS.search(words) is not None)
+
+
+def _is_about_reasoning(sent: Mapping[str, Any], words: str) -> bool:
+    """Tell whether an error is about reasoning between turns with tools: that it is there, or that it is not."""
+    return bool(_REASONING_WORDS.search(words)) and (_has_reasoning(sent) or _has_tool_calls(sent))
+
+
+def _has_reasoning(sent: Mapping[str, Any]) -> bool:
+    items, messages = as_mappings(sent.get("input")), as_mappings(sent.get("messages"))
+    return any(item.get("type") == "reasoning" for item in items) or any(
+        {"reasoning_content", "reasoning_details"} & message.keys() for message in messages
+    )
+
+
+def _has_tool_calls(sent: Mapping[str, Any]) -> bool:
+    return any("tool_calls" in message for message in as_mappings(sent.get("messages")))
+
+
+def _has_schema(sent: dict[str, object]) -> bool:
+    return "text" in sent or "response_format" in sent

@@ -1,0 +1,200 @@
+"""The Chat Completions API as data."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from parley.gateway.failures import CONTENT_REFUSED, Failure
+from parley.gateway.prompt.parts import Message
+from parley.gateway.prompt.tools import MAX_ARGUMENTS, Reasoning, ToolTurn
+from parley.gateway.wire.api import (
+    MAX_REASONING,
+    MAX_TOOL_CALLS,
+    ModelReply,
+    ModelRequest,
+    described,
+    named_schema,
+    tool_request,
+)
+from parley.gateway.wire.errors import of_error_object
+from parley.gateway.wire.json_fields import (
+    as_arguments,
+    as_count,
+    as_mapping,
+    as_mappings,
+    as_text,
+    written_tokens,
+)
+
+__all__ = ["ChatReader", "body"]
+
+
+def body(request: ModelRequest, omitted: frozenset[str]) -> dict[str, Any]:
+    """Return the JSON of a request; `omitted` names parameters that the endpoint is known to refuse."""
+    given: dict[str, Any] = {
+        "model": request.model,
+        "messages": [item for message in request.messages for item in _chat_messages(message)],
+    }
+    if request.tools:
+        given["tools"] = [{"type": "function", "function": described(tool)} for tool in request.tools]
+        if not request.may_use_tools:
+            given["tool_choice"] = "none"
+    if request.stream:
+        given["stream"] = True
+        given["stream_options"] = {"include_usage": True}
+    if request.max_output_tokens:
+        # Older servers know only max_tokens; those that refuse it name the newer word.
+        name = "max_completion_tokens" if "max_tokens" in omitted else "max_tokens"
+        given[name] = request.max_output_tokens
+    if request.temperature is not None:
+        given["temperature"] = request.temperature
+    if request.shape is not None:
+        given["response_format"] = {"type": "json_schema", "json_schema": named_schema(request.shape)}
+    return given
+
+
+def _chat_messages(message: Message | ToolTurn) -> Iterator[dict[str, Any]]:
+    if isinstance(message, Message):
+        yield {"role": message.role, "content": message.text}
+        return
+    asked = [
+        {
+            "id": each.id,
+            "type": "function",
+            "function": {"name": each.sayable_name, "arguments": each.sayable_arguments},
+        }
+        for each in message.requests
+    ]
+    yield {
+        "role": "assistant",
+        "content": message.said or None,
+        "tool_calls": asked,
+        **message.reasoning.fields,
+    }
+    for each, result in zip(message.requests, message.results, strict=True):
+        yield {"role": "tool", "tool_call_id": each.id, "content": result}
+
+
+@dataclass(slots=True)
+class _Fragments:
+    """A tool call as it comes in a stream of Chat Completions."""
+
+    id: str
+    index: object
+    name: str = ""
+    arguments: str = ""
+
+    def is_gone_on_with(self, given_id: str, index: object, name: str) -> bool:
+        """Return some endpoints send whole calls under one index, or without any."""
+        if given_id and self.id and given_id != self.id:
+            return False
+        return not (name and self.name) if index is None else index == self.index
+
+
+@dataclass(slots=True)
+class ChatReader:
+    """Reads one answer."""
+
+    reply: ModelReply = field(default_factory=ModelReply)
+    _asked: list[_Fragments] = field(default_factory=list)
+    _thought: list[str] = field(default_factory=list)
+    _details: list[dict[str, Any]] = field(default_factory=list)
+
+    def event(self, event: Mapping[str, Any]) -> str:
+        """Return the text that one streamed event adds."""
+        return self._read(event, "delta")
+
+    def whole(self, answer: Mapping[str, Any]) -> str:
+        """Return the text of an answer that came in one piece."""
+        return self._read(answer, "message")
+
+    def _read(self, answer: Mapping[str, Any], where: str) -> str:
+        if answer.get("error"):
+            raise of_error_object(answer["error"])
+        usage = answer.get("usage")
+        if isinstance(usage, Mapping):
+            self.reply.input_tokens = as_count(usage.get("prompt_tokens"))
+            self.reply.output_tokens = written_tokens(usage, "prompt_tokens", "completion_tokens")
+        if not self.reply.model:
+            self.reply.model = as_text(answer.get("model"))
+        choices = answer.get("choices")
+        if not isinstance(choices, list) or not choices:
+            return ""
+        choice = as_mapping(choices[0])
+        why = choice.get("finish_reason")
+        if why is not None:
+            self.reply.finished = True
+            self.reply.truncated = why == "length"
+            if why == "content_filter":
+                raise Failure(CONTENT_REFUSED, "the endpoint's content filter stopped the answer")
+        said = as_mapping(choice.get(where))
+        for fragment in as_mappings(said.get("tool_calls")):
+            self._hear(fragment)
+        self._hear_reasoning(said)
+        return self._text(said.get("content")) or as_text(said.get("refusal"))
+
+    def end(self) -> None:
+        """Put together what it asks of tools, and what it thought before."""
+        for each in self._asked:
+            self.reply.tool_requests.append(tool_request(each.id, each.name, each.arguments))
+        if self.reply.reasoning_characters > MAX_REASONING:
+            return
+        if self._details:
+            self.reply.reasoning = Reasoning(fields={"reasoning_details": self._details})
+        elif self._thought:
+            self.reply.reasoning = Reasoning(fields={"reasoning_content": "".join(self._thought)})
+
+    def _text(self, content: object) -> str:
+        """Return the text of a message's content; a few endpoints give it in parts, with reasoning among them."""
+        if not isinstance(content, list):
+            return as_text(content)
+        parts = as_mappings(content)
+        for part in parts:
+            if part.get("type") == "thinking":
+                thought = as_mappings(part.get("thinking"))
+                self.reply.reasoning_characters += sum(len(as_text(each.get("text"))) for each in thought)
+        return "".join(as_text(part.get("text")) for part in parts if part.get("type") == "text")
+
+    def _hear_reasoning(self, said: Mapping[str, Any]) -> None:
+        """Keep what it thinks, which endpoints give by several names; OpenRouter's details are to be sent back."""
+        thought = as_text(said.get("reasoning_content")) or as_text(said.get("reasoning"))
+        details = as_mappings(said.get("reasoning_details"))
+        self.reply.reasoning_characters += len(thought) or sum(len(str(each)) for each in details)
+        if self.reply.reasoning_characters > MAX_REASONING:
+            return  # the rest would only be thrown away
+        if thought:
+            self._thought.append(thought)
+        for each in details:
+            self._hear_detail(each)
+
+    def _hear_detail(self, piece: Mapping[str, Any]) -> None:
+        """Join the pieces of one detail: those of a stream that follow each other under one index."""
+        last = self._details[-1] if self._details else None
+        if last is None or piece.get("index") is None or piece["index"] != last.get("index"):
+            self._details.append(dict(piece))
+            return
+        for name, value in piece.items():
+            grows = name in {"text", "summary", "data"} and isinstance(value, str)
+            if grows and isinstance(last.get(name), str):
+                last[name] += value
+            elif value is not None:
+                last[name] = value
+
+    def _hear(self, fragment: Mapping[str, Any]) -> None:
+        self.reply.tool_begun = True
+        function = as_mapping(fragment.get("function"))
+        given_id, name = as_text(fragment.get("id")), as_text(function.get("name"))
+        call = self._call_of(given_id, fragment.get("index"), name)
+        if call is not None:
+            call.id, call.name = call.id or given_id, call.name or name
+            if len(call.arguments) <= MAX_ARGUMENTS:  # the rest would only be thrown away
+                call.arguments += as_arguments(function.get("arguments"))
+
+    def _call_of(self, given_id: str, index: object, name: str) -> _Fragments | None:
+        for call in reversed(self._asked):
+            if call.is_gone_on_with(given_id, index, name):
+                return call
+        if len(self._asked) == MAX_TOOL_CALLS:
+            return None
+        self._asked.append(_Fragments(given_id, index))
+        return self._asked[-1]

@@ -1,0 +1,322 @@
+"""One endpoint: the `openai` client, one pool of connections, and what was learned of it.
+
+Requests go through the client's own `post`, and answers are read by the chunk and not by its typed events: building
+a pydantic object for every token would cost more than everything else here.
+"""
+
+from dataclasses import replace
+from typing import Any, Final
+
+import httpx2
+import openai
+from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
+from opentelemetry.trace import SpanKind
+
+from parley.gateway.failures import CUT_ANSWER, UNKNOWN_MODEL, UNREADABLE_ANSWER, Failure
+from parley.gateway.prompt.parts import Message
+from parley.gateway.prompt.structured_answers import in_words
+from parley.gateway.prompt.tokens import estimate_tokens
+from parley.gateway.prompt.tools import ToolTurn
+from parley.gateway.tracing import TraceLabels
+from parley.gateway.usage import RouteUsage
+from parley.gateway.wire import spans
+from parley.gateway.wire.api import Api, ModelReply, ModelRequest, Reader
+from parley.gateway.wire.capabilities import EndpointCapabilities
+from parley.gateway.wire.dialects import body, reader
+from parley.gateway.wire.endpoint import EndpointLimits, Reply, ToolsRefused
+from parley.gateway.wire.errors import (
+    TRANSPORT_ERRORS,
+    of_empty_answer,
+    of_status,
+    of_transport,
+    was_not_sent,
+)
+from parley.gateway.wire.listed_models import ListedModel, text_models
+from parley.gateway.wire.provider import Provider
+from parley.gateway.wire.redaction import Redaction
+from parley.gateway.wire.streams import (
+    Heard,
+    IncomingText,
+    Listener,
+    Patience,
+    bound_error,
+    read_events,
+    read_whole,
+)
+from parley.runtime import telemetry
+
+__all__ = ["OpenAIEndpoint"]
+
+_MAX_LESSONS: Final = 18
+"""Requests of one answer at most: the API, and in each of the two three parameters, the schema, the stream with and
+without it, and reasoning, wanted or not, may cost one each."""
+_tracer = telemetry.tracer(__name__)
+
+
+class OpenAIEndpoint:
+    """An endpoint of an OpenAI-compatible API."""
+
+    def __init__(self, provider: Provider, limits: EndpointLimits) -> None:
+        self.provider = provider
+        self.capabilities = EndpointCapabilities(provider.api, provider.first_api)
+        self.traces_content = limits.trace_content
+        self._limits = limits
+        self._secret = provider.api_key.get_secret_value() if provider.api_key else ""
+        self.redacted = Redaction(self._secret, provider.headers.values())
+        self._patience = (
+            Patience() if provider.patient else Patience(limits.first_token_seconds, limits.idle_seconds)
+        )
+        # Left out request by request: the client refuses to be made without any way to authenticate.
+        self._headers: dict[str, Any] = {} if self._secret else {"Authorization": Omit()}
+        if self._secret and provider.key_header != "Authorization":
+            self._headers = {"Authorization": Omit(), provider.key_header: self._secret}
+        self._connect_timeout = httpx2.Timeout(None, connect=limits.connect_seconds)
+        self._client = _client(provider, self._secret, limits)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def complete(
+        self,
+        request: ModelRequest,
+        used: RouteUsage,
+        labels: TraceLabels,
+        listener: Listener | None = None,
+    ) -> Reply:
+        """Return one answer. `listener` hears the pieces of a streamed one as they pass the airlock.
+
+        Raises Failure, and ToolsRefused where the request offers tools that are not taken. One HTTP request, but
+        for when something about the endpoint turns out.
+        """
+        choice = self.capabilities.api
+        finds_out = await choice.ask_first(request.model)
+        try:
+            return await self._answer(request, used, labels, listener)
+        finally:
+            if finds_out:
+                choice.asked()
+
+    async def _answer(
+        self, request: ModelRequest, used: RouteUsage, labels: TraceLabels, listener: Listener | None
+    ) -> Reply:
+        """Return one answer, by the other API if the usual one turns out not to serve."""
+        choice, model, with_schema = self.capabilities.api, request.model, request.shape is not None
+        api = choice.of(model)
+        usual: Failure | None = None  # what the usual API failed with, while the other one is asked
+        for _ in range(_MAX_LESSONS):
+            rendered = self._rendered(api, request)
+            sent = body(api, rendered, self.capabilities.refused(api, model))
+            sent.update(self.provider.extra_body)
+            heard = Heard(listener, self._patience if _must_speak_early(rendered) else Patience())
+            problem: openai.APIStatusError | Failure
+            try:
+                reply = await self._request(api, rendered, sent, used, labels, heard)
+            except openai.APIStatusError as error:
+                if self._learned(api, model, sent, error):
+                    api = choice.of(model) if usual is None else api
+                    continue
+                problem, failure = error, self._failure(error)
+            except Failure as error:
+                if heard.characters:
+                    raise
+                problem = failure = error
+            else:
+                choice.answered(api, model, with_schema=with_schema)
+                return reply
+            if usual is not None:
+                choice.other_failed(model)
+                raise usual from None
+            other = choice.other(api, model, problem, with_schema=with_schema)
+            if other is None:
+                raise failure from None
+            usual, api = failure, other
+        raise Failure(UNREADABLE_ANSWER, "the endpoint refuses request after request")
+
+    def _learned(self, api: Api, model: str, sent: dict[str, Any], error: openai.APIStatusError) -> bool:
+        """Tell whether the error says how to ask otherwise, which is remembered. Raises ToolsRefused."""
+        if self.capabilities.learn_no_tools(model, sent, error):
+            raise ToolsRefused from None
+        return self.capabilities.api.learn_missing(api, model, error) or self.capabilities.learn(
+            api, model, sent, error
+        )
+
+    async def models(self) -> tuple[ListedModel, ...]:
+        """Return the models that the endpoint lists and that write text, at least one. Raises Failure."""
+        try:
+            # Streamed, as answers are, so that its size is bounded.
+            stream = await self._client.get(
+                "/models",
+                cast_to=object,
+                options={"timeout": self._limits.idle_seconds, "headers": self._headers},
+                stream=True,
+                stream_cls=AsyncStream[object],
+            )
+            try:
+                found = text_models(await read_whole(stream.response))
+            finally:
+                await stream.close()
+        except openai.APIStatusError as error:
+            raise self._failure(error) from None
+        except TRANSPORT_ERRORS as error:
+            raise of_transport(error) from None
+        if not found:
+            raise Failure(UNKNOWN_MODEL, "it lists no model; name one with PARLEY_MODEL")
+        return found
+
+    def _rendered(self, api: Api, request: ModelRequest) -> ModelRequest:
+        """Return the request as this endpoint can be asked.
+
+        A schema is said in words where it takes none, or does not keep to it. The answer comes in one piece where it
+        refuses a stream. Reasoning goes back where it is wanted.
+        """
+        model, shape = request.model, request.shape
+        messages = tuple(
+            replace(each, reasoning=self.capabilities.takes_back(api, model, each.reasoning))
+            if isinstance(each, ToolTurn)
+            else each
+            for each in request.messages
+        )
+        if shape is not None and self.capabilities.needs_words(model):
+            messages = (Message("system", in_words(shape)), *messages)
+            shape = shape if self.capabilities.takes_schema(model) else None
+        stream = request.stream and self.capabilities.streams(model, with_schema=shape is not None)
+        return replace(request, messages=messages, shape=shape, stream=stream)
+
+    async def _request(
+        self,
+        api: Api,
+        request: ModelRequest,
+        sent: dict[str, Any],
+        used: RouteUsage,
+        labels: TraceLabels,
+        heard: Heard,
+    ) -> Reply:
+        used.requests += 1
+        reading = reader(api)
+        with _tracer.start_as_current_span(
+            f"chat {request.model}",
+            kind=SpanKind.CLIENT,
+            attributes=self._attributes(request, labels),
+            record_exception=False,  # an error's text may repeat what was sent
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                text = await heard.within(self._read(api, sent, request, reading, heard))
+            except BaseException as error:
+                spans.fail(span, error)
+                raise
+            finally:
+                if not reading.reply.refused:
+                    _estimate(reading.reply, request, heard.characters)
+                used.input_tokens += reading.reply.input_tokens
+                used.output_tokens += reading.reply.output_tokens
+                if span.is_recording():
+                    spans.describe(span, reading.reply)
+            if self._limits.trace_content and span.is_recording():
+                said = ToolTurn(text.text, text.tool_requests, ())
+                span.set_attribute("gen_ai.output.messages", spans.messages_json([said]))
+            return text
+
+    async def _read(
+        self, api: Api, sent: dict[str, Any], request: ModelRequest, reading: Reader, heard: Heard
+    ) -> Reply:
+        try:
+            # Streamed on our side even where the endpoint sends one piece, so that its size is bounded.
+            stream = await self._client.post(
+                api.value,
+                cast_to=object,
+                body=sent,
+                options={
+                    "timeout": self._connect_timeout,  # Heard knows how long silence may last
+                    "headers": self._headers,
+                },
+                stream=True,
+                stream_cls=AsyncStream[object],
+            )
+            self.capabilities.api.took_request(api)
+            response = stream.response
+            incoming = IncomingText(heard)
+            try:
+                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                    await read_events(response, reading, incoming, heard)
+                else:
+                    incoming.feed(reading.whole(await read_whole(response)))
+                    heard.follow(reading.reply)
+            finally:
+                await stream.close()
+        except Failure as failure:
+            raise self._redacted(failure) from None
+        except openai.APIStatusError:
+            reading.reply.refused = True
+            raise
+        except TRANSPORT_ERRORS as error:
+            reading.reply.refused = was_not_sent(error)
+            raise of_transport(error) from None
+        text = incoming.end()
+        reply = reading.reply
+        if not (reply.finished or incoming.full):
+            raise Failure(CUT_ANSWER, "the answer was cut off before its end")
+        reading.end()
+        truncated = reply.truncated or incoming.full
+        if not text.strip() and not reply.tool_requests:
+            spent = 0 < request.max_output_tokens <= reply.output_tokens
+            raise of_empty_answer(truncated=truncated or spent, max_output_tokens=request.max_output_tokens)
+        return Reply(
+            text, reply.model or request.model, truncated, tuple(reply.tool_requests), reply.reasoning
+        )
+
+    def _failure(self, error: openai.APIStatusError) -> Failure:
+        return self._redacted(of_status(error))
+
+    def _redacted(self, failure: Failure) -> Failure:
+        return replace(failure, message=self.redacted(failure.message))
+
+    def _attributes(self, request: ModelRequest, labels: TraceLabels) -> dict[str, str | int | float]:
+        attributes: dict[str, str | int | float] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": self.provider.name,
+            "gen_ai.request.model": request.model,
+            **labels.attributes(),
+        }
+        if request.max_output_tokens:
+            attributes["gen_ai.request.max_tokens"] = request.max_output_tokens
+        if request.temperature is not None:
+            attributes["gen_ai.request.temperature"] = request.temperature
+        if self._limits.trace_content:
+            attributes["gen_ai.input.messages"] = spans.messages_json(request.messages)
+        return attributes
+
+
+def _must_speak_early(request: ModelRequest) -> bool:
+    """Tell whether silence means that the answer is stalled. Some endpoints hold one to a schema back until it is whole."""
+    return request.stream and request.shape is None
+
+
+def _estimate(reply: ModelReply, request: ModelRequest, characters: int) -> None:
+    """Estimate what a request has used all the same where its endpoint did not say so, or was not there to say so any more."""
+    if not reply.input_tokens:
+        reply.input_tokens = sum(estimate_tokens(text) for text in request.texts())
+    if not reply.output_tokens:
+        asked = sum(len(each.arguments) for each in reply.tool_requests)
+        reply.output_tokens = (characters + asked) // 4
+
+
+def _client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpenAI:
+    headers: dict[str, Any] = dict(provider.headers)
+    if not provider.sends_organization:  # what the client would take from OpenAI's own variables
+        headers["OpenAI-Organization"] = Omit()
+        headers["OpenAI-Project"] = Omit()
+    if not provider.keep_alive:
+        headers["Connection"] = "close"
+    connections = httpx2.Limits(max_connections=limits.max_connections, keepalive_expiry=30.0)
+    return AsyncOpenAI(
+        # Always given: the client would otherwise send OPENAI_API_KEY to whatever endpoint this is.
+        api_key=secret or "none",
+        base_url=provider.base_url,
+        default_headers=headers,
+        max_retries=0,
+        http_client=DefaultAioHttpClient(
+            limits=connections, base_url=provider.base_url, event_hooks={"response": [bound_error]}
+        ),
+    )

@@ -1,0 +1,201 @@
+"""An answer as it comes in: events or one piece, with a bound on its size and on the time to its first sign of life."""
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+import httpx2
+
+from parley.gateway.failures import TIMEOUT, UNREADABLE_ANSWER, Failure
+from parley.gateway.prompt.airlock import Airlock
+from parley.gateway.prompt.reasoning import ReasoningFilter
+from parley.gateway.wire.api import ModelReply, Reader
+from parley.gateway.wire.sse import EventReader
+
+__all__ = [
+    "Heard",
+    "IncomingText",
+    "Listener",
+    "Patience",
+    "bound_error",
+    "read_events",
+    "read_whole",
+]
+
+_MAX_BODY_BYTES: Final = 16 * 1024 * 1024
+_MAX_ERROR_BYTES: Final = 16 * 1024
+"""As they come; compressed they may stand for a thousand times as many."""
+
+T = TypeVar("T")
+
+
+class Listener(Protocol):
+    """Who hears a streamed answer as it comes."""
+
+    def alive(self) -> None:
+        """Hear that the model is at work: it writes, thinks or asks for a tool."""
+        ...
+
+    def text(self, piece: str) -> None:
+        """Hear more text, clean."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds to the first sign of life of an answer, and of silence within it; infinite: for as long as there is time."""
+
+    first: float = math.inf
+    silence: float = math.inf
+
+
+class Heard:
+    """Hears one answer, which has to begin in time and must not fall silent.
+
+    Signs of life are text, reasoning, and what the model asks of tools. Where an endpoint says that the model thinks and
+    not what, its silence is waited out.
+    """
+
+    def __init__(self, listener: Listener | None, patience: Patience) -> None:
+        self._listener = listener
+        self._patience = patience
+        self._timeout = asyncio.timeout(None)
+        self._begins_by = math.inf
+        self._reasoning = 0
+        self._alive = False
+        self.characters = 0
+
+    def __call__(self, text: str) -> None:
+        """Hear more text, clean."""
+        if self._listener is not None:
+            self._listener.text(text)
+
+    def came(self, characters: int) -> None:
+        """Note that so many characters were written, reasoning among them."""
+        self._is_alive()
+        self.characters += characters
+
+    def follow(self, reply: ModelReply) -> None:
+        """Note what came beside the text, and that the endpoint was not silent."""
+        if reply.reasoning_characters > self._reasoning:
+            self.came(reply.reasoning_characters - self._reasoning)
+            self._reasoning = reply.reasoning_characters
+        elif reply.thinks or reply.tool_begun:
+            self._is_alive()
+        self._wait(self._patience.silence if not reply.thinks else math.inf)
+
+    async def within(self, reading: Coroutine[Any, Any, T]) -> T:
+        """Return what the reading comes to. Raises Failure if there is no sign of life in time, or silence after it."""
+        try:
+            async with self._timeout:
+                self._begins_by = asyncio.get_running_loop().time() + self._patience.first
+                self._wait(self._patience.silence)
+                return await reading
+        except TimeoutError:
+            if not self._timeout.expired():
+                raise
+            if self._alive or self._patience.silence < self._patience.first:
+                raise Failure(TIMEOUT, f"the endpoint was silent for {self._patience.silence:g} s") from None
+            raise Failure(TIMEOUT, f"no text within {self._patience.first:g} s") from None
+
+    def _is_alive(self) -> None:
+        if not self._alive:
+            self._alive = True
+            if self._listener is not None:
+                self._listener.alive()
+
+    def _wait(self, seconds: float) -> None:
+        """Wait so long from now for what comes next, and for a first sign of life no longer than it has."""
+        ends = asyncio.get_running_loop().time() + seconds
+        if not self._alive:
+            ends = min(ends, self._begins_by)
+        self._timeout.reschedule(ends if ends < math.inf else None)
+
+
+class IncomingText:
+    """The text of one answer on its way in: through the airlock, without its reasoning, and heard by the piece."""
+
+    def __init__(self, heard: Heard) -> None:
+        self._airlock = Airlock()
+        self._reasoning = ReasoningFilter()
+        self._pieces: list[str] = []
+        self._heard = heard
+
+    @property
+    def full(self) -> bool:
+        """Whether text was left out because the airlock's limit was reached."""
+        return self._airlock.full
+
+    def feed(self, raw: str) -> None:
+        """Take in more of what the endpoint sent."""
+        self._take(self._airlock.feed(raw))
+
+    def end(self) -> str:
+        """Return the whole text."""
+        self._take(self._airlock.end())
+        self._pass_on(self._reasoning.end())
+        return "".join(self._pieces)
+
+    def _take(self, clean: str) -> None:
+        if clean:
+            self._heard.came(len(clean))
+            self._pass_on(self._reasoning.feed(clean))
+
+    def _pass_on(self, text: str) -> None:
+        if text:
+            self._pieces.append(text)
+            self._heard(text)
+
+
+async def read_events(response: httpx2.Response, reading: Reader, text: IncomingText, heard: Heard) -> None:
+    """Read a stream to its end, or until its text is full."""
+    events = EventReader()
+    async for chunk in response.aiter_bytes():
+        raw = "".join([reading.event(event) for event in events.feed(chunk)])
+        if raw:
+            text.feed(raw)
+        heard.follow(reading.reply)
+        if text.full:
+            return  # more would only be thrown away; closing the stream tells the endpoint
+    text.feed("".join([reading.event(event) for event in events.end()]))
+
+
+async def read_whole(response: httpx2.Response) -> dict[str, Any]:
+    """Return the JSON object of an answer that came in one piece. Raises Failure."""
+    received = bytearray()
+    async for chunk in response.aiter_bytes():
+        received += chunk
+        if len(received) > _MAX_BODY_BYTES:
+            raise Failure(UNREADABLE_ANSWER, "the answer is too large")
+    try:
+        answer = json.loads(received.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        raise Failure(UNREADABLE_ANSWER, "the answer is not JSON") from None
+    if not isinstance(answer, dict):
+        raise Failure(UNREADABLE_ANSWER, "the answer is not a JSON object")
+    return answer
+
+
+async def bound_error(response: httpx2.Response) -> None:
+    """Have the answer end early unless it is a success: the client reads whatever is said of an error, to its end."""
+    if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Beginning(response.stream)
+
+
+class _Beginning(httpx2.AsyncByteStream):
+    def __init__(self, whole: httpx2.AsyncByteStream) -> None:
+        self._whole = whole
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = _MAX_ERROR_BYTES
+        async for chunk in self._whole:
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                return
+
+    async def aclose(self) -> None:
+        await self._whole.aclose()

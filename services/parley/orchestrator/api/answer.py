@@ -1,0 +1,31 @@
+"""The answer of a debate with all its parts, as CommonMark, in the way of its format."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from parley.orchestrator.api.markdown import list_item
+from parley.orchestrator.engine.format import AnswerPart, Format
+from parley.v1.debate_pb2 import Outcome
+
+__all__ = ["DEMONSTRATION", "answer_markdown", "answer_parts"]
+
+DEMONSTRATION: Final = (
+    "a very small model wrote this to show what a debate looks like; it is not to be relied on, and neither memory nor "
+    "ratings take it in"
+)
+
+
+def answer_parts(outcome: Outcome, debate_format: Format | None) -> Iterator[AnswerPart]:
+    """Yield the parts of an answer that say something; of a format that is not known here, the answer alone."""
+    parts = debate_format.answer(outcome) if debate_format else [AnswerPart("", outcome.description)]
+    return (each for each in parts if each.text.strip() or each.items)
+
+
+def answer_markdown(outcome: Outcome, debate_format: Format | None, *, is_demonstration: bool = False) -> str:
+    """Return the answer as a page of its own; what agents wrote stands as they wrote it."""
+    blocks = [f"*Demonstration: {DEMONSTRATION}.*"] if is_demonstration else []
+    for part in answer_parts(outcome, debate_format):
+        if part.title:
+            blocks.append(f"## {part.title}")
+        blocks.append("\n".join(map(list_item, part.items)) if part.items else part.text.strip())
+    return "\n\n".join(blocks) + "\n"

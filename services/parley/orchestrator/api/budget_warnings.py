@@ -1,0 +1,28 @@
+"""What a client is told of its debate's budget before the first call."""
+
+from collections.abc import Mapping
+
+from parley.orchestrator.model.spec import DebateSpec
+from parley.orchestrator.peers.roster import KnownRoute, Roster, routes_of
+
+__all__ = ["budget_warnings"]
+
+
+def budget_warnings(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> tuple[str, ...]:
+    """Say where a budget of money cannot hold, since nobody knows what some of the routes cost.
+
+    `routes` is empty where the gateway could not be asked.
+    """
+    if not spec.limits.max_cost_micros:
+        return ()
+    unpriced = [name for name in routes_of(spec, known) if routes and not _is_priced(routes.get(name))]
+    if not all(known.routes_of(agent) for agent in (*spec.agents, spec.judge)):
+        unpriced.append("the default routes")
+    if not unpriced:
+        return ()
+    what = f"the budget of money cannot be kept: nobody knows the price of {', '.join(unpriced)}"
+    return (f"{what}, and calls there count as nothing; give it an input_price and an output_price",)
+
+
+def _is_priced(route: KnownRoute | None) -> bool:
+    return route is not None and route.priced

@@ -1,0 +1,134 @@
+"""What the edge answers, as the contract's messages. Nothing is decided here."""
+
+from typing import Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from parley.orchestrator.api.answer import answer_markdown
+from parley.orchestrator.api.state import Clarification, Contribution, DebateState, Failure, Waiting
+from parley.orchestrator.engine.format import Format
+from parley.orchestrator.log.index import DebateRecord
+from parley.orchestrator.model.conversion import agent_to_proto, spec_to_proto
+from parley.orchestrator.model.times import timestamp
+from parley.v1 import debate_pb2, orchestrator_pb2
+from parley.v1.event_pb2 import CheckpointOpened
+
+__all__ = ["debate_to_proto", "status_from_proto", "status_to_proto", "summary"]
+
+_STATUS: Final = "DEBATE_STATUS_"
+
+
+def status_to_proto(status: str) -> debate_pb2.DebateStatus.ValueType:
+    """Return a state of the index as the contract names it."""
+    return debate_pb2.DebateStatus.Value(_STATUS + status)
+
+
+def status_from_proto(status: debate_pb2.DebateStatus.ValueType) -> str:
+    """Return a state as the index names it. Raises ValueError for a number that is no state."""
+    if status == debate_pb2.DEBATE_STATUS_UNSPECIFIED:
+        raise ValueError("the status is not said")
+    return debate_pb2.DebateStatus.Name(status).removeprefix(_STATUS)
+
+
+def debate_to_proto(state: DebateState, debate_format: Format | None) -> debate_pb2.Debate:
+    """Return a debate as its log tells it; its format, where it is known here, says how its answer is shown."""
+    return debate_pb2.Debate(
+        id=state.debate,
+        status=status_to_proto(state.status),
+        phase=state.phase,
+        spec=spec_to_proto(state.spec),
+        joined=map(agent_to_proto, state.joined),
+        team_agent_ids=state.team,
+        contributions=map(_contribution, state.contributions),
+        failures=map(_failed_contribution, state.failures),
+        outcome=state.outcome,
+        answer=_answer(state, debate_format),
+        failure=state.failure,
+        usage=state.usage,
+        calls=state.calls,
+        created_at=timestamp(state.created_at),
+        updated_at=timestamp(state.updated_at),
+        last_sequence=state.last_sequence,
+        warnings=state.warnings,
+        current_round=state.current_round,
+        max_rounds=state.max_rounds,
+        rounds_ended_by=state.rounds_ended_by,
+        first_drafts=state.first_drafts,
+        requirements=state.requirements,
+        trickster_findings=state.trickster,
+        recalled_debate_ids=state.recalled,
+        waiting=_waiting(state.waiting) if state.waiting else None,
+        ended_by=state.ended_by,
+        demonstration=state.spec.demonstration,
+        clarifications=map(_clarification, state.clarifications),
+        stop_reason=state.rounds_ended.reason,
+        stop_explanation=state.rounds_ended.explanation,
+    )
+
+
+def _answer(state: DebateState, debate_format: Format | None) -> str:
+    if state.outcome is None:
+        return ""
+    return answer_markdown(state.outcome, debate_format, is_demonstration=state.spec.demonstration)
+
+
+def summary(record: DebateRecord) -> orchestrator_pb2.DebateSummary:
+    """Return a debate as a list shows it."""
+    return orchestrator_pb2.DebateSummary(
+        id=record.debate,
+        status=status_to_proto(record.status),
+        question=record.question,
+        format=record.format,
+        created_at=_stamp(record.created.removesuffix(f"/{record.debate}")),
+        updated_at=_stamp(record.updated),
+    )
+
+
+def _contribution(made: Contribution) -> debate_pb2.Contribution:
+    return debate_pb2.Contribution(
+        key=made.key,
+        work=made.work,
+        reply=made.reply,
+        attempt=made.attempt,
+        recorded_at=timestamp(made.recorded_at),
+        is_answer=made.is_answer,
+        patterns=made.marks.patterns,
+        fallacies=made.marks.fallacies,
+    )
+
+
+def _failed_contribution(failed: Failure) -> debate_pb2.FailedContribution:
+    return debate_pb2.FailedContribution(
+        key=failed.key,
+        work=failed.step.work,
+        reason=failed.step.reason,
+        message=failed.step.message,
+        attempt=failed.attempt,
+        partial_text=failed.step.partial_text,
+    )
+
+
+def _clarification(made: Clarification) -> debate_pb2.Clarification:
+    return debate_pb2.Clarification(checkpoint=made.checkpoint, questions=made.questions, answer=made.answer)
+
+
+def _waiting(waiting: Waiting) -> debate_pb2.Waiting:
+    opened = waiting.opened or CheckpointOpened()
+    kind = opened.WhichOneof("request")
+    return debate_pb2.Waiting(
+        questions=opened.questions if kind == "questions" else None,
+        direction=opened.direction if kind == "direction" else None,
+        approval=opened.approval if kind == "approval" else None,
+        checkpoint=waiting.checkpoint,
+        message=waiting.message,
+        until=timestamp(waiting.until),
+        reason=waiting.reason,
+        agent_id=waiting.agent,
+        phase=waiting.phase,
+    )
+
+
+def _stamp(time: str) -> Timestamp:
+    stamp = Timestamp()
+    stamp.FromJsonString(time.replace("+00:00", "Z"))
+    return stamp

@@ -1,0 +1,72 @@
+"""What people say of completed debates, between the contract and the store."""
+
+from datetime import datetime
+from typing import Final
+
+from parley.orchestrator.api.requests import check_request_id
+from parley.orchestrator.api.state import DebateState
+from parley.orchestrator.engine.format import Format
+from parley.orchestrator.log.feedback import Feedback
+from parley.orchestrator.model.times import timestamp
+from parley.runtime.validation import DEBATE_ID, Violations
+from parley.v1 import debate_pb2, orchestrator_pb2
+
+__all__ = ["check_feedback", "feedback_of", "feedback_to_proto"]
+
+_MAX_MESSAGE_BYTES: Final = 8 * 1024
+
+
+def check_feedback(request: orchestrator_pb2.SubmitFeedbackRequest) -> None:
+    """Refuse a request with bad fields.
+
+    Raises:
+        ParleyError: INVALID_ARGUMENT with every bad field.
+    """
+    violations = Violations()
+    check_request_id(violations, request.request_id)
+    violations.check(
+        that=bool(DEBATE_ID.fullmatch(request.debate_id)),
+        field="debate_id",
+        otherwise=f"{request.debate_id[:80]!r} is not a debate id",
+    )
+    violations.check(that=request.value in (1, -1), field="value", otherwise="must be 1 or -1")
+    fits = len(request.message.encode()) <= _MAX_MESSAGE_BYTES and "\0" not in request.message
+    violations.check(that=fits, field="message", otherwise="must be at most 8 KiB, without a NUL character")
+    violations.refuse()
+
+
+def feedback_of(
+    request: orchestrator_pb2.SubmitFeedbackRequest,
+    tenant: str,
+    state: DebateState,
+    debate_format: Format | None,
+    now: datetime,
+) -> Feedback:
+    """Return the word that a request holds, on a debate in this state."""
+    is_recorded = debate_format is None or debate_format.is_recorded
+    is_rated = is_recorded and not state.spec.demonstration
+    agents = tuple(each.id for each in state.participants) if is_rated else ()
+    time = now.isoformat(timespec="microseconds")
+    return Feedback(
+        tenant=tenant,
+        debate=request.debate_id,
+        request_id=request.request_id,
+        value=request.value,
+        message=request.message.strip(),
+        given_at=f"{time}/{tenant}/{request.debate_id}/{request.request_id}",
+        agents=agents,
+        domain=state.spec.domain,
+        is_reported=not agents,
+    )
+
+
+def feedback_to_proto(feedback: Feedback) -> debate_pb2.Feedback:
+    """Return a word as the contract has it."""
+    return debate_pb2.Feedback(
+        value=feedback.value,
+        message=feedback.message,
+        given_at=timestamp(datetime.fromisoformat(feedback.given_at.partition("/")[0])),
+        number=feedback.number,
+        agent_ids=feedback.agents,
+        rated=feedback.is_rated,
+    )

@@ -1,0 +1,54 @@
+"""The agents in a report: who they are, who answered for them, and how they are called."""
+
+from collections.abc import Iterator
+
+from parley.orchestrator.api.markdown import inline, table
+from parley.orchestrator.api.state import Contribution, DebateState
+from parley.orchestrator.engine.format import Format
+from parley.orchestrator.model.contributions import letter_of
+from parley.orchestrator.model.spec import AgentSpec
+
+__all__ = ["agents_section", "answered_by", "name_of"]
+
+
+def agents_section(state: DebateState, debate_format: Format | None) -> Iterator[str]:
+    """Yield the table of those who debate, and of the judge where there is one."""
+    yield "## Agents"
+    yield "Agents know each other by letter alone; the texts below speak of them so."
+    ids = [agent.id for agent in state.participants]
+    rows = [(letter_of(ids, agent.id), *_agent_cells(state, agent)) for agent in state.participants]
+    if debate_format is None or debate_format.is_judged:
+        rows.append(("judge", *_agent_cells(state, state.spec.judge)))
+    head = ["Letter", "Agent", "Name", "Role", "Answered by", "System prompt", "Summary prompt"]
+    if state.spec.clarifications is not None:
+        head.append("Clarification prompt")
+    yield table(head, [row[: len(head)] for row in rows])
+
+
+def _agent_cells(state: DebateState, agent: AgentSpec) -> tuple[str, ...]:
+    answered = (answered_by(made) for made in state.contributions if made.work.agent_id == agent.id)
+    planned = ", ".join(agent.routes) or "the default routes"
+    return (
+        agent.id,
+        agent.name,
+        f"{agent.role} ({agent.own_role.source or 'its own'})" if agent.own_role else agent.role,
+        ", ".join(dict.fromkeys(each for each in answered if each)) or f"nobody yet; asked of {planned}",
+        *(
+            prompt.source if prompt else "built-in"
+            for prompt in (agent.system_prompt, agent.summary_prompt, agent.clarification_prompt)
+        ),
+    )
+
+
+def answered_by(made: Contribution) -> str:
+    """Return the model that answered, with its route where that says more."""
+    model, route = made.reply.model, made.reply.route
+    return f"{model} ({route})" if model and route and route != model else model or route
+
+
+def name_of(state: DebateState, agent: str) -> str:
+    """Return how an agent is called in headings: its name, and its id where that differs."""
+    for each in (*state.participants, state.spec.judge):
+        if each.id == agent and each.name != agent:
+            return f"{inline(each.name)} ({inline(agent)})"
+    return inline(agent)

@@ -1,0 +1,124 @@
+"""What a report says before the rounds: how the debate stands, what was asked, and what people said."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from parley.orchestrator.api.answer import DEMONSTRATION
+from parley.orchestrator.api.markdown import inline, list_item, moment, quote
+from parley.orchestrator.api.report_agents import agents_section, name_of
+from parley.orchestrator.api.state import DebateState, Waiting
+from parley.orchestrator.engine.format import Format
+from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET, TOTAL_TIMEOUT
+from parley.v1.debate_pb2 import Answer, Intervention
+
+__all__ = ["opening"]
+
+_ENDINGS: Final = {
+    TOTAL_TIMEOUT: "its time limit was reached",
+    TOKEN_BUDGET: "its budget of tokens was reached",
+    COST_BUDGET: "its budget of money was reached",
+}
+
+
+def opening(state: DebateState, debate_format: Format | None) -> Iterator[str]:
+    """Yield all that stands before what agents contributed."""
+    yield _overview(state)
+    yield "## Question"
+    yield quote(state.spec.question)
+    yield from _context(state)
+    yield from agents_section(state, debate_format)
+    yield from _interventions(state)
+    yield from _clarifications(state)
+    yield from _requirements(state)
+
+
+def _overview(state: DebateState) -> str:
+    lines = [f"Status: {state.status.lower()}"]
+    if not state.ended and state.phase:
+        lines.append(f"Phase: {inline(state.phase)}")
+    if state.waiting:
+        lines.append(inline(_waited_for(state.waiting)))
+    if state.ended_by:
+        lines.append(f"Ended early: {_ENDINGS.get(state.ended_by, inline(state.ended_by))}")
+    if state.rounds_ended.explanation:
+        lines.append(f"Rounds ended: {inline(state.rounds_ended.explanation)}")
+    elif state.rounds_ended_by:
+        lines.append(f"Ended after round {state.current_round}: {inline(state.rounds_ended_by)}")
+    if state.failure:
+        failure = state.failure
+        where = ", ".join(
+            each for each in (failure.phase, failure.agent_id and f"agent {failure.agent_id}") if each
+        )
+        happened = f"{failure.reason}: {failure.message}"
+        lines.append(f"Failed{' in ' if where else ''}{inline(where)}: {inline(happened)}")
+    if state.spec.demonstration:
+        lines.append(f"Demonstration: {DEMONSTRATION}")
+    lines.append(f"Format: {inline(state.spec.format)}")
+    if state.max_rounds:
+        lines.append(f"Rounds: {state.current_round} of {state.max_rounds}")
+    lines.append(f"Accepted: {moment(state.created_at)}")
+    lines.append(f"Last event: {moment(state.updated_at)}")
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _waited_for(waiting: Waiting) -> str:
+    until = moment(waiting.until)
+    if waiting.checkpoint:
+        return f"Waits for a person until {until}: {waiting.message}"
+    return f"Waits for {waiting.agent} in {waiting.phase} until {until}: {waiting.reason}: {waiting.message}"
+
+
+def _context(state: DebateState) -> Iterator[str]:
+    documents = state.spec.context
+    if documents:
+        yield "## Context"
+        yield "\n".join(f"- {inline(each.path)} ({len(each.text):,} characters)" for each in documents)
+    if state.recalled:
+        yield "## Past debates shown to the agents"
+        yield "\n".join(f"- {inline(debate)}" for debate in state.recalled)
+
+
+def _requirements(state: DebateState) -> Iterator[str]:
+    if state.requirements:
+        yield "## Requirements"
+        yield "\n".join(
+            list_item(f"R{number}{' (a must)' if each.hard else ''}: {each.text}")
+            for number, each in enumerate(state.requirements, start=1)
+        )
+
+
+def _interventions(state: DebateState) -> Iterator[str]:
+    if state.interventions:
+        yield "## Interventions"
+        yield "\n".join(list_item(_act(each.intervention)) for each in state.interventions)
+
+
+def _act(intervention: Intervention) -> str:
+    """Return what a person did, such as `guide: mind the cost`."""
+    name = intervention.WhichOneof("act")
+    if name is None:
+        return "something that this version does not know"
+    act = getattr(intervention, name)
+    about = f" {inline(act.agent_id)}" if name == "mute" else ""
+    told = [getattr(act, field) for field in ("text", "reason") if field in act.DESCRIPTOR.fields_by_name]
+    told += [f"{each.question_id}: {each.text}" for each in intervention.answer.answers]
+    if name == "approve":
+        told.insert(0, "yes" if act.approved else "no")
+    text = "\n".join(each for each in told if each)
+    return f"{name.removesuffix('_debate')}{about}{': ' if text else ''}{text}"
+
+
+def _clarifications(state: DebateState) -> Iterator[str]:
+    if state.clarifications:
+        yield "## Clarifications"
+    for each in state.clarifications:
+        answer = each.answer or Answer()
+        answers = {told.question_id: told.text for told in answer.answers}
+        for asked in each.questions.questions:
+            yield f"{name_of(state, asked.agent_id)} asked: {inline(asked.text)}"
+            yield quote(answers[asked.id]) if asked.id in answers else "It was not answered by itself."
+        if answer.text.strip():
+            yield "To all questions, the person said:"
+            yield quote(answer.text)
+        elif not answers:
+            yield "The person had the debate go on without an answer."

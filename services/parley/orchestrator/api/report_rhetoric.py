@@ -1,0 +1,61 @@
+"""What the trickster and the observer of a debate found, as blocks of its report."""
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from parley.orchestrator.api.markdown import inline, quote
+from parley.v1.arena_pb2 import (
+    TRICKSTER_VERDICT_CHALLENGED,
+    TRICKSTER_VERDICT_NO_INTERVENTION_LEFT,
+    TRICKSTER_VERDICT_NO_ROUND_LEFT,
+    TRICKSTER_VERDICT_SOUND,
+    TRICKSTER_VERDICT_UNSPECIFIED,
+    TricksterFinding,
+)
+from parley.v1.event_pb2 import ContributionObserved
+from parley.v1.rhetoric_pb2 import RhetoricalMark
+
+__all__ = ["marks_of", "trickster_blocks"]
+
+_OF_ENGLISH: Final[tuple[Literal["reasons", "reports", "vagueness"], ...]] = (
+    "reasons",
+    "reports",
+    "vagueness",
+)
+_VERDICTS: Final = {
+    TRICKSTER_VERDICT_UNSPECIFIED: "looked at",
+    TRICKSTER_VERDICT_SOUND: "the agreement counts",
+    TRICKSTER_VERDICT_CHALLENGED: "it was challenged, and the rounds went on",
+    TRICKSTER_VERDICT_NO_INTERVENTION_LEFT: "the rounds ended all the same, since no challenge was left",
+    TRICKSTER_VERDICT_NO_ROUND_LEFT: "the rounds ended all the same, since this was the last round of revision",
+}
+
+
+def marks_of(observed: ContributionObserved) -> Iterator[str]:
+    """Yield the patterns and the fallacies that the observer has marked in a contribution."""
+    for what, marks in (("Patterns", observed.patterns), ("Fallacies", observed.fallacies)):
+        if marks:
+            yield f"{what}: {', '.join(map(_mark, marks))}"
+
+
+def trickster_blocks(finding: TricksterFinding) -> Iterator[str]:
+    """Yield what the trickster found after a round, and what it told the agents."""
+    measured = finding.features
+    rates = [f"figures {measured.figures:.1f}", f"specifics {measured.specifics:.1f}"]
+    rates += [f"{name} {getattr(measured, name):.1f}" for name in _OF_ENGLISH if measured.HasField(name)]
+    shares = [f"echo {measured.echo:.0%}"]
+    if measured.HasField("silence"):
+        shares.append(f"silent critiques {measured.silence:.0%}")
+    if finding.HasField("support"):
+        shares.append(f"support {finding.support:.1f} of 10, by the judge")
+    yield "### Trickster"
+    yield f"Hollow at {finding.hollow_percent:.0f} % (threshold {finding.threshold_percent} %): {_VERDICTS[finding.verdict]}."
+    yield f"In 100 words: {' · '.join(rates)}; in all: {' · '.join(shares)}"
+    if finding.challenge:
+        yield quote(finding.challenge)
+
+
+def _mark(mark: RhetoricalMark) -> str:
+    """Return a mark of the observer, such as `concession (2): "Admittedly, it is slow."`."""
+    times = f" ({mark.count})" if mark.count > 1 else ""
+    return inline(f'{mark.name}{times}: "{mark.quote}"')

@@ -1,0 +1,335 @@
+"""OrchestratorService: protobuf in and out."""
+
+import asyncio
+import base64
+import binascii
+import contextlib
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import grpc
+
+from parley.orchestrator.api import report, state
+from parley.orchestrator.api.budget_warnings import budget_warnings
+from parley.orchestrator.api.context_warnings import context_warnings
+from parley.orchestrator.api.conversion import debate_to_proto, status_from_proto, summary
+from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
+from parley.orchestrator.api.interventions import intervened_of
+from parley.orchestrator.api.requests import Known, check_id, spec_of
+from parley.orchestrator.engine.format import Format, Formats
+from parley.orchestrator.engine.intake import Intake
+from parley.orchestrator.engine.report_feedback import FeedbackReporter
+from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.log.events import CorruptEventError
+from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
+from parley.orchestrator.log.index import COMPLETED, DebateIndex
+from parley.orchestrator.log.journal import log_name, read_events
+from parley.orchestrator.model.delta import Delta
+from parley.orchestrator.model.digest import digest
+from parley.orchestrator.model.spec import DebateSpec
+from parley.orchestrator.peers import roster
+from parley.orchestrator.roles.catalogue import Roles
+from parley.orchestrator.watch.forwarding import OWNER_KEY
+from parley.orchestrator.watch.watching import Alive, Watched, Watching, slow_reader
+from parley.runtime.draining import Draining
+from parley.runtime.errors import (
+    FieldViolation,
+    ParleyError,
+    failed_precondition,
+    internal,
+    invalid_argument,
+    not_found,
+    unavailable,
+)
+from parley.runtime.tenancy import current_tenant
+from parley.runtime.validation import Violations
+from parley.storage.ports import Log, StorageError
+from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+
+__all__ = ["OrchestratorServicer"]
+
+_WatchContext = grpc.aio.ServicerContext[Any, Any]
+_PAGE = 50
+_MAX_PAGE = 200
+_MAX_EVALUATIONS = 100
+_LOG_PAGE = 100
+"""Records of a log that are read, and sent, at a time."""
+
+
+@dataclass(slots=True)
+class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
+    """Answers for debates.
+
+    Attributes:
+        owner: The name that this replica claims under.
+        reader_seconds: How long a watcher may take to accept one message.
+    """
+
+    log: Log
+    index: DebateIndex
+    formats: Formats
+    roles: Roles
+    intake: Intake
+    gateway: grpc.aio.Channel
+    watching: Watching
+    feedback: FeedbackStore
+    reporter: FeedbackReporter
+    draining: Draining
+    owner: str
+    reader_seconds: float
+    # Watchers of one debate come to an event at about the same time; its message is made once for all.
+    _latest: tuple[Envelope, orchestrator_pb2.WatchDebateResponse] | None = None
+
+    async def CreateDebate(  # noqa: N802
+        self,
+        request: orchestrator_pb2.CreateDebateRequest,
+        _context: object,
+    ) -> orchestrator_pb2.CreateDebateResponse:
+        """Accept a debate."""
+        if self.draining.is_set():
+            raise self.draining.error()
+        known = Known(self.formats, self.roles, await roster.ask_roster(self.gateway))
+        spec, subject = await self._with_subject(spec_of(request, known))
+        routes = await roster.ask_routes(self.gateway, roster.routes_of(spec, known.roster))
+        spec = roster.with_contexts(spec, known.roster, routes)
+        about = (spec, known.roster, routes)
+        warnings = (*budget_warnings(*about), *context_warnings(*about))
+        with _store():
+            debate, existed = await self.intake.debate(
+                current_tenant(), request.request_id, _digest(request), spec, warnings, subject
+            )
+        return orchestrator_pb2.CreateDebateResponse(debate_id=debate, existed=existed)
+
+    async def GetDebate(  # noqa: N802
+        self,
+        request: orchestrator_pb2.GetDebateRequest,
+        _context: object,
+    ) -> orchestrator_pb2.GetDebateResponse:
+        """Return a debate."""
+        debate = check_id("debate_id", request.debate_id)
+        folded = state.fold(await self._events(debate))
+        found = debate_to_proto(folded, self._format_of(folded))
+        with _store():
+            about = await self.index.about(current_tenant(), debate, _MAX_EVALUATIONS)
+            said = await self.feedback.latest(current_tenant(), debate)
+        found.evaluation_ids.extend(each.debate for each in about)
+        if said is not None:
+            found.feedback.CopyFrom(feedback_to_proto(said))
+        return orchestrator_pb2.GetDebateResponse(debate=found)
+
+    async def ListDebates(  # noqa: N802
+        self,
+        request: orchestrator_pb2.ListDebatesRequest,
+        _context: object,
+    ) -> orchestrator_pb2.ListDebatesResponse:
+        """Return a page of debates."""
+        before, size, statuses = _page(request)
+        with _store():
+            index = await self.index.page(current_tenant(), statuses, before, size + 1)
+        token = _token(index[size - 1].created) if len(index) > size else ""
+        debates = [summary(record) for record in index[:size]]
+        return orchestrator_pb2.ListDebatesResponse(debates=debates, next_page_token=token)
+
+    async def WatchDebate(  # type: ignore[override]  # noqa: N802 - writes by itself, to see how long that takes
+        self,
+        request: orchestrator_pb2.WatchDebateRequest,
+        context: _WatchContext,
+    ) -> None:
+        """Follow a debate."""
+        debate, after = check_id("debate_id", request.debate_id), request.after_sequence
+        await self._check_start(debate, after)
+        with _store():
+            async with aclosing(self.draining.until(self._found(request, context))) as found:
+                async for each in found:
+                    if isinstance(each, Envelope):
+                        after = each.sequence
+                    await self._write(context, self._message(each, after), after)
+
+    def _found(
+        self, request: orchestrator_pb2.WatchDebateRequest, context: _WatchContext
+    ) -> AsyncGenerator[Watched, None]:
+        owner = dict(context.invocation_metadata() or ()).get(OWNER_KEY)
+        if owner is None:
+            return self.watching.watch(
+                current_tenant(), request.debate_id, request.after_sequence, text=request.text_deltas
+            )
+        if owner != self.owner:
+            raise failed_precondition("NOT_OWNER", f"{self.owner} is here, not {owner!r}")
+        return self.watching.text_of(request.debate_id)
+
+    def _message(self, each: Watched, after: int) -> orchestrator_pb2.WatchDebateResponse:
+        if not isinstance(each, Envelope):
+            return _message(each, after)
+        if self._latest is None or self._latest[0] is not each:
+            self._latest = each, orchestrator_pb2.WatchDebateResponse(event=each.message)
+        return self._latest[1]
+
+    async def _write(
+        self, context: _WatchContext, message: orchestrator_pb2.WatchDebateResponse, last: int
+    ) -> None:
+        try:
+            async with asyncio.timeout(self.reader_seconds):
+                await context.write(message)
+        except TimeoutError:
+            raise slow_reader(last) from None
+
+    async def Intervene(  # noqa: N802
+        self,
+        request: orchestrator_pb2.InterveneRequest,
+        _context: object,
+    ) -> orchestrator_pb2.InterveneResponse:
+        """Steer a debate."""
+        intervened = intervened_of(request)
+        with _store():
+            sequence = await self.intake.intervene(current_tenant(), request.debate_id, intervened)
+        return orchestrator_pb2.InterveneResponse(sequence=sequence)
+
+    async def ReadLog(  # noqa: N802
+        self,
+        request: orchestrator_pb2.ReadLogRequest,
+        _context: object,
+    ) -> AsyncGenerator[orchestrator_pb2.ReadLogResponse, None]:
+        """Send the stored bytes of a log."""
+        debate, after = check_id("debate_id", request.debate_id), request.after_sequence
+        await self._check_start(debate, after)
+        name = log_name(current_tenant(), debate)
+        while True:
+            with _store():
+                records = await self.log.read(name, after, _LOG_PAGE)
+            for record in records:
+                events = record.entries[max(after + 1 - record.first, 0) :]
+                yield orchestrator_pb2.ReadLogResponse(events=events)
+                after = record.last
+            if len(records) < _LOG_PAGE:
+                return
+
+    async def GetReport(  # noqa: N802
+        self,
+        request: orchestrator_pb2.GetReportRequest,
+        _context: object,
+    ) -> orchestrator_pb2.GetReportResponse:
+        """Return a debate's report."""
+        debate = check_id("debate_id", request.debate_id)
+        folded = state.fold(await self._events(debate))
+        with _store():
+            said = await self.feedback.latest(current_tenant(), debate)
+        markdown = report.render(debate, folded, self._format_of(folded), said)
+        return orchestrator_pb2.GetReportResponse(markdown=markdown)
+
+    async def SubmitFeedback(  # noqa: N802
+        self,
+        request: orchestrator_pb2.SubmitFeedbackRequest,
+        _context: object,
+    ) -> orchestrator_pb2.SubmitFeedbackResponse:
+        """Record what a person says of a debate."""
+        check_feedback(request)
+        folded = _completed(await self._events(request.debate_id), "takes feedback")
+        now = self.intake.clock.now()
+        said = feedback_of(request, current_tenant(), folded, self._format_of(folded), now)
+        with _store():
+            try:
+                recorded, existed = await self.feedback.put(said)
+            except FeedbackReusedError:
+                message = f"request id {request.request_id!r} stands for another word on {request.debate_id}"
+                resource = ("feedback", request.request_id)
+                code = grpc.StatusCode.ALREADY_EXISTS
+                raise ParleyError(code, "REQUEST_ID_REUSED", message, resource=resource) from None
+        told = await self.reporter.report_soon(recorded)
+        return orchestrator_pb2.SubmitFeedbackResponse(feedback=feedback_to_proto(told), existed=existed)
+
+    async def _with_subject(self, spec: DebateSpec) -> tuple[DebateSpec, str | None]:
+        """Return a specification with what it needs of the debate that it is about, and that debate's id, if it is."""
+        debate_format = self.formats.get(spec.format)
+        if debate_format.subject is None:
+            return spec, None
+        debate_id = debate_format.subject.debate_id(spec)
+        folded = _completed(await self._events(debate_id), "can be evaluated")
+        debate = debate_to_proto(folded, self._format_of(folded))
+        return debate_format.subject.take(spec, debate), debate_id
+
+    def _format_of(self, folded: state.DebateState) -> Format | None:
+        return self.formats.known(folded.spec.format)
+
+    async def _events(self, debate: str) -> list[Envelope]:
+        with _store():
+            events = await read_events(self.log, current_tenant(), debate)
+        if not events:
+            raise not_found("debate", debate)
+        return events
+
+    async def _check_start(self, debate: str, after: int) -> None:
+        if after < 0:
+            raise invalid_argument([FieldViolation("after_sequence", "must not be negative")])
+        with _store():
+            there = await self.log.read(log_name(current_tenant(), debate), max(after - 1, 0), 1)
+            known = there or await self.index.get(current_tenant(), debate)
+        if not known:
+            raise not_found("debate", debate)
+        if not there and after > 0:
+            message = f"the log of {debate} does not reach sequence {after}"
+            raise ParleyError(grpc.StatusCode.OUT_OF_RANGE, "AFTER_END", message)
+
+
+def _completed(events: Sequence[Envelope], what: str) -> state.DebateState:
+    """Return the state of a debate that is completed. Raises ParleyError for any other."""
+    folded = state.fold(events)
+    if folded.status != COMPLETED:
+        message = f"debate {folded.debate} is {folded.status.lower()}; only a completed one {what}"
+        raise failed_precondition("DEBATE_NOT_COMPLETED", message)
+    return folded
+
+
+@contextlib.contextmanager
+def _store() -> Iterator[None]:
+    """Tell the caller of trouble with the store in its own terms."""
+    try:
+        yield
+    except CorruptEventError as corrupt:
+        raise internal(str(corrupt), reason="LOG_DAMAGED") from corrupt
+    except StorageError as error:
+        raise unavailable("STORE_UNAVAILABLE", "the store is away; try again", retry_after=1.0) from error
+
+
+def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:
+    """Return what stands for the content of a request, as it was sent: what it is resolved to may change."""
+    return digest(request.spec)
+
+
+def _message(each: Delta | Alive, after: int) -> orchestrator_pb2.WatchDebateResponse:
+    if isinstance(each, Delta):
+        delta = orchestrator_pb2.StepDelta(
+            key=each.key,
+            step_attempt=each.step_attempt,
+            route_attempt=each.route_attempt,
+            offset=each.offset,
+            text=each.text,
+        )
+        return orchestrator_pb2.WatchDebateResponse(delta=delta)
+    return orchestrator_pb2.WatchDebateResponse(heartbeat=orchestrator_pb2.Heartbeat(last_sequence=after))
+
+
+def _page(request: orchestrator_pb2.ListDebatesRequest) -> tuple[str | None, int, tuple[str, ...]]:
+    violations = Violations()
+    violations.check_range("page_size", request.page_size, 0, _MAX_PAGE)
+    before = None
+    if request.page_token:
+        try:
+            before = base64.urlsafe_b64decode(request.page_token.encode()).decode()
+            datetime.fromisoformat(before.partition("/")[0])
+        except (binascii.Error, ValueError):
+            violations.add("page_token", "is not a token of this service")
+    statuses = []
+    for place, status in enumerate(request.statuses):
+        try:
+            statuses.append(status_from_proto(status))
+        except ValueError:
+            violations.add(f"statuses[{place}]", "is not a known state")
+    violations.refuse()
+    return before, request.page_size or _PAGE, tuple(statuses)
+
+
+def _token(created: str) -> str:
+    return base64.urlsafe_b64encode(created.encode()).decode()

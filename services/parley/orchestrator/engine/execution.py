@@ -1,0 +1,172 @@
+"""Executing a debate: its format is run, and run again after each wait, until it comes to an answer or cannot go on.
+
+A format that stops on providers that may come back is not failed: the wait is recorded, and the format is then run from
+its start, which does what the log does not hold.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+from math import inf
+from typing import TypeVar
+
+from parley.orchestrator.engine.budget import next_wait
+from parley.orchestrator.engine.checkpoints import TellStatus
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.format import Format
+from parley.orchestrator.engine.steps import either
+from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.index import RUNNING, WAITING
+from parley.orchestrator.log.journal import Journal
+from parley.orchestrator.model.errors import CheckpointExpiredError, DebateFailedError, ReplayError
+from parley.orchestrator.model.times import duration, time_of, timestamp
+from parley.runtime.clock import Clock
+from parley.runtime.logs import get_logger
+from parley.storage.ports import StorageError
+from parley.v1.debate_pb2 import DebateFailure, Outcome
+from parley.v1.event_pb2 import CheckpointExpired, Concluded, DebateFailed, WaitFinished, WaitStarted, Warned
+
+__all__ = ["Execution", "leaves"]
+
+_logger = get_logger(__name__)
+
+E = TypeVar("E", bound=BaseException)
+
+
+class Execution:
+    """The work on one debate.
+
+    Attributes:
+        over: Set by whoever ends the work first: it by itself, or an intervention.
+    """
+
+    def __init__(
+        self, debate: Debate, debate_format: Format, journal: Journal, clock: Clock, tell_status: TellStatus
+    ) -> None:
+        """Prepare to work."""
+        self.over = False
+        self._debate = debate
+        self._format = debate_format
+        self._journal = journal
+        self._recorded = journal.recorded
+        self._clock = clock
+        self._tell_status = tell_status
+
+    async def run(self) -> None:
+        """Work until the debate is concluded, has failed, or is to pause since nobody came to a checkpoint."""
+        self._debate.begin_run()  # interventions taken up at rest may have changed what the debate stands on
+        created = self._recorded.created
+        for number, warning in enumerate(created.warnings if created is not None else (), 1):
+            self._debate.note(f"created/warning/{number}", Warned(message=warning))
+        async with asyncio.TaskGroup() as tasks:
+            self._debate.limiter.run_in(tasks)
+            timing = tasks.create_task(self._debate.limiter.keep_time())
+            while await self._goes_on():
+                self._debate.begin_run()
+            timing.cancel()
+
+    async def _goes_on(self) -> bool:
+        """Run the format; return whether it is to be run again."""
+        if self._recorded.wait is not None:
+            await self._sit_out(self._recorded.wait)
+        try:
+            outcome = _checked(self._format, await self._format.run(self._debate))
+        except Exception as error:  # noqa: BLE001 - a fault in a format ends its debate visibly, not this replica
+            return await self._goes_on_after(error)
+        await self._end(Draft("concluded", Concluded(outcome=outcome, ended_by=self._debate.ending)))
+        return False
+
+    async def _goes_on_after(self, error: Exception) -> bool:
+        expired = _first(error, CheckpointExpiredError)
+        if expired is not None:
+            await self._journal.append(Draft(expired.key, CheckpointExpired(), self._recorded.attempt))
+            return False
+        storage = _first(error, StorageError)
+        if storage is not None:
+            raise storage
+        failed = self._explained(error)
+        wait = self._wait_for(failed)
+        if wait is None:
+            failure = DebateFailure(
+                reason=failed.reason,
+                message=str(failed),
+                agent_id=failed.agent,
+                phase=failed.phase,
+                steps=failed.steps,
+            )
+            await self._end(Draft("failed", DebateFailed(failure=failure), self._recorded.attempt))
+            return False
+        await self._journal.append(Draft(f"wait/{self._recorded.waits + 1}", wait))
+        await self._tell_status(WAITING)
+        return True
+
+    def _explained(self, error: Exception) -> DebateFailedError:
+        mismatch = _first(error, ReplayError)
+        if mismatch is not None:
+            _logger.error("debate stopped: it does not do again what its log holds", error=str(mismatch))
+            return DebateFailedError("REPLAY_MISMATCH", str(mismatch))
+        failed = _first(error, DebateFailedError)
+        if failed is not None:
+            return failed
+        fault = uuid.uuid4().hex[:8]
+        _logger.error("a format failed", fault=fault, exc_info=error)
+        return DebateFailedError("INTERNAL", f"internal error {fault}; the orchestrator's log has more")
+
+    def _wait_for(self, failed: DebateFailedError) -> WaitStarted | None:
+        """Return the wait that a failure leads to; None where nothing may come of it, or its time is over."""
+        if not failed.awaited:
+            return None
+        limits, waited = self._debate.spec.limits, self._recorded.waited.get(failed.phase, 0.0)
+        used = self._recorded.time.total(self._clock.monotonic())
+        left = limits.total_seconds - used if limits.total_seconds else inf
+        seconds = round(min(next_wait(waited, limits.waiting_seconds), left), 3)
+        if seconds <= 0:
+            return None
+        return WaitStarted(
+            reason=failed.reason,
+            message=str(failed),
+            agent_id=failed.agent,
+            phase=failed.phase,
+            until=timestamp(self._clock.now() + timedelta(seconds=seconds)),
+            length=duration(seconds),
+            waited=duration(waited),
+            steps=failed.awaited,
+        )
+
+    async def _sit_out(self, wait: WaitStarted) -> None:
+        # An owner before may have waited for a part of it.
+        until = (time_of(wait.until) - self._clock.now()).total_seconds()
+        left = min(wait.length.ToTimedelta().total_seconds(), until)
+        with self._debate.slot.waiting():
+            if self._debate.ending:
+                await self._clock.sleep(left)
+            else:
+                await either(self._debate.limiter.ended, self._clock, left)
+        await self._journal.append(Draft(f"wait/{self._recorded.waits}", WaitFinished()))
+        await self._tell_status(RUNNING)
+
+    async def _end(self, draft: Draft) -> None:
+        if not self.over:
+            self.over = True
+            await self._journal.append(draft)
+
+
+def _checked(debate_format: Format, outcome: object) -> Outcome:
+    """Return what a format came to. Raises TypeError for anything that is no outcome."""
+    if not isinstance(outcome, Outcome):
+        raise TypeError(f"format {debate_format.id} returned {type(outcome).__name__}, no Outcome")
+    return outcome
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions that a group holds, however deep; any other is its own only one."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
+
+
+def _first(error: BaseException, kind: type[E]) -> E | None:
+    return next((leaf for leaf in leaves(error) if isinstance(leaf, kind)), None)

@@ -1,0 +1,179 @@
+"""What the engine and the edge ask of a format; the formats themselves are handed in."""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from google.protobuf.message import Message
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.spec import DebateSpec, Limits
+from parley.orchestrator.model.tasks import Activity
+from parley.runtime.validation import Violations
+from parley.v1.debate_pb2 import Debate as DebateMessage
+from parley.v1.debate_pb2 import Outcome
+
+__all__ = ["AnswerPart", "Format", "Formats", "Settings", "Subject", "UnknownFormatError"]
+
+
+class UnknownFormatError(ValueError):
+    """There is no format of this name and version."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """A part of an answer, as people read it; one that says nothing is left out.
+
+    Attributes:
+        title: Of the part; empty for the answer itself, which comes first.
+        text: CommonMark.
+        items: A list, in place of a text.
+        quoted: Whether an agent wrote it, rather than the format.
+    """
+
+    title: str
+    text: str = ""
+    items: Sequence[str] = ()
+    quoted: bool = True
+
+
+def _description_alone(outcome: Outcome) -> Iterator[AnswerPart]:
+    yield AnswerPart("", outcome.description)
+
+
+def _nothing_to_check(_violations: Violations, _settings: Message, _agents: int) -> None:
+    pass
+
+
+def _nobody_to_check(_violations: Violations, _settings: Message, _agents: Collection[str]) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a format, one message of `DebateSpec.format_settings`.
+
+    Attributes:
+        name: The field there.
+        defaults: The message with every field set; what a specification leaves unset is taken from it.
+        demonstration: The defaults of a debate that a very small model holds; None: the same.
+        check: Notes the fields that are out of their range, below `spec.NAME`; it is told how many agents debate.
+        check_names: Notes the fields that name somebody who does not debate; it is told the ids of those who do.
+    """
+
+    name: str
+    defaults: Message
+    check: Callable[[Violations, Message, int], None] = _nothing_to_check
+    check_names: Callable[[Violations, Message, Collection[str]], None] = _nobody_to_check
+    demonstration: Message | None = None
+
+    def completed(self, given: Message | None, *, is_demonstration: bool = False) -> Message:
+        """Return the settings with defaults in place of what is unset, or 0."""
+        defaults = (
+            self.demonstration if is_demonstration and self.demonstration is not None else self.defaults
+        )
+        settings = type(defaults)()
+        settings.CopyFrom(defaults)
+        if given is not None:
+            settings.MergeFrom(given)
+        return settings
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Another debate that debates of a format are about. It must be completed, and is read when they are accepted.
+
+    Attributes:
+        debate_id: Returns its id, from a specification that was checked.
+        take: Returns the specification with what is needed of it, and a question.
+    """
+
+    debate_id: Callable[[DebateSpec], str]
+    take: Callable[[DebateSpec, DebateMessage], DebateSpec]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """An order of phases, under a name and a version.
+
+    A debate finishes on the version it began with: its words and its order of steps never change once it was released.
+
+    Attributes:
+        run: Runs a debate to its outcome.
+        settings: None for a format that has none.
+        limits: What a debate may take where its specification does not say.
+        debater_sections: Prompts that the role of an agent that debates must hold.
+        judge_sections: Those of the judge's role.
+        concurrency: Labels of its tasks: a specification may say how many calls of each run at a time.
+        activities: Its phases, in the order in which a report shows their contributions.
+        answer: Yields the answer with all its parts.
+        subject: What its debates are about, where that is another debate; None where it is a question.
+        stand_in_role: The role whose prompts an agent takes where its own role lacks them; empty where it may not.
+        is_judged: Whether the judge has a part in it.
+        is_recorded: Whether ratings and memory are told of its outcomes.
+    """
+
+    name: str
+    version: int
+    run: Callable[[Debate], Awaitable[Outcome]]
+    settings: Settings | None = None
+    limits: Limits = field(default_factory=Limits)
+    debater_sections: frozenset[str] = frozenset({"system"})
+    judge_sections: frozenset[str] = frozenset({"system"})
+    concurrency: frozenset[str] = frozenset()
+    activities: tuple[Activity, ...] = ()
+    answer: Callable[[Outcome], Iterable[AnswerPart]] = _description_alone
+    subject: Subject | None = None
+    stand_in_role: str = ""
+    is_judged: bool = True
+    is_recorded: bool = True
+
+    @property
+    def id(self) -> str:
+        """`name@version`."""
+        return f"{self.name}@{self.version}"
+
+
+class Formats:
+    """The formats that a replica knows."""
+
+    def __init__(self, formats: Iterable[Format]) -> None:
+        """Know these; the first one's name is meant where a debate names none."""
+        self._by_id: Mapping[str, Format] = {each.id: each for each in formats}
+        self._latest: dict[str, Format] = {}
+        for each in self._by_id.values():
+            known = self._latest.get(each.name)
+            if known is None or known.version < each.version:
+                self._latest[each.name] = each
+
+    def all(self) -> tuple[Format, ...]:
+        """Return all formats, in every version."""
+        return tuple(self._by_id.values())
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all formats, without versions."""
+        return tuple(sorted(self._latest))
+
+    def default(self) -> str:
+        """Return the name that is meant where a debate names none."""
+        return next(iter(self._latest))
+
+    def get(self, name: str) -> Format:
+        """Return the format with this name, and this version or else the latest.
+
+        Raises:
+            UnknownFormatError: there is none; the message lists the known ones.
+        """
+        found = self._by_id.get(name) or self._latest.get(name)
+        if found is None:
+            raise UnknownFormatError(f"unknown format {name!r}; known formats: {', '.join(self.names())}")
+        return found
+
+    def settings(self, name: str) -> Settings | None:
+        """Return the settings that stand in this field of a specification, or None."""
+        return next(
+            (each.settings for each in self.all() if each.settings and each.settings.name == name), None
+        )
+
+    def known(self, name: str) -> Format | None:
+        """Return the format with this name and version, or None."""
+        return self._by_id.get(name)

@@ -1,0 +1,235 @@
+"""Taking debates and interventions in: the writes that a caller's answer stands for."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import grpc
+
+from parley.orchestrator.engine.inbox import (
+    CHECKPOINT_CLOSED,
+    ENDED,
+    RECORDED,
+    REFUSED,
+    UNKNOWN_QUESTION,
+    Inbox,
+    InboxEntry,
+)
+from parley.orchestrator.engine.runner import Runner
+from parley.orchestrator.log.envelope import Draft, Envelope
+from parley.orchestrator.log.events import created_event
+from parley.orchestrator.log.index import (
+    CANCELLED,
+    COMPLETED,
+    PENDING,
+    DebateIndex,
+    DebateRecord,
+    opening_text,
+    record_key,
+)
+from parley.orchestrator.log.journal import Journal, read_events
+from parley.orchestrator.log.replay import Recorded
+from parley.orchestrator.model.ids import new_debate_id
+from parley.orchestrator.model.spec import DebateSpec
+from parley.runtime.backoff import Backoff
+from parley.runtime.clock import Clock
+from parley.runtime.errors import (
+    DRAINING,
+    FieldViolation,
+    ParleyError,
+    failed_precondition,
+    invalid_argument,
+    not_found,
+    unavailable,
+)
+from parley.runtime.telemetry import inject
+from parley.storage.ports import DuplicateError, Log
+from parley.v1.event_pb2 import Intervened
+
+__all__ = ["Intake"]
+
+_MAX_SHOWN_QUESTION = 200
+_MAX_OPENING_CHARACTERS = 14_000_000
+"""What every store keeps in one document, less what stands around a debate's first event."""
+_LOOKS = Backoff(first=0.01, maximum=0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Takes debates and interventions in."""
+
+    log: Log
+    index: DebateIndex
+    inbox: Inbox
+    runner: Runner
+    clock: Clock
+
+    async def debate(
+        self,
+        tenant: str,
+        request_id: str,
+        request_digest: str,
+        spec: DebateSpec,
+        warnings: Sequence[str] = (),
+        subject: str | None = None,
+    ) -> tuple[str, bool]:
+        """Accept a debate; return its id, and whether an earlier request had made it. It is durable then.
+
+        `warnings` are recorded before its first step. `subject` is the id of the debate that it is about, if it is.
+
+        Raises:
+            ParleyError: the request id stands for something else, the debate is too large to be stored, or the store is
+                away.
+        """
+        now = self.clock.now()
+        debate = new_debate_id(now)
+        created = now.isoformat(timespec="microseconds")
+        opening = opening_text(created_event(request_id, spec, inject().get("traceparent", ""), warnings))
+        _check_size(opening)
+        record = DebateRecord(
+            tenant=tenant,
+            debate=debate,
+            request_id=request_id,
+            request_digest=request_digest,
+            format=spec.format,
+            status=PENDING,
+            open=True,
+            owner=self.runner.owner if self.runner.has_slot else None,
+            epoch=0,
+            heartbeat=0,
+            created=f"{created}/{debate}",
+            updated=created,
+            question=spec.question[:_MAX_SHOWN_QUESTION],
+            opening=opening,
+            subject=subject,
+        )
+        try:
+            await self.index.insert(record)
+        except DuplicateError:
+            return await self._earlier(record), True
+        if record.owner is None or not await self.runner.begin(record):
+            # No slot, or the claim was not the first to write: the same request may have come twice at once.
+            await self._open(record)
+            self.runner.expect(record)
+        return debate, False
+
+    async def intervene(self, tenant: str, debate: str, intervened: Intervened) -> int:
+        """Put an intervention to a debate and return the sequence of the event that records it.
+
+        Raises:
+            ParleyError: there is no such debate, it ended first, the checkpoint that it is for is not open, it answers
+                a question that is not asked, it mutes whom it may not, or the request id stands for another intervention.
+        """
+        key, now = record_key(tenant, debate), self.clock.now().isoformat(timespec="microseconds")
+        entry = InboxEntry(key, f"{now}/{key}/{intervened.request_id}", intervened)
+        known = await self.inbox.get(entry.key)
+        if known is None:
+            await self._refuse_ended(tenant, debate)
+            if entry.act == "mute":
+                events = await read_events(self.log, tenant, debate)
+                if not events:
+                    raise not_found("debate", debate)
+                _check_mute(events, intervened.intervention.mute.agent_id)
+        if not await self.inbox.put(entry):
+            request_id = intervened.request_id
+            message = f"request id {request_id!r} stands for another intervention"
+            raise _reused("intervention", request_id, message)
+        await self.index.reopen(tenant, debate)
+        self.runner.look()
+        return await self._answer(tenant, debate, entry.key)
+
+    async def _earlier(self, record: DebateRecord) -> str:
+        earlier = await self.index.by_request(record.tenant, record.request_id)
+        if earlier is None or earlier.request_digest != record.request_digest:
+            message = f"request id {record.request_id!r} stands for a debate with other content"
+            raise _reused("debate", record.request_id, message)
+        if earlier.opening:
+            await self._open(earlier)
+        return earlier.debate
+
+    async def _open(self, record: DebateRecord) -> None:
+        """Make the acceptance of a debate durable without running it here."""
+        journal = Journal(self.log, self.clock, record.tenant, record.debate)
+        opening = record.opening_event()
+        assert opening is not None
+        await journal.open(Draft("created", opening))
+        await self.index.opened(record)
+        self.runner.look()
+
+    async def _refuse_ended(self, tenant: str, debate: str) -> None:
+        record = await self.index.get(tenant, debate)
+        if record is None:
+            raise not_found("debate", debate)
+        if record.status in (COMPLETED, CANCELLED):
+            raise failed_precondition("DEBATE_ENDED", f"debate {debate} has ended")
+
+    async def _answer(self, tenant: str, debate: str, key: str) -> int:
+        for pause in _LOOKS.pauses():
+            if self.runner.draining:
+                message = "this server is stopping; send the same intervention again"
+                raise unavailable(DRAINING, message, retry_after=0.1)
+            entry = await self.inbox.get(key)
+            if entry is not None and entry.state == RECORDED:
+                return entry.sequence
+            if entry is not None and entry.state == REFUSED:
+                raise _refused(debate, entry)
+            if entry is None or entry.state == ENDED:
+                message = f"debate {debate} ended before the intervention was taken up"
+                raise failed_precondition("DEBATE_ENDED", message)
+            record = await self.index.get(tenant, debate)
+            if record is not None and record.status in (COMPLETED, CANCELLED):
+                # It ended after the last sweep of its inbox; nobody will take this up any more.
+                await self.inbox.ended(key)
+                continue
+            await asyncio.sleep(pause)
+        raise AssertionError
+
+
+def _check_size(opening: str) -> None:
+    """Refuse a debate whose first event is too large."""
+    if len(opening) > _MAX_OPENING_CHARACTERS:
+        message = f"takes {len(opening)} bytes to store, more than {_MAX_OPENING_CHARACTERS}"
+        raise invalid_argument([FieldViolation("spec", message)])
+
+
+def _check_mute(events: Sequence[Envelope], agent: str) -> None:
+    """Refuse to mute somebody who does not debate, or the last one who is heard."""
+    recorded = Recorded.of(event for event in events if event.payload is not None)
+    assert recorded.created is not None
+    ids = [each.agent.id for each in recorded.created.spec.agents]
+    ids += [each.id for each in recorded.joined.values()]
+    if agent not in ids:
+        message = f"unknown agent {agent[:80]!r}; agents of this debate: {', '.join(ids)}"
+        raise invalid_argument([FieldViolation("intervention.mute.agent_id", message)])
+    if recorded.steering(events[-1].sequence).muted | {agent} >= set(ids):
+        message = "one agent at least must be heard"
+        raise invalid_argument([FieldViolation("intervention.mute.agent_id", message)])
+
+
+def _refused(debate: str, entry: InboxEntry) -> ParleyError:
+    if entry.refusal == UNKNOWN_QUESTION:
+        return invalid_argument(_unknown_questions(entry))
+    if entry.refusal == CHECKPOINT_CLOSED:
+        message = f"checkpoint {entry.checkpoint} of debate {debate} is not open; nothing was recorded"
+        return failed_precondition(entry.refusal, message, {"checkpoint": entry.checkpoint})
+    act = entry.act.removesuffix("_debate")
+    message = f"debate {debate} has no open checkpoint that {act} closes; nothing was recorded"
+    return failed_precondition(entry.refusal, message)
+
+
+def _unknown_questions(entry: InboxEntry) -> list[FieldViolation]:
+    asked = f"asked: {', '.join(entry.asked)}" if entry.asked else "none is asked by an id"
+    return [
+        FieldViolation(
+            f"intervention.answer.answers[{place}].question_id",
+            f"{each.question_id!r} is no question of the checkpoint; {asked}",
+        )
+        for place, each in enumerate(entry.intervened.intervention.answer.answers)
+        if each.question_id not in entry.asked
+    ]
+
+
+def _reused(kind: str, request_id: str, message: str) -> ParleyError:
+    return ParleyError(
+        grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED", message, resource=(kind, request_id)
+    )

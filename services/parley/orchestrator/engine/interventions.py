@@ -1,0 +1,192 @@
+"""Taking up interventions on one debate: each is recorded once, with what follows from it, and its caller is answered."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from parley.orchestrator.engine.checkpoints import ASKED_FOR, CLOSING
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.execution import Execution
+from parley.orchestrator.engine.inbox import (
+    CHECKPOINT_CLOSED,
+    NO_CHECKPOINT,
+    UNKNOWN_QUESTION,
+    Inbox,
+    InboxEntry,
+)
+from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.journal import Journal
+from parley.orchestrator.peers.agents import Agents, Call
+from parley.v1.event_pb2 import CheckpointClosed, Concluded, Resumed
+
+__all__ = ["Interventions", "cancel_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class _CallsEnded:
+    """The last call that was in flight has ended."""
+
+
+async def cancel_calls(journal: Journal, agents: Agents) -> None:
+    """Stop all calls of a debate that were begun and have no outcome."""
+    async with asyncio.TaskGroup() as tasks:
+        for step, attempt in journal.recorded.unfinished():
+            tasks.create_task(agents.cancel(Call(journal.tenant, journal.debate, step, attempt)))
+
+
+class Interventions:
+    """What is handed to a debate's owner, and what the owner makes of it."""
+
+    def __init__(self, inbox: Inbox, agents: Agents) -> None:
+        """Start with none; `attach` before any is taken up."""
+        self._inbox = inbox
+        self._agents = agents
+        self._queue: asyncio.Queue[InboxEntry | _CallsEnded] = asyncio.Queue()
+        self._known: set[str] = set()
+        self._journal: Journal
+        self._debate: Debate
+        self._execution: Execution
+
+    def attach(self, journal: Journal, debate: Debate, execution: Execution) -> None:
+        """Work on a debate that is claimed."""
+        self._journal = journal
+        self._debate = debate
+        self._execution = execution
+
+    def deliver(self, entry: InboxEntry) -> None:
+        """Hand over an intervention; one that was handed over already is passed over."""
+        if entry.key not in self._known:
+            self._known.add(entry.key)
+            self._queue.put_nowait(entry)
+
+    def work_ended(self) -> None:
+        """Say that the format has stopped, so that `take_up_all` comes to its end."""
+        self._queue.put_nowait(_CallsEnded())
+
+    async def take_up_all(self, work: asyncio.Task[None]) -> None:
+        """Take up interventions until one ends the run; those that come after the end stay where they are."""
+        async with asyncio.TaskGroup() as waits:
+            while True:
+                entry = await self._queue.get()
+                if work.done():
+                    return
+                if not self._execution.over and await self._take_up(entry, work, waits):
+                    return
+
+    async def take_up_at_rest(self, entries: Sequence[InboxEntry]) -> None:
+        """Take up interventions while no format runs."""
+        for entry in entries:
+            self._known.add(entry.key)
+            await self._take_up_at_rest(entry)
+
+    async def _take_up(
+        self, entry: InboxEntry | _CallsEnded, work: asyncio.Task[None], waits: asyncio.TaskGroup
+    ) -> bool:
+        """Take up an intervention while the format runs; return whether that ends the run."""
+        recorded = self._journal.recorded
+        if isinstance(entry, _CallsEnded):
+            if rests := recorded.pausing and self._debate.gate.empty:
+                await self._stop(work)
+            return rests
+        if self._is_recorded(entry):
+            await self._record(entry)
+            return False
+        match entry.act:
+            case "cancel":
+                await self._stop(work)
+                await self._record(entry, Draft("concluded", Concluded()))
+                return True
+            case "pause" if entry.intervened.intervention.pause.stop_calls:
+                await self._stop(work)
+                await self._record(entry)
+                await cancel_calls(self._journal, self._agents)
+                return True
+            case "pause":
+                self._debate.gate.close()
+                await self._record(entry)
+                waits.create_task(self._tell_when_emptied())
+            case "resume" if recorded.pausing:
+                await self._record(entry, self._resumed())
+                self._debate.gate.open()
+            case _:
+                await self._close_checkpoint_or_record(entry)
+        return False
+
+    async def _take_up_at_rest(self, entry: InboxEntry) -> None:
+        recorded = self._journal.recorded
+        if self._is_recorded(entry):
+            await self._record(entry)
+            return
+        if recorded.concluded is not None:
+            return
+        match entry.act:
+            case "cancel":
+                await self._record(entry, Draft("concluded", Concluded()))
+            case "resume" if recorded.failure is not None or recorded.pausing:
+                await self._record(entry, self._resumed())
+            case "pause" if entry.intervened.intervention.pause.stop_calls:
+                await self._record(entry)
+                await cancel_calls(self._journal, self._agents)
+            case _:
+                await self._close_checkpoint_or_record(entry)
+
+    async def _close_checkpoint_or_record(self, entry: InboxEntry) -> None:
+        """Record an intervention, which closes the checkpoint that it is for.
+
+        One that names a checkpoint, or means nothing without one, is refused where that is not open, and so is an answer
+        to a question that is not asked there.
+        """
+        recorded = self._journal.recorded
+        refusable = bool(entry.checkpoint) or entry.act in ASKED_FOR
+        if refusable:
+            taken = await self._inbox.take(entry.key, self._journal.epoch)
+            if not taken or self._execution.over:
+                return  # where the run ended, what comes after it answers the caller
+        rests = recorded.pausing or recorded.failure is not None
+        key = None
+        if entry.act in CLOSING and not rests:
+            key = self._debate.checkpoints.take(entry.act, entry.checkpoint, entry.answered)
+        if key is not None:
+            closed = CheckpointClosed(
+                request_id=entry.intervened.request_id, intervention=entry.intervened.intervention
+            )
+            await self._record(entry, Draft(key, closed, recorded.attempt))
+            self._debate.checkpoints.closed(key)
+        elif refusable:
+            await self._refuse(entry, rests=rests)
+        else:
+            await self._record(entry)
+
+    async def _refuse(self, entry: InboxEntry, *, rests: bool) -> None:
+        checkpoints, epoch = self._debate.checkpoints, self._journal.epoch
+        asked = None if rests else checkpoints.asked(entry.act, entry.checkpoint)
+        if asked is not None:
+            await self._inbox.refused(entry.key, epoch, UNKNOWN_QUESTION, sorted(asked))
+        elif entry.checkpoint and (rests or not checkpoints.is_open(entry.checkpoint)):
+            await self._inbox.refused(entry.key, epoch, CHECKPOINT_CLOSED)
+        else:
+            await self._inbox.refused(entry.key, epoch, NO_CHECKPOINT)
+
+    async def _record(self, entry: InboxEntry, *after: Draft) -> None:
+        """Record an intervention once, with what follows from it in the same record, and answer its caller."""
+        interventions = self._journal.recorded.interventions
+        request_id = entry.intervened.request_id
+        if request_id not in interventions:
+            await self._journal.append(Draft(f"intervention/{request_id}", entry.intervened), *after)
+        await self._inbox.recorded(entry.key, interventions[request_id][0])
+
+    def _is_recorded(self, entry: InboxEntry) -> bool:
+        return entry.intervened.request_id in self._journal.recorded.interventions
+
+    async def _stop(self, work: asyncio.Task[None]) -> None:
+        """Stop the format for good, so that it records nothing any more."""
+        self._execution.over = True
+        work.cancel()
+        await asyncio.wait({work})
+
+    async def _tell_when_emptied(self) -> None:
+        await self._debate.gate.emptied()
+        self._queue.put_nowait(_CallsEnded())
+
+    def _resumed(self) -> Draft:
+        return Draft("resumed", Resumed(), self._journal.recorded.attempt + 1)

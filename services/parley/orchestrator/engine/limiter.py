@@ -1,0 +1,270 @@
+"""The limits of a debate at work: what is late is failed, and once the debate must end, nothing begins but the answer.
+
+A limit that was reached is recorded, with the steps that were late for it, before anything follows from it. A replay
+therefore comes to the same outcomes, and refuses the same steps.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from parley.orchestrator.engine.budget import Estimate, budget_reached
+from parley.orchestrator.engine.steps import StepAttempt
+from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.journal import Journal
+from parley.orchestrator.log.replay import SETTLED
+from parley.orchestrator.model.limits import COST_BUDGET, ROUND_TIMEOUT, TOKEN_BUDGET, TOTAL_TIMEOUT
+from parley.orchestrator.model.spec import Limits
+from parley.runtime.clock import Clock
+from parley.v1.agent_pb2 import Usage
+from parley.v1.debate_pb2 import Work
+from parley.v1.event_pb2 import LimitReached, Settled, StepFailed
+
+__all__ = ["Budget", "Limiter"]
+
+_MIN_LOOK_SECONDS = 0.05
+"""Time between two looks at a running time that stands still, as it does while the debate is paused."""
+_SAME_TIME_SECONDS = 0.001
+_LAST_WORD_SECONDS = 1.0
+"""How long a call that was stopped is waited for, to hear what it used."""
+
+_ENDINGS = {
+    TOTAL_TIMEOUT: "its time limit",
+    TOKEN_BUDGET: "its budget of tokens",
+    COST_BUDGET: "its budget of money",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a part of a debate may take.
+
+    Attributes:
+        whose: Whose limits these are, for people.
+        answer_tokens: Set aside for the answer until it is there; 0 after it.
+        bounds_services: Whether steps of services end with the time limit too, and not those of agents alone.
+    """
+
+    limits: Limits
+    whose: str = "the debate's"
+    answer_tokens: int = 0
+    bounds_services: bool = False
+
+
+class Limiter:
+    """What keeps one debate to its limits.
+
+    Attributes:
+        in_flight: The steps that are on their way, by key.
+        left_out: The groups of steps that nothing more is begun for, since enough others were in.
+        ending: The limit that lets nothing new begin but the answer, such as `total_timeout`; empty for none.
+        ended: Set once that is recorded.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        journal: Journal,
+        clock: Clock,
+        stop_call: Callable[[str, int], Awaitable[None]],
+    ) -> None:
+        """Stand on a journal that is being written; `stop_call` stops the call of a step's attempt."""
+        self.in_flight: dict[str, StepAttempt] = {}
+        self.left_out: set[str] = set()
+        self.ending = ""
+        self.ended = asyncio.Event()
+        self._budget = budget
+        self._journal = journal
+        self._recorded = journal.recorded
+        self._clock = clock
+        self._stop_call = stop_call
+        self._tasks: asyncio.TaskGroup | None = None
+
+    def run_in(self, tasks: asyncio.TaskGroup) -> None:
+        """Do what follows from a limit in these tasks, since the step that met it may be stopped meanwhile."""
+        self._tasks = tasks
+
+    def begin_run(self) -> None:
+        """Start with no step on its way."""
+        self.in_flight.clear()
+        self.left_out.clear()
+        self.ending = self.ending or self._recorded.ending
+        if self._recorded.ending:
+            self.ended.set()
+
+    async def refusal(self, attempt: StepAttempt) -> StepFailed | None:
+        """Return why a call may not be made, or None where it may. A limit that it would exceed is recorded as reached.
+
+        What an owner before had begun may be paid for, so that only the time limit refuses it.
+        """
+        request = attempt.request
+        if attempt.is_late():
+            return await attempt.failure()
+        if request.key in self._recorded.late:
+            return await self._fail_late(request.key, request.work, request.digest, attempt.number)
+        if not self._is_bound(attempt) or (attempt.started and self.ending != TOTAL_TIMEOUT):
+            return None
+        if not self.ending:
+            await self._end_on(self._exceeded_by(request.estimate or Estimate()))
+        if not self.ending:
+            return None
+        await self.ended.wait()
+        return StepFailed(
+            work=request.work,
+            digest=request.digest,
+            reason=self.ending.upper(),
+            message=f"not asked, since the debate had reached {_ENDINGS[self.ending]}",
+        )
+
+    async def keep_time(self) -> None:
+        """End the debate when its time is over: calls in flight are late, and nothing but the answer is asked for.
+
+        Once the answer was begun, the limit only concerns what is asked beside it and after it.
+        """
+        limit = self._budget.limits.total_seconds
+        if limit:
+            await self._wait_until(limit, self._total)
+            if self._bound() or not self._is_answering():
+                await self._end_on(TOTAL_TIMEOUT)
+
+    async def keep_round(self, number: int) -> None:
+        """Fail the calls of a round that are in flight whenever its limit has passed, until cancelled."""
+        limit, recorded = self._budget.limits.round_seconds, self._recorded
+        since = recorded.round_marks.get(number, self._worked())
+        while True:
+            await self._wait_until(since + limit, self._worked)
+            late = [each for each in self._bound() if each.calling and each.request.work.round == number]
+            if late:
+                key = f"limit/round/{number}/{recorded.round_limits.get(number, 0) + 1}"
+                used = round(self._worked() - since, 3)
+                reached = LimitReached(limit=ROUND_TIMEOUT, round=number, used=used, late=_keys(late))
+                self._take(late)
+                await self._fail(Draft(key, reached, recorded.attempt), late, ROUND_TIMEOUT)
+                since = recorded.round_marks[number]
+            else:
+                since = self._worked()
+
+    async def settle(self, key: str, counted: Iterable[str], left_out: Sequence[str]) -> None:
+        """Record which of several steps counted; then stop those on their way that belong to a group left out."""
+        scopes = {f"{key}/{name}" for name in left_out}
+        self.left_out |= scopes  # a step that these would begin from now on would have nobody to stop it
+        late = [each for each in self.in_flight.values() if each.request.scopes & scopes]
+        settled = Settled(counted=counted, left_out=left_out, late=_keys(late))
+        self._take(late)
+        await self._fail(Draft(key, settled), late, SETTLED)
+
+    async def fail_left_out(self, settled: Settled) -> None:
+        """Record the failures of steps that an owner before had left out, and could not record."""
+        async with asyncio.TaskGroup() as tasks:
+            for key in settled.late:
+                if key in self._recorded.late:
+                    number = max(attempt for step, attempt in self._recorded.started if step == key)
+                    started = self._recorded.started[key, number]
+                    tasks.create_task(self._fail_late(key, started.work, started.digest, number))
+
+    def _is_bound(self, attempt: StepAttempt) -> bool:
+        """Whether limits concern a step at all."""
+        request = attempt.request
+        return not request.is_answer and (request.estimate is not None or self._budget.bounds_services)
+
+    def _bound(self) -> list[StepAttempt]:
+        """Return the steps on their way that limits concern."""
+        return [each for each in self.in_flight.values() if self._is_bound(each)]
+
+    def _is_answering(self) -> bool:
+        return bool(self._recorded.answer) or any(each.request.is_answer for each in self.in_flight.values())
+
+    def _exceeded_by(self, wanted: Estimate) -> str:
+        """Return the limit that one more call would exceed, or that was exceeded while only the answer was asked for."""
+        limits = self._budget.limits
+        if limits.total_seconds and self._total() >= limits.total_seconds:
+            return TOTAL_TIMEOUT
+        in_flight = [each.request.estimate for each in self.in_flight.values()]
+        answer = 0 if self._recorded.answered() else self._budget.answer_tokens
+        return budget_reached(limits, self._recorded.meter, in_flight, wanted, answer)
+
+    async def _end_on(self, limit: str) -> None:
+        """Let nothing new begin but the answer."""
+        if not limit or self.ending:
+            return
+        self.ending = limit
+        late = self._bound() if limit == TOTAL_TIMEOUT else []
+        reached = LimitReached(limit=limit, used=self._used(limit), late=_keys(late))
+        part = "after/" if self._recorded.concluded else ""
+        draft = Draft(f"{part}limit/{limit}", reached, self._recorded.attempt)
+        self._take(late)
+        assert self._tasks is not None
+        await asyncio.shield(self._tasks.create_task(self._end(draft, late, limit)))
+
+    async def _end(self, draft: Draft, late: Sequence[StepAttempt], limit: str) -> None:
+        await self._fail(draft, late, limit)
+        self.ended.set()
+
+    def _used(self, limit: str) -> float:
+        if limit == TOTAL_TIMEOUT:
+            return round(self._total(), 3)
+        meter = self._recorded.meter
+        return float(meter.tokens if limit == TOKEN_BUDGET else meter.cost_micros)
+
+    def _take(self, late: Sequence[StepAttempt]) -> None:
+        """Take steps out of their calls' hands, in the same moment in which they were found late."""
+        for attempt in late:
+            attempt.be_late()
+            del self.in_flight[attempt.request.key]
+
+    async def _fail(self, draft: Draft, late: Sequence[StepAttempt], reason: str) -> None:
+        """Record what made steps late; then stop their calls, and record what these had used."""
+        await self._journal.append(draft)
+        # Only now is it known that the debate is still this owner's. The next one's calls have the same names.
+        async with asyncio.TaskGroup() as tasks:
+            for attempt in late:
+                tasks.create_task(self._stop(attempt))
+        drafts = []
+        for attempt in late:
+            request = attempt.request
+            failed = self._failure(request.work, request.digest, reason, attempt.usage)
+            failed.partial_text = attempt.partial_text
+            drafts.append(Draft(request.key, failed, attempt.number))
+            attempt.fail(failed)
+        if drafts:
+            await self._journal.append(*drafts)
+        for attempt in late:
+            attempt.recorded.set()
+
+    async def _fail_late(self, key: str, work: Work, digest: str, number: int) -> StepFailed:
+        """Record the failure of a step that an owner before had found late, and could not record."""
+        failed = self._failure(work, digest, self._recorded.late[key], Usage())
+        if work.agent_id:
+            await self._stop_call(key, number)
+        await self._journal.append(Draft(key, failed, number))
+        return failed
+
+    def _failure(self, work: Work, digest: str, reason: str, usage: Usage) -> StepFailed:
+        limits = self._budget.limits
+        messages = {
+            ROUND_TIMEOUT: f"no answer within the round's limit of {limits.round_seconds:g} s",
+            SETTLED: "stopped, since enough others were in",
+        }
+        otherwise = f"no answer within {self._budget.whose} limit of {limits.total_seconds:g} s"
+        message = messages.get(reason, otherwise)
+        return StepFailed(work=work, digest=digest, reason=reason.upper(), message=message, usage=usage)
+
+    async def _stop(self, attempt: StepAttempt) -> None:
+        if attempt.request.estimate is not None:
+            await self._stop_call(attempt.request.key, attempt.number)
+            await attempt.call_ended(_LAST_WORD_SECONDS)
+
+    async def _wait_until(self, reading: float, read: Callable[[], float]) -> None:
+        """Wait until a running time has come so far; it may stand still meanwhile."""
+        while (left := reading - read()) > _SAME_TIME_SECONDS:
+            await self._clock.sleep(max(left, _MIN_LOOK_SECONDS))
+
+    def _worked(self) -> float:
+        return self._recorded.time.worked(self._clock.monotonic())
+
+    def _total(self) -> float:
+        return self._recorded.time.total(self._clock.monotonic())
+
+
+def _keys(attempts: Iterable[StepAttempt]) -> list[str]:
+    return [each.request.key for each in attempts]

@@ -1,0 +1,336 @@
+"""One debate in the hands of the replica that claimed it: from the claim to its end, or to where it rests."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from opentelemetry.trace import Status, StatusCode
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.execution import Execution, leaves
+from parley.orchestrator.engine.format import Format, Formats
+from parley.orchestrator.engine.inbox import Inbox, InboxEntry
+from parley.orchestrator.engine.interventions import Interventions, cancel_calls
+from parley.orchestrator.engine.slot import Slot
+from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.events import CorruptEventError, spec_of
+from parley.orchestrator.log.index import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    PAUSED,
+    PENDING,
+    RUNNING,
+    WAITING,
+    DebateIndex,
+    DebateRecord,
+)
+from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
+from parley.orchestrator.model.errors import ReplayError
+from parley.orchestrator.model.spec import Limits
+from parley.orchestrator.peers.agents import Agents
+from parley.orchestrator.peers.services import Services
+from parley.runtime.clock import Clock
+from parley.runtime.logs import get_logger
+from parley.runtime.telemetry import extract, tracer
+from parley.storage.ports import Log, StorageError, StoreUnavailableError
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.event_pb2 import Closed, Concluded, DebateCreated, Paused, Warned
+
+__all__ = ["DebateOwner", "FollowUp", "OwnerDependencies"]
+
+_logger = get_logger(__name__)
+_tracer = tracer(__name__)
+
+FollowUp = Callable[[Debate, Outcome, datetime], Awaitable[None]]
+"""What follows from an answer: it is told the outcome, and when the debate was concluded."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerDependencies:
+    """What an owner works with.
+
+    Attributes:
+        follow_up: What is done after an answer, within `follow_up_limits`.
+        owner: The name that this replica claims under, new for every process.
+        lease_heartbeat_seconds: How often the owner shows that it lives.
+    """
+
+    log: Log
+    index: DebateIndex
+    inbox: Inbox
+    agents: Agents
+    services: Services
+    formats: Formats
+    follow_up: FollowUp
+    follow_up_limits: Limits
+    clock: Clock
+    owner: str
+    lease_heartbeat_seconds: float
+
+
+class DebateOwner:
+    """One debate, owned. Make it, `run` it, hand it interventions.
+
+    Attributes:
+        accepted: Set once the first event is known to be durable.
+        brief: Whether it costs no model call: the debate has ended, or nothing but its interventions is taken up.
+        slot: What it takes of its replica while it is not brief.
+    """
+
+    def __init__(
+        self,
+        record: DebateRecord,
+        dependencies: OwnerDependencies,
+        slot: Slot,
+        entries: Sequence[InboxEntry] = (),
+        *,
+        brief: bool = False,
+    ) -> None:
+        """Prepare to own a debate; `entries` wait for it now, and are all there is to do if it is `brief`."""
+        self.accepted = asyncio.Event()
+        self.brief = brief or record.status in (COMPLETED, CANCELLED)
+        self.slot = slot
+        self._only_interventions = brief
+        self._record = record
+        self._dependencies = dependencies
+        self._first_entries = tuple(entries)
+        self._interventions = Interventions(dependencies.inbox, dependencies.agents)
+        self._journal: Journal
+        self._debate: Debate
+        self._format: Format
+        self._execution: Execution
+
+    def deliver(self, entry: InboxEntry) -> None:
+        """Hand over an intervention; one that was handed over already is passed over."""
+        self._interventions.deliver(entry)
+
+    async def run(self) -> None:
+        """Claim the debate and run it until it ends, fails or rests.
+
+        Raises:
+            ClaimLostError: another replica has it.
+            UnknownEventError: its log holds what only a newer version knows; it is not claimed.
+            StorageError: the store could not be used; nothing is lost.
+        """
+        created = await self._claim()
+        if self._journal.recorded.closed:
+            return
+        needs, spec = self._dependencies, spec_of(created)
+        self._debate = Debate(
+            spec, self._journal, needs.agents, needs.services, needs.clock, self._tell_status, self.slot
+        )
+        self._format = needs.formats.get(spec.format)
+        self._execution = Execution(self._debate, self._format, self._journal, needs.clock, self._tell_status)
+        self._interventions.attach(self._journal, self._debate, self._execution)
+        carrier = {"traceparent": created.traceparent} if created.traceparent else {}
+        with _tracer.start_as_current_span(
+            f"invoke_workflow {spec.format}", context=extract(carrier)
+        ) as span:
+            span.set_attribute("gen_ai.operation.name", "invoke_workflow")
+            span.set_attribute("gen_ai.conversation.id", self._record.debate)
+            span.set_attribute("parley.epoch", self._journal.epoch)
+            await self._alive()
+            failed = self._journal.recorded.failure
+            if failed is not None:
+                description = f"{failed.failure.reason}: {failed.failure.message}"
+                span.set_status(Status(StatusCode.ERROR, description))
+
+    async def release(self) -> None:
+        """Give the debate up after `run` was cancelled, so that another replica can go on at once."""
+        if not self.accepted.is_set():
+            return
+        recorded = self._journal.recorded
+        if recorded.concluded is not None and not recorded.closed:
+            # It may have been cancelled before its record told of the end, by which others know what is left to do.
+            await self._note_status(_ended_status(recorded.concluded), is_open=True, owner=None)
+        else:
+            await self._dependencies.index.release(self._record, self._journal.epoch)
+
+    async def _claim(self) -> DebateCreated:
+        record, needs = self._record, self._dependencies
+        events = await read_events(needs.log, record.tenant, record.debate)
+        self._journal = Journal(needs.log, needs.clock, record.tenant, record.debate, events)
+        opening = None if events else record.opening_event()
+        created = self._journal.recorded.created or opening
+        if created is None:
+            raise CorruptEventError(f"the log of {record.debate} does not begin with its creation")
+        if self._journal.recorded.closed:
+            # The owner before stopped between its last event and its record; nothing comes after `Closed`.
+            await needs.index.claimed(record, needs.owner, self._journal.epoch, self._now())
+            await self._lay_down()
+            return created
+        await self._journal.claim(needs.owner, *([Draft("created", opening)] if opening else []))
+        self.accepted.set()
+        await needs.index.claimed(record, needs.owner, self._journal.epoch, self._now())
+        return created
+
+    async def _alive(self) -> None:
+        """Work while the journal is written and the heartbeat goes on; either ends the work when the claim is lost.
+
+        Raises:
+            ClaimLostError: it is.
+            StorageError: the store could not be used.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                beside = [tasks.create_task(self._journal.write()), tasks.create_task(self._keep_lease())]
+                await self._work()
+                for task in beside:
+                    task.cancel()
+        except ExceptionGroup as group:
+            for told in (ClaimLostError, StorageError):
+                for leaf in leaves(group):
+                    if isinstance(leaf, told):
+                        raise leaf from group
+            raise
+
+    async def _keep_lease(self) -> None:
+        needs, heartbeat = self._dependencies, self._record.heartbeat + 1
+        while True:
+            await needs.clock.sleep(needs.lease_heartbeat_seconds)
+            heartbeat += 1
+            try:
+                lives = await needs.index.keep_lease(self._record, self._journal.epoch, heartbeat)
+            except StoreUnavailableError as away:
+                # Safety is the log's doing; a missed heartbeat only brings a takeover nearer.
+                _logger.warning("store away; the next heartbeat comes soon", error=str(away))
+                continue
+            if not lives:
+                raise ClaimLostError(f"debate {self._record.debate} was claimed by another replica")
+
+    async def _work(self) -> None:
+        recorded = self._journal.recorded
+        await self._interventions.take_up_at_rest(self._first_entries)
+        goes_on = recorded.concluded is None and recorded.failure is None and not recorded.pausing
+        if goes_on and self._only_interventions:
+            waits = self._record.status in (PENDING, RUNNING, WAITING)
+            await self._note_status(self._record.status if waits else PENDING, is_open=True, owner=None)
+            return
+        if goes_on:
+            status = WAITING if recorded.wait or recorded.open_checkpoints else RUNNING
+            await self._note_status(status, is_open=True, owner=self._dependencies.owner)
+            await self._execute()
+        if recorded.concluded is not None:
+            await self._close(recorded.concluded)
+        elif recorded.failure is not None:
+            await self._note_status(FAILED, is_open=False, owner=None)
+            await self._look_for_interventions()
+        elif recorded.pausing:
+            await self._rest()
+        elif self.slot.lacking.is_set():
+            # Whoever has a slot goes on with it, in turn with the others; until then its time stands still. What is on its
+            # way to the log comes first: it would stand where the next owner writes its claim.
+            await self._journal.written()
+            await self._note_status(RUNNING, is_open=True, owner=None)
+
+    async def _execute(self) -> None:
+        """Run the format and take up interventions, until one of both ends the debate or brings it to rest.
+
+        A format that lacks a slot is stopped too.
+        """
+        work = asyncio.create_task(self._execution.run())
+        steering = asyncio.create_task(self._interventions.take_up_all(work))
+        lacking = asyncio.create_task(self.slot.lacking.wait())
+        try:
+            await asyncio.wait({work, steering, lacking}, return_when=asyncio.FIRST_COMPLETED)
+            if lacking.done():
+                work.cancel()
+                await asyncio.wait({work})
+            if work.done():
+                # One that is being recorded now, or that stopped the format, is recorded before the run is left.
+                self._interventions.work_ended()
+                await asyncio.wait({steering})
+        finally:
+            for task in (work, steering, lacking):
+                task.cancel()
+            await asyncio.gather(work, steering, lacking, return_exceptions=True)
+        for task in (work, steering):
+            if not task.cancelled():
+                task.result()
+
+    async def _rest(self) -> None:
+        if not self._journal.recorded.paused:
+            await self._journal.append(Draft("paused", Paused(), self._journal.recorded.attempt))
+        await self._note_status(PAUSED, is_open=False, owner=None)
+        await self._look_for_interventions()
+
+    async def _close(self, concluded: Concluded) -> None:
+        self.brief = True
+        self.slot.forgo()
+        if not concluded.HasField("outcome"):
+            await cancel_calls(self._journal, self._dependencies.agents)
+        if not self._journal.recorded.closed:
+            # The answer is there; what follows may wait for services that are away.
+            await self._note_status(_ended_status(concluded), is_open=True, owner=self._dependencies.owner)
+            self._debate.gate.open()  # a pause that came too late is of no account
+            if concluded.HasField("outcome") and self._format.is_recorded:
+                await self._follow_up(concluded.outcome)
+            await self._journal.append(Draft("closed", Closed()))
+        await self._lay_down()
+
+    async def _follow_up(self, outcome: Outcome) -> None:
+        """Do what follows from an answer, within limits of its own."""
+        needs, at = self._dependencies, self._journal.recorded.concluded_at
+        assert at is not None
+        self._debate.begin_afterwards(needs.follow_up_limits)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._debate.limiter.run_in(tasks)
+                timing = tasks.create_task(self._debate.limiter.keep_time())
+                await needs.follow_up(self._debate, outcome, at)
+                timing.cancel()
+        except ExceptionGroup as group:
+            mismatches, others = group.split(ReplayError)
+            if others is not None or mismatches is None:
+                raise
+            # Another version had begun it otherwise; the answer stands, and the debate is not to stay open for ever.
+            mismatch = str(next(leaves(mismatches)))
+            _logger.error("what follows the answer was left undone", error=mismatch)  # noqa: TRY400 - it says it all
+            warning = f"what follows the answer was left undone: {mismatch}"
+            await self._journal.append(Draft("after/mismatch", Warned(message=warning)))
+
+    async def _lay_down(self) -> None:
+        """Note in the index that the debate is closed, and answer the interventions that nobody takes up any more."""
+        concluded = self._journal.recorded.concluded
+        assert concluded is not None
+        for entry in await self._waiting():
+            number = self._journal.recorded.interventions.get(entry.intervened.request_id)
+            if number is not None:
+                await self._dependencies.inbox.recorded(entry.key, number[0])
+        await self._note_status(_ended_status(concluded), is_open=False, owner=None)
+        for entry in await self._waiting():
+            await self._dependencies.inbox.ended(entry.key)
+
+    async def _look_for_interventions(self) -> None:
+        """Ask for an owner again where an intervention came in while the debate was laid to rest."""
+        if await self._waiting():
+            await self._dependencies.index.reopen(self._record.tenant, self._record.debate)
+
+    async def _waiting(self) -> Sequence[InboxEntry]:
+        return await self._dependencies.inbox.waiting_for(self._record.key)
+
+    async def _note_status(self, status: str, *, is_open: bool, owner: str | None) -> None:
+        await self._dependencies.index.note_status(
+            self._record,
+            self._journal.epoch,
+            status=status,
+            is_open=is_open,
+            owner=owner,
+            updated=self._now(),
+        )
+
+    async def _tell_status(self, status: str) -> None:
+        try:
+            await self._note_status(status, is_open=True, owner=self._dependencies.owner)
+        except StoreUnavailableError as away:
+            # The log is the truth; only lists show another status until the next one is told.
+            _logger.warning("store away; the debate's record lags behind", error=str(away))
+
+    def _now(self) -> str:
+        return self._dependencies.clock.now().isoformat(timespec="microseconds")
+
+
+def _ended_status(concluded: Concluded) -> str:
+    return COMPLETED if concluded.HasField("outcome") else CANCELLED

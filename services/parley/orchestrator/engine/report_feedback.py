@@ -1,0 +1,110 @@
+"""Telling the ratings what people say of debates: at once if they are there, and otherwise until they have it.
+
+A word is in the store before anybody is told of it, and the ratings count it once however often they are told; so neither
+a crash nor a second replica loses it or counts it twice.
+"""
+
+import asyncio
+
+from parley.orchestrator.log.feedback import Feedback, FeedbackStore
+from parley.orchestrator.model.errors import OutOfReachError, StepError
+from parley.orchestrator.peers.services import Ratings
+from parley.runtime.backoff import Backoff
+from parley.runtime.clock import Clock
+from parley.runtime.logs import get_logger, labelled
+from parley.storage.ports import StorageError
+from parley.v1.ratings_pb2 import RecordFeedbackRequest
+
+__all__ = ["FeedbackReporter"]
+
+_BACKOFF = Backoff(first=0.5, maximum=60.0)
+_LOOK_SECONDS = 60.0
+"""Time between two looks for words that another replica took in and could not report."""
+_AT_ONCE_SECONDS = 2.0
+"""How long whoever gave feedback waits to hear that the ratings have it."""
+_OLDER_RATINGS = "UNIMPLEMENTED"
+
+_logger = get_logger(__name__)
+
+
+class FeedbackReporter:
+    """Tells the ratings of every word while `run` runs."""
+
+    def __init__(self, store: FeedbackStore, ratings: Ratings, clock: Clock) -> None:
+        """Look for words in `store`."""
+        self._store = store
+        self._ratings = ratings
+        self._clock = clock
+        self._wake = asyncio.Event()
+
+    async def report_soon(self, feedback: Feedback) -> Feedback:
+        """Tell the ratings of a word, now or else later; return it as it stands then."""
+        try:
+            async with asyncio.timeout(_AT_ONCE_SECONDS):
+                feedback = await self._report(feedback)
+        except (TimeoutError, StorageError) as error:
+            _logger.info("feedback is reported later", error=str(error))
+        if not feedback.is_reported:
+            self._wake.set()
+        return feedback
+
+    async def run(self) -> None:
+        """Tell the ratings of what they have not heard, until cancelled."""
+        pauses = _BACKOFF.pauses()
+        while True:
+            if await self._report_all():
+                pauses, pause = _BACKOFF.pauses(), _LOOK_SECONDS
+            else:
+                pause = next(pauses)
+            await self._wait(pause)
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait so long, or until somebody has a word that the ratings have not."""
+        sleeping = asyncio.create_task(self._clock.sleep(seconds))
+        woken = asyncio.create_task(self._wake.wait())
+        try:
+            await asyncio.wait({sleeping, woken}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            woken.cancel()
+            await asyncio.wait({sleeping, woken})
+        self._wake.clear()
+
+    async def _report_all(self) -> bool:
+        """Return whether the ratings have everything now."""
+        try:
+            reported = [await self._report(each) for each in await self._store.unreported()]
+        except StorageError as error:
+            _logger.warning("store away; feedback is reported later", error=str(error))
+            return False
+        except Exception:
+            # One word that cannot be read or told must not end the orchestrator.
+            _logger.exception("feedback could not be reported; trying again later")
+            return False
+        return all(each.is_reported for each in reported)
+
+    async def _report(self, feedback: Feedback) -> Feedback:
+        """Tell the ratings of a word, if they were not told; return it as it stands then."""
+        if feedback.is_reported:
+            return feedback
+        request = RecordFeedbackRequest(
+            debate_id=feedback.debate,
+            number=feedback.number,
+            value=feedback.value,
+            domain=feedback.domain,
+            agent_ids=feedback.agents,
+        )
+        with labelled(tenant=feedback.tenant, debate=feedback.debate):
+            try:
+                await self._ratings.record_feedback(request)
+            except OutOfReachError as away:
+                _logger.info("feedback is reported later", error=str(away))
+                return feedback
+            except StepError as refused:
+                if refused.reason == _OLDER_RATINGS:
+                    _logger.warning("these ratings take no feedback yet; it is reported later")
+                    return feedback
+                # It would be refused again for ever; what was said stays with the debate.
+                _logger.error("the ratings refuse feedback", reason=refused.reason, error=str(refused))  # noqa: TRY400
+                return await self._store.reported(feedback, is_rated=False)
+            return await self._store.reported(feedback, is_rated=True)

@@ -1,0 +1,270 @@
+"""A replica's debates: it claims those that need an owner, runs them, and gives them up when it drains.
+
+Leases only decide how soon another replica takes over. That two never write the same debate is the log's doing.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextvars import Context
+from dataclasses import dataclass
+
+from parley.orchestrator.engine.fairness import in_turn
+from parley.orchestrator.engine.inbox import InboxEntry
+from parley.orchestrator.engine.owner import DebateOwner, OwnerDependencies
+from parley.orchestrator.engine.slot import Slot
+from parley.orchestrator.log.events import CorruptEventError, UnknownEventError
+from parley.orchestrator.log.index import CANCELLED, COMPLETED, WAITING, DebateRecord
+from parley.orchestrator.log.journal import ClaimLostError
+from parley.runtime.logs import get_logger, labelled
+from parley.storage.ports import StorageError
+
+__all__ = ["Runner", "RunnerSettings"]
+
+_logger = get_logger(__name__)
+_MAX_IDLE = 1000
+"""Debates that only wait and hold no slot; of more, each is counted as one that is run, since it costs heartbeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSettings:
+    """How a replica takes debates on.
+
+    Attributes:
+        lease_seconds: How long an owner may show no life before another replica claims.
+        poll_seconds: Time between two looks at the store for debates and interventions.
+        max_debates: Debates run at a time, and as many more that are owned for a moment: they have ended, or there is
+            no slot to run them and only interventions are taken up. Those that wait for a person, or for time to
+            pass, are not run meanwhile.
+        exclusive: Whether no other process can use the store, so that any other owner is known to be gone.
+        adopt: Whether debates are taken on that were neither made here nor are steered now.
+    """
+
+    lease_seconds: float = 15.0
+    poll_seconds: float = 1.0
+    max_debates: int = 64
+    exclusive: bool = False
+    adopt: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    owner: str | None
+    heartbeat: int
+    at: float
+
+
+class Runner:
+    """Runs this replica's debates while `run` runs."""
+
+    def __init__(self, dependencies: OwnerDependencies, settings: RunnerSettings) -> None:
+        """Own debates under the owner name that the dependencies hold."""
+        self._dependencies = dependencies
+        self._settings = settings
+        self._owned: dict[str, tuple[DebateOwner, asyncio.Task[None]]] = {}
+        self._seen: dict[str, _Seen] = {}
+        self._not_before: dict[str, float] = {}
+        self._expected: set[str] = set()
+        self._wake = asyncio.Event()
+        self._queue_stands = False
+        self._draining = False
+        self._tasks: asyncio.TaskGroup | None = None
+        self._giving_up: asyncio.Task[None] | None = None
+
+    @property
+    def owner(self) -> str:
+        """The name this replica claims under."""
+        return self._dependencies.owner
+
+    @property
+    def has_slot(self) -> bool:
+        """Whether a new debate may be run here at once: there is a free slot, and no other debate waits for it.
+
+        Those that have ended and only owe what follows take no slot.
+        """
+        return self._slots(brief=False) > 0 and not self._queue_stands
+
+    @property
+    def draining(self) -> bool:
+        """Whether this replica stops and takes nothing on any more."""
+        return self._draining
+
+    def expect(self, record: DebateRecord) -> None:
+        """Run a debate that was accepted here as soon as there is a slot for it."""
+        self._expected.add(record.key)
+        self.look()
+
+    def look(self) -> None:
+        """Look at the store now rather than at the next poll."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Look for debates and interventions until cancelled. A store that is away is waited for."""
+        async with asyncio.TaskGroup() as self._tasks:
+            while True:
+                try:
+                    await self._scan()
+                except StorageError as error:
+                    _logger.warning("store away; looking again soon", error=str(error))
+                except Exception:
+                    # One record that cannot be read must not end the watch over all others.
+                    _logger.exception("a look at the store failed; looking again soon")
+                try:
+                    async with asyncio.timeout(self._settings.poll_seconds):
+                        await self._wake.wait()
+                except TimeoutError:
+                    continue
+                finally:
+                    self._wake.clear()
+
+    async def begin(self, record: DebateRecord) -> bool:
+        """Own a new debate; true once its first event is durable, false where that is not known or there is no slot."""
+        if self._draining:
+            return False
+        # A scan that saw the record in the meantime may own it already.
+        if record.key not in self._owned and not self.has_slot:
+            # Others took the slot while the record was written; where a replica has one, the debate may begin there.
+            await self._dependencies.index.release(record, record.epoch)
+            return False
+        debate_owner, task = self._owned.get(record.key) or self._own(record, ())
+        accepted = asyncio.ensure_future(debate_owner.accepted.wait())
+        try:
+            await asyncio.wait({accepted, task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            accepted.cancel()
+        return debate_owner.accepted.is_set()
+
+    async def drain(self) -> None:
+        """Stop every debate where it stands and give it up; a second call waits for the first one's end."""
+        if self._giving_up is None:
+            self._giving_up = asyncio.create_task(self._give_up())
+        await asyncio.shield(self._giving_up)
+
+    async def _give_up(self) -> None:
+        self._draining = True
+        owned = list(self._owned.values())
+        for _, task in owned:
+            task.cancel()
+        await asyncio.gather(*(task for _, task in owned), return_exceptions=True)
+        await asyncio.gather(*(debate_owner.release() for debate_owner, _ in owned), return_exceptions=True)
+
+    async def _scan(self) -> None:
+        entries: dict[str, list[InboxEntry]] = {}
+        for entry in await self._dependencies.inbox.waiting():
+            entries.setdefault(entry.debate, []).append(entry)
+            if entry.debate in self._owned:
+                self._owned[entry.debate][0].deliver(entry)
+        found = await self._dependencies.index.open()
+        seen = {record.key for record in (*found.owned, *found.waiting)}
+        self._forget(seen, whole=found.whole)
+        hidden = [await self._unseen(key, entries[key]) for key in entries if key not in seen]
+        waiting = [
+            record
+            for record in (*found.owned, *found.waiting, *filter(None, hidden))
+            if record.key not in self._owned and self._may_claim(record, steered=record.key in entries)
+        ]
+        waits = {record.key for record in waiting}
+        queued = False
+        running = (each for each in found.owned if each.key not in waits and each.status != WAITING)
+        for record in in_turn(waiting, running):
+            theirs = tuple(entries.get(record.key, ()))
+            if self._slots(brief=_answered(record)):
+                self._own(record, theirs)
+            else:
+                queued = queued or not _answered(record)
+                if theirs and self._slots(brief=True):
+                    self._own(record, theirs, brief=True)
+                    self._expected.add(record.key)
+        self._queue_stands = queued
+
+    async def _unseen(self, key: str, entries: Sequence[InboxEntry]) -> DebateRecord | None:
+        """Return the record of a debate with interventions that is not in sight, if it needs an owner.
+
+        Who put one in may be gone since, before it asked for an owner or learned that there will be none.
+        """
+        if key in self._owned:
+            return None
+        record = await self._dependencies.index.by_key(key)
+        if record is not None and record.open:
+            return record
+        if record is None or _answered(record):
+            for entry in entries:
+                await self._dependencies.inbox.ended(entry.key)
+        else:
+            await self._dependencies.index.reopen(record.tenant, record.debate)
+        return None
+
+    def _slots(self, *, brief: bool) -> int:
+        """How many more debates may be owned, of those that are soon done with or of those that are run."""
+        if self._draining or self._tasks is None:
+            return 0
+        alike = [debate_owner for debate_owner, _ in self._owned.values() if debate_owner.brief is brief]
+        idle = 0 if brief else sum(not debate_owner.slot.held for debate_owner in alike)
+        return max(self._settings.max_debates - len(alike) + min(idle, _MAX_IDLE), 0)
+
+    def _may_claim(self, record: DebateRecord, *, steered: bool) -> bool:
+        if self._dependencies.clock.monotonic() < self._not_before.get(record.key, 0.0):
+            return False
+        if self._dependencies.formats.known(record.format) is None:
+            return False  # a replica that knows it goes on with the debate
+        # What an answered debate owes costs no model call.
+        ours = record.owner == self._dependencies.owner or record.key in self._expected
+        if not (self._settings.adopt or steered or _answered(record) or ours):
+            return False
+        if record.owner is None or record.owner == self._dependencies.owner or self._settings.exclusive:
+            return True
+        now = self._dependencies.clock.monotonic()
+        seen = self._seen.get(record.key)
+        if seen is None or (seen.owner, seen.heartbeat) != (record.owner, record.heartbeat):
+            self._seen[record.key] = _Seen(record.owner, record.heartbeat, now)
+            return False
+        return now - seen.at >= self._settings.lease_seconds
+
+    def _leave_alone(self, record: DebateRecord, seconds: float) -> None:
+        """Try this debate again only after a while: trouble that lasts must not become a loop."""
+        self._not_before[record.key] = self._dependencies.clock.monotonic() + seconds
+
+    def _forget(self, present: set[str], *, whole: bool) -> None:
+        for known in (self._seen, self._not_before):
+            for key in known.keys() - present:
+                del known[key]
+        if whole:  # else one that is expected may just not be in sight
+            self._expected &= present
+
+    def _own(
+        self, record: DebateRecord, entries: tuple[InboxEntry, ...], *, brief: bool = False
+    ) -> tuple[DebateOwner, asyncio.Task[None]]:
+        assert self._tasks is not None
+        slot = Slot(lambda: self.has_slot, self.look)
+        debate_owner = DebateOwner(record, self._dependencies, slot, entries, brief=brief)
+        # A context of its own: the deadline and the span of the request that made it are not the debate's.
+        task = self._tasks.create_task(self._run(record, debate_owner), context=Context())
+        self._owned[record.key] = (debate_owner, task)
+        return self._owned[record.key]
+
+    async def _run(self, record: DebateRecord, debate_owner: DebateOwner) -> None:
+        """Run one debate; whatever becomes of it, the others go on."""
+        with labelled(tenant=record.tenant, debate=record.debate):
+            try:
+                await debate_owner.run()
+                if debate_owner.slot.lacking.is_set():
+                    self._expected.add(record.key)
+            except ClaimLostError as lost:
+                _logger.info("claim lost", reason=str(lost))
+                # By then the record tells of the one that was faster; or it was the last write of one that is gone.
+                self._leave_alone(record, self._settings.poll_seconds)
+            except (CorruptEventError, UnknownEventError) as unreadable:
+                _logger.error("debate cannot be run here", error=str(unreadable))  # noqa: TRY400 - it says it all
+                self._leave_alone(record, self._settings.lease_seconds)
+            except StorageError as error:
+                _logger.warning("store away; the debate goes on when it is back", error=str(error))
+                self._leave_alone(record, self._settings.lease_seconds)
+            except Exception:
+                _logger.exception("debate stopped by a fault of the orchestrator")
+                self._leave_alone(record, self._settings.lease_seconds)
+            finally:
+                self._owned.pop(record.key, None)
+                self._wake.set()
+
+
+def _answered(record: DebateRecord) -> bool:
+    return record.status in (COMPLETED, CANCELLED)

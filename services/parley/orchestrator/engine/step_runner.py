@@ -1,0 +1,142 @@
+"""Making a step once: what is recorded comes back, and all else is called until there is an outcome, which is recorded."""
+
+from asyncio import Event, Semaphore
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+
+from parley.orchestrator.engine.gate import Gate
+from parley.orchestrator.engine.limiter import Limiter
+from parley.orchestrator.engine.slot import Slot
+from parley.orchestrator.engine.steps import StepAttempt, StepRequest
+from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.journal import Journal
+from parley.orchestrator.log.replay import Outcome
+from parley.orchestrator.model.errors import OutOfReachError, ReplayError, StepError
+from parley.orchestrator.model.times import duration
+from parley.runtime.backoff import Backoff
+from parley.runtime.clock import Clock
+from parley.v1.event_pb2 import StepFailed, StepStarted, StepSucceeded
+
+__all__ = ["MakeCall", "StepRunner"]
+
+_BACKOFF = Backoff(first=0.2, maximum=5.0)
+
+MakeCall = Callable[[int], Awaitable[StepSucceeded]]
+"""Makes the call of an attempt, by its number. Raises StepError for an outcome, OutOfReachError where there is none."""
+
+
+class StepRunner:
+    """Makes the steps of one debate.
+
+    Attributes:
+        gate: Where calls wait while the debate is paused.
+        limiter: What keeps it to its limits.
+    """
+
+    def __init__(
+        self, journal: Journal, clock: Clock, limiter: Limiter, slot: Slot, concurrency: Mapping[str, int]
+    ) -> None:
+        """Let as many calls run at a time as `concurrency` says for their label; one that is absent has no limit."""
+        self.gate = Gate()
+        self.limiter = limiter
+        self._journal = journal
+        self._recorded = journal.recorded
+        self._clock = clock
+        self._slot = slot
+        self._concurrency = {label: Semaphore(count) for label, count in concurrency.items()}
+
+    async def run(self, asked: StepRequest, call: MakeCall) -> Outcome:
+        """Return the outcome of a step, recorded before or now.
+
+        Raises:
+            ReplayError: something else was asked under its key before.
+        """
+        number, recorded = self._look_up(asked)
+        if recorded is not None:
+            return recorded
+        async with self._turn(asked):
+            attempt = StepAttempt(asked, number, started=(asked.key, number) in self._recorded.started)
+            try:
+                return await attempt.outcome_of(self._made(attempt, call))
+            finally:
+                self.limiter.in_flight.pop(asked.key, None)
+
+    def _look_up(self, asked: StepRequest) -> tuple[int, Outcome | None]:
+        """Return the present attempt at a step and its recorded outcome."""
+        key, number = asked.key, 1
+        if key in self._recorded.outcomes:
+            number, recorded = self._recorded.outcomes[key]
+            _check_same_request(key, recorded.digest, asked.digest)
+            if key not in self._recorded.retried or (self.limiter.ending and not asked.is_answer):
+                return number, recorded
+            number += 1
+        started = self._recorded.started.get((key, number))
+        if started is not None:
+            _check_same_request(key, started.digest, asked.digest)
+        return number, None
+
+    def _turn(self, asked: StepRequest) -> AbstractAsyncContextManager[object]:
+        return self._concurrency.get(asked.concurrency) or nullcontext()
+
+    async def _made(self, attempt: StepAttempt, call: MakeCall) -> Outcome:
+        asked = attempt.request
+        for pause in _BACKOFF.pauses():
+            async with self.gate.passage(), self._slot.call():
+                if asked.scopes & self.limiter.left_out:
+                    await Event().wait()  # its task is about to be stopped
+                refused = await self.limiter.refusal(attempt)
+                if refused is not None:
+                    return refused
+                if attempt.is_late():
+                    return await attempt.failure()
+                if not attempt.started:
+                    started = StepStarted(
+                        work=asked.work,
+                        digest=asked.digest,
+                        is_answer=asked.is_answer,
+                        is_structured=asked.is_structured,
+                    )
+                    self._journal.enqueue(Draft(asked.key, started, attempt.number))
+                    attempt.started = True
+                self.limiter.in_flight[asked.key] = attempt
+                outcome = await self._outcome(attempt, call)
+                if attempt.is_late():
+                    return await attempt.failure()
+                if outcome is not None:
+                    del self.limiter.in_flight[asked.key]  # from here on no limit can change it
+                    await self._journal.append(Draft(asked.key, outcome, attempt.number))
+                    return outcome
+            # Waited for outside of the gate, so that a pause need not wait for it too.
+            await self._clock.sleep(pause)
+        raise AssertionError
+
+    async def _outcome(self, attempt: StepAttempt, call: MakeCall) -> Outcome | None:
+        """Return the outcome of a call; None for trouble of our own, which is none and is never recorded."""
+        began = self._clock.monotonic()
+        with attempt.call():
+            try:
+                answered = await call(attempt.number)
+            except StepError as error:
+                attempt.usage, attempt.partial_text = error.usage, error.partial_text
+                took = round(self._clock.monotonic() - began, 3)
+                asked = attempt.request
+                return StepFailed(
+                    work=asked.work,
+                    digest=asked.digest,
+                    reason=error.reason,
+                    message=str(error),
+                    usage=error.usage,
+                    latency=duration(took),
+                    partial_text=error.partial_text,
+                )
+            except OutOfReachError as error:
+                attempt.usage, attempt.partial_text = error.usage, error.partial_text
+                return None
+            if answered.HasField("reply"):
+                attempt.usage = answered.reply.usage
+            return answered
+
+
+def _check_same_request(key: str, before: str, now: str) -> None:
+    if before != now:
+        raise ReplayError(f"step {key} asks something else than when it was recorded")

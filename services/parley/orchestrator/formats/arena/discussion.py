@@ -1,0 +1,224 @@
+"""One arena debate while it runs: who takes part, what was said so far, and what each round is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.formats.arena.duties import with_duty
+from parley.orchestrator.formats.arena.positions import Positions
+from parley.orchestrator.formats.arena.protocols import PROTOCOLS
+from parley.orchestrator.formats.arena.record import Record
+from parley.orchestrator.formats.arena.stops import asks_readiness
+from parley.orchestrator.log.replay import Steering
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.judge_choice import Nominee
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import Activity, PromptPart
+from parley.orchestrator.phases.group_drafts import group_drafts
+from parley.orchestrator.phases.observe import observe
+from parley.orchestrator.phases.progress import PhaseMarks
+from parley.orchestrator.phases.prompting import quotation
+from parley.orchestrator.phases.requirements import Requirements
+from parley.orchestrator.phases.situation import Situation
+from parley.v1.arena_pb2 import (
+    ArenaSettings,
+    Duty,
+)
+from parley.v1.convergence_pb2 import AssessResponse
+from parley.v1.debate_pb2 import DraftGroups
+from parley.v1.event_pb2 import (
+    JudgeChosen,
+    PhaseEntered,
+    RoundFinished,
+    RoundStarted,
+    StepFailed,
+    Warned,
+)
+
+__all__ = ["CONTEXT_ROUND", "CRITIQUE_ROUND", "PROPOSAL_ROUND", "Discussion", "Made", "contributions"]
+
+CONTEXT_ROUND: Final = 0
+PROPOSAL_ROUND: Final = 1
+CRITIQUE_ROUND: Final = 2
+
+
+Made = Contribution | StepFailed | None
+"""What comes of a step: a text, a failure that leaves its agent out, or nothing, where it was not asked."""
+
+
+class Discussion:
+    """What all rounds of one debate share.
+
+    Attributes:
+        record: What was said so far.
+        judges: Those who may judge, in the order of preference.
+        requirements: What an answer must meet, once they are drawn up.
+        past: What is told of past debates.
+        challenges: What the trickster has told the agents, by the number of the round after which it did.
+        total: The number of the last round, as far as is known now.
+        tasks: Where that runs which no round waits for.
+        positions: Who holds which position, as far as it was looked at.
+        assessed: What was said of a round's agreement, by the round's number.
+        not_asked: Agents that take no further part, since they need not be asked.
+    """
+
+    def __init__(self, debate: Debate, tasks: asyncio.TaskGroup) -> None:
+        """Begin one; what no round waits for runs in `tasks`."""
+        assert isinstance(debate.spec.settings, ArenaSettings)
+        self.debate = debate
+        self.settings = debate.spec.settings
+        self.record = Record(self._observe if self.settings.observer else None)
+        self.challenges: dict[int, Sequence[PromptPart]] = {}
+        self.steering = Steering()
+        self.requirements = Requirements()
+        self.tasks = tasks
+        self.judges: Sequence[Nominee] = (Nominee(debate.spec.judge, "designated"),)
+        self.past = ""
+        self.positions = Positions()
+        self.assessed: dict[int, AssessResponse | None] = {}
+        self.not_asked: frozenset[str] = frozenset()
+        self._grouping: asyncio.Task[DraftGroups | None] | None = None
+        self._entered: set[str] = set()
+        self.total = self.judge_round
+
+    @property
+    def order(self) -> list[str]:
+        """The ids of those who take part, in their order."""
+        return [each.id for each in self.debate.participants]
+
+    @property
+    def by_id(self) -> dict[str, AgentSpec]:
+        """Those who take part, by their ids."""
+        return {each.id: each for each in self.debate.participants}
+
+    @property
+    def heard(self) -> list[AgentSpec]:
+        """Those who take part and are not left out."""
+        return [each for each in self.debate.participants if each.id not in self.left_out]
+
+    @property
+    def last_revision(self) -> int:
+        """The number of the last round of revision."""
+        return CRITIQUE_ROUND + self.settings.revision_rounds
+
+    @property
+    def judge_round(self) -> int:
+        """The number of the judge's round; the rounds before it are the last refinement and the vote."""
+        return self.last_revision + 3
+
+    def agents(self, duty: Duty.ValueType) -> tuple[AgentSpec, ...]:
+        """Return those who have a duty and are not left out."""
+        return with_duty(self.settings, self.debate.participants, duty, self.left_out)
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Who is asked for nothing: those who are muted, and those who need not be asked."""
+        return self.not_asked.union(self.steering.muted)
+
+    def group_drafts(self) -> None:
+        """Begin to group the first drafts."""
+        self._grouping = self.tasks.create_task(group_drafts(self.debate, self.works()))
+
+    async def drafts(self) -> DraftGroups | None:
+        """Return how the first drafts group; None where it cannot be told."""
+        return None if self._grouping is None else await self._grouping
+
+    def works(self) -> list[Contribution]:
+        """Return the present texts of those who are not muted."""
+        return self.record.works(self.order, self.steering.muted)
+
+    def issues(self) -> str:
+        """Return what was criticized last and what became of it."""
+        return self.record.issues(self.debate.letter)
+
+    def situation(self, number: int, missing: str = "") -> Situation:
+        """Return what agents are told in a round; `missing` is what the judge wants settled in one that it added."""
+        is_told = number > CRITIQUE_ROUND or number - 1 in self.challenges
+        return Situation(
+            number,
+            self.total,
+            history=tuple(self._standpoints(number, missing)) if is_told else (),
+            requirements=self.requirements.told(),
+            past=self.past,
+            guidance=self.steering.guidance,
+            manner=PROTOCOLS[self.settings.protocol],
+            asks_readiness=number > CRITIQUE_ROUND and not missing and asks_readiness(self.settings.stopping),
+            cites=True,
+        )
+
+    def _observe(self, made: Contribution) -> None:
+        self.tasks.create_task(observe(self.debate, made))
+
+    def _standpoints(self, number: int, missing: str) -> Iterator[PromptPart]:
+        """Yield where all agents stand, and what the judge or the trickster wants settled in this round, if anything."""
+        lines = [
+            f"- agent {self.debate.letter(each.agent)}: {each.position}"
+            for each in self.works()
+            if each.position
+        ]
+        if lines:
+            yield quotation("Where the agents stand at present", "\n".join(lines))
+        if missing:
+            yield quotation(
+                "The judge found the discussion not sufficient. What it wants settled in this round", missing
+            )
+        yield from self.challenges.get(number - 1, ())
+
+    def enter(self, state: str) -> None:
+        """Enter a state of the debate; one that was entered before is left as it is."""
+        if state not in self._entered:
+            self._entered.add(state)
+            self.debate.note(f"state/{state.lower()}", PhaseEntered(name=state))
+
+    def enter_again(self, state: str, number: int) -> None:
+        """Enter a state that every vote enters."""
+        self.debate.note(f"round/{number}/state/{state.lower()}", PhaseEntered(name=state))
+
+    @asynccontextmanager
+    async def round(self, number: int) -> AsyncIterator[None]:
+        """Hold a round in the block: whoever is late for its limit is left out. Round 0 has no limit of its own."""
+        debate = self.debate
+        debate.note(f"round/{number}/started", RoundStarted(number=number, total=self.total))
+        limit = asyncio.create_task(debate.limiter.keep_round(number)) if number else None
+        try:
+            yield
+        finally:
+            if limit is not None:
+                limit.cancel()
+                await asyncio.wait([limit])
+        debate.note(f"round/{number}/finished", RoundFinished(number=number))
+
+    async def steer(self, number: int) -> None:
+        """Look at what a person, or a limit, wants of the rounds."""
+        self.steering = await self.debate.control(f"round/{number}/control")
+
+    async def all_of(self, activity: Activity, number: int, asked: Sequence[Awaitable[Made]]) -> list[Made]:
+        """Return what came of steps of one phase, which run at the same time."""
+        marks = PhaseMarks(self.debate, number, activity, len(asked))
+
+        async def marked(step: Awaitable[Made]) -> Made:
+            marks.begin()
+            made = await step
+            marks.end()
+            return made
+
+        return await self.together([marked(each) for each in asked])
+
+    async def together(self, asked: Sequence[Coroutine[Any, Any, Made]]) -> list[Made]:
+        """Return what came of steps that run at the same time."""
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(each) for each in asked]
+        return [each.result() for each in running]
+
+    def note_once(self, key: str, payload: Warned | JudgeChosen) -> None:
+        """Record an event, the first time only."""
+        if key not in self._entered:
+            self._entered.add(key)
+            self.debate.note(key, payload)
+
+
+def contributions(made: Sequence[Made]) -> list[Contribution]:
+    """Return the texts among what came of steps."""
+    return [each for each in made if isinstance(each, Contribution)]

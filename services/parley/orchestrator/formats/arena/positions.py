@@ -1,0 +1,65 @@
+"""Who holds which position in an arena, round by round, as far as it can be told."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.stopping import Held, classes, names, shift
+from parley.v1.convergence_pb2 import AssessResponse
+from parley.v1.debate_pb2 import DraftGroups
+
+__all__ = ["Positions"]
+
+_KEPT: Final = 80.0
+"""The stability in percent from which an agent holds what it held before."""
+
+
+class Positions:
+    """The positions of the last round that was looked at, by names that mean nothing else."""
+
+    def __init__(self) -> None:
+        self._names: Mapping[str, str] | None = None
+        self._sure: Mapping[str, float | None] = {}
+
+    def begin(self, drafts: DraftGroups | None) -> None:
+        """Take the first drafts in, which nobody was asked about how sure of them it is."""
+        if drafts is not None and drafts.certain:
+            self._names = {agent: group.agent_ids[0] for group in drafts.groups for agent in group.agent_ids}
+
+    def shifted(
+        self, number: int, work: Sequence[Contribution], assessed: AssessResponse | None
+    ) -> float | None:
+        """Return how far a round has shifted the positions, 0 to 1, and remember them; None where it cannot be told.
+
+        Where nobody has moved, it can be told even if it is open who agrees with whom.
+        """
+        before, earlier = self._names, self._sure
+        kept = _kept(assessed)
+        agents = [each.agent for each in work]
+        found = _groups(agents, assessed)
+        if kept.issuperset(agents):
+            self._names = before or {agent: agent for agent in agents}
+            before = self._names
+        elif found is None:
+            self._names = None
+        else:
+            self._names = names(found, before or {}, kept, f"round {number}")
+        self._sure = {each.agent: each.readiness.confidence for each in work}
+        if before is None or self._names is None:
+            return None
+        return shift(_held(before, earlier), _held(self._names, self._sure))
+
+
+def _kept(assessed: AssessResponse | None) -> set[str]:
+    stability = () if assessed is None else assessed.stability
+    return {each.agent_id for each in stability if each.stability_percent >= _KEPT}
+
+
+def _groups(agents: Sequence[str], assessed: AssessResponse | None) -> list[tuple[str, ...]] | None:
+    if assessed is None or assessed.unsure:
+        return None
+    return classes(agents, {(each.agent_id, each.other_agent_id) for each in assessed.contradictions})
+
+
+def _held(positions: Mapping[str, str], sure: Mapping[str, float | None]) -> dict[str, Held]:
+    return {agent: Held(position, sure.get(agent)) for agent, position in positions.items()}

@@ -1,0 +1,109 @@
+"""What has been said in an arena so far: present texts, the critiques that stand, and what became of them."""
+
+from collections.abc import Callable, Collection, Sequence
+
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.open_issues import issues_of
+from parley.orchestrator.model.topology import Edge
+from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
+
+__all__ = ["SERIOUS", "Record"]
+
+SERIOUS = 7
+"""The severity from which on an open critique makes a vote without majority contested."""
+
+
+def _heard_by_nobody(_made: Contribution) -> None:
+    pass
+
+
+class Record:
+    """The texts and critiques of one debate, in one run of its format.
+
+    A critique stands until its target was rewritten. A critic that has criticized a text is not asked about the same text again.
+    """
+
+    def __init__(self, heard: Callable[[Contribution], None] | None = None) -> None:
+        """Begin one; `heard` is told of each text and critique as it is taken in."""
+        self._heard = heard or _heard_by_nobody
+        self._work: dict[str, Contribution] = {}
+        self._standing: dict[Edge, Contribution] = {}
+        self._exchanges: list[list[Contribution]] = []
+
+    def works(self, order: Sequence[str], without: Collection[str] = ()) -> list[Contribution]:
+        """Return the present texts of these agents, in this order."""
+        return [self._work[each] for each in order if each in self._work and each not in without]
+
+    def work(self, agent: str) -> Contribution:
+        """Return an agent's present text; it has one."""
+        return self._work[agent]
+
+    def has(self, agent: str) -> bool:
+        """Return whether an agent has a text."""
+        return agent in self._work
+
+    def propose(self, made: Contribution) -> None:
+        """Take a first text in."""
+        self._work[made.agent] = made
+        self._heard(made)
+
+    def criticize(self, made: Contribution) -> None:
+        """Take a critique of a present text in."""
+        self._standing[made.agent, made.target] = made
+        self._heard(made)
+
+    def unasked(self, edges: Sequence[Edge]) -> list[Edge]:
+        """Return the edges whose critic has not criticized the present text."""
+        return [each for each in edges if each not in self._standing]
+
+    def standing(self, target: str) -> list[Contribution]:
+        """Return the critiques that stand against a present text."""
+        return [made for (_, of), made in self._standing.items() if of == target]
+
+    def revise(self, refinements: Sequence[Contribution]) -> None:
+        """Take in what became of texts, each with the answers that it gives to the critiques of the text before."""
+        rewritten = {made.agent for made in refinements}
+        answered = [made for (_, target), made in self._standing.items() if target in rewritten]
+        if answered:
+            self._exchanges.append([*answered, *refinements])
+        self._standing = {edge: made for edge, made in self._standing.items() if edge[1] not in rewritten}
+        self._work |= {made.agent: made for made in refinements}
+        for made in refinements:
+            self._heard(made)
+
+    def critiques_of(self, number: int) -> list[Contribution]:
+        """Return the critiques that the revisions of a round have answered; those that still stand are not among them."""
+        last = self._exchanges[-1] if self._exchanges else []
+        is_of_round = any(made.round == number for made in last if not made.target)
+        return [made for made in last if made.target] if is_of_round else []
+
+    def issues(self, letter: Callable[[str], str]) -> str:
+        """Return what was criticized last, of each agent, and what became of it."""
+        last = [list(self._standing.values())] if self._standing else []
+        return issues_of(letter, [*self._exchanges, *last])
+
+    def issues_of(self, agent: str, letter: Callable[[str], str]) -> str:
+        """Return the same of one agent's work alone."""
+        held = [
+            [made for made in exchange if agent in (made.target or made.agent, made.target)]
+            for exchange in [*self._exchanges, list(self._standing.values())]
+        ]
+        return issues_of(letter, [each for each in held if each])
+
+    def has_serious_open_issue(self, agents: Collection[str]) -> bool:
+        """Return whether a serious issue against the work of one of these agents was not taken up, as far as they say."""
+        for exchange in [*self._exchanges[-1:], list(self._standing.values())]:
+            taken_up = {
+                (made.agent, answer.critic_agent_id, answer.number)
+                for made in exchange
+                for answer in made.answers
+                if answer.status == ISSUE_STATUS_TAKEN_UP
+            }
+            for made in exchange:
+                if made.critique is None or made.target not in agents:
+                    continue
+                for issue in made.critique.issues:
+                    name = (made.target, made.agent, issue.number)
+                    if issue.severity >= SERIOUS and name not in taken_up:
+                        return True
+        return False

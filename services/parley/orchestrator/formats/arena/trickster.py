@@ -1,0 +1,111 @@
+"""The trickster: agreement that would end the rounds is looked at, and challenged where it is hollow."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Final
+
+from parley.orchestrator.formats.arena.discussion import Discussion
+from parley.orchestrator.formats.arena.judge import judge_of
+from parley.orchestrator.model.challenge import challenge_of
+from parley.orchestrator.model.hollowness import features_of, hollow_probability
+from parley.orchestrator.model.tasks import PromptPart
+from parley.orchestrator.phases.assess_support import Support, assess_support
+from parley.orchestrator.phases.prompting import quotation
+from parley.v1.arena_pb2 import (
+    TRICKSTER_VERDICT_CHALLENGED,
+    TRICKSTER_VERDICT_NO_INTERVENTION_LEFT,
+    TRICKSTER_VERDICT_NO_ROUND_LEFT,
+    TRICKSTER_VERDICT_SOUND,
+    AgreementFeatures,
+    TricksterFinding,
+    TricksterVerdict,
+)
+from parley.v1.debate_pb2 import (
+    STOP_REASON_AGENTS_READY,
+    STOP_REASON_CONFIDENCE_REACHED,
+    STOP_REASON_CONVERGED,
+    STOP_REASON_UNANIMOUS_DRAFTS,
+)
+from parley.v1.event_pb2 import RoundsEnded, TricksterLooked
+
+__all__ = ["MAX_INTERVENTIONS", "THRESHOLD_PERCENT", "is_challenged", "with_support"]
+
+MAX_INTERVENTIONS: Final = 2
+"""How often it challenges, unless the debate says otherwise."""
+THRESHOLD_PERCENT: Final = 50
+_AGREEMENT: Final = frozenset(
+    {
+        STOP_REASON_CONVERGED,
+        STOP_REASON_AGENTS_READY,
+        STOP_REASON_CONFIDENCE_REACHED,
+        STOP_REASON_UNANIMOUS_DRAFTS,
+    }
+)
+"""Reasons to end the rounds that are agreement, or say that the agents have no more to settle."""
+_MOST_BY_TEXT: Final = 2.0
+"""Where the judge says what evidence there is, the texts count for or against hollowness by so much log-odds at most (88 %)."""
+_BY_POINT: Final = 0.8
+_MIDDLE: Final = 5.0
+"""Of the support that the judge sees, each point below the middle of its scale counts by so much log-odds. Chosen, not fitted:
+a judge that is sure, three points from the middle, outweighs the texts, and one that is not sure leaves it to them."""
+
+
+def with_support(probability: float, support: float) -> float:
+    """Return how probable it is that an agreement is hollow, by its texts and by the support of 0 to 10 that the judge sees."""
+    odds = (
+        math.log(probability / (1 - probability))
+        if 0 < probability < 1
+        else math.copysign(math.inf, probability - 0.5)
+    )
+    told = max(-_MOST_BY_TEXT, min(_MOST_BY_TEXT, odds)) + _BY_POINT * (_MIDDLE - support)
+    return 1 / (1 + math.exp(-told))
+
+
+async def is_challenged(arena: Discussion, number: int, ended: RoundsEnded) -> bool:
+    """Return whether an agreement after a round is challenged, so that the rounds go on; what was found is recorded."""
+    settings, work = arena.settings.trickster, arena.works()
+    if not arena.settings.HasField("trickster") or ended.reason not in _AGREEMENT or not work:
+        return False
+    critiques = arena.record.critiques_of(number)
+    features = await asyncio.to_thread(features_of, arena.debate.spec.question, work, critiques)
+    probability, said = hollow_probability(features), None
+    if settings.asks:
+        said = await assess_support(arena.debate, judge_of(arena), number, work, arena.requirements.told())
+    if said is not None:
+        probability = with_support(probability, said.mean)
+    threshold = settings.threshold_percent or THRESHOLD_PERCENT
+    verdict = _verdict(arena, number, is_hollow=100 * probability >= threshold)
+    told = _told(challenge_of(features), said) if verdict == TRICKSTER_VERDICT_CHALLENGED else ()
+    finding = TricksterFinding(
+        round=number,
+        verdict=verdict,
+        hollow_percent=100 * probability,
+        threshold_percent=threshold,
+        features=AgreementFeatures(**asdict(features)),
+        support=None if said is None else said.mean,
+        challenge="\n\n".join(each.text for each in told),
+    )
+    arena.debate.note(f"round/{number}/trickster", TricksterLooked(finding=finding))
+    if told:
+        arena.challenges[number] = told
+    return bool(told)
+
+
+def _verdict(arena: Discussion, number: int, *, is_hollow: bool) -> TricksterVerdict.ValueType:
+    if not is_hollow:
+        return TRICKSTER_VERDICT_SOUND
+    if number >= arena.last_revision:
+        return TRICKSTER_VERDICT_NO_ROUND_LEFT
+    if len(arena.challenges) >= (arena.settings.trickster.max_interventions or MAX_INTERVENTIONS):
+        return TRICKSTER_VERDICT_NO_INTERVENTION_LEFT
+    return TRICKSTER_VERDICT_CHALLENGED
+
+
+def _told(challenge: str, said: Support | None) -> Sequence[PromptPart]:
+    """Return what the agents are told in the next round; the judge's words as a quotation."""
+    own = PromptPart("user", challenge)
+    if said is None or not said.missing:
+        return (own,)
+    return (own, quotation("What the judge finds without support", said.missing))

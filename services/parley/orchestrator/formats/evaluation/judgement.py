@@ -1,0 +1,139 @@
+"""What an evaluator answers: how it is asked for, and how it is read. What was not given is absent, and never made up."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Self
+
+from pydantic import (
+    BaseModel,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from parley.orchestrator.formats.evaluation.dimensions import DIMENSIONS, MAX_SCORE, MIN_SCORE
+from parley.orchestrator.model.tasks import AnswerShape
+from parley.orchestrator.phases.or_absent import or_absent
+
+__all__ = ["SHAPE", "Judged", "Judgement"]
+
+_MAX_POINTS: Final = 12
+_NUMBER: Final = re.compile(r"\s*(?P<number>-?\d{1,6}(?:\.\d{1,6})?)\s*(?:(?:/|of|out of)\s*10)?\s*\.?\s*")
+
+
+class Judged(BaseModel):
+    """A score and its reason; a score beyond the scale is cut to it."""
+
+    score: float | None = None
+    reason: str = ""
+
+    @field_validator("score", mode="before")
+    @classmethod
+    def _on_the_scale(cls, given: Any) -> float | None:
+        number = _number(given)
+        return None if number is None else float(min(max(number, MIN_SCORE), MAX_SCORE))
+
+    @field_validator("reason", mode="before")
+    @classmethod
+    def _in_words(cls, given: Any) -> str:
+        return " ".join(given.split()) if isinstance(given, str) else ""
+
+
+class Judgement(BaseModel):
+    """An evaluator's answer. It has one score at least."""
+
+    functional_completeness: Judged = Judged()
+    performance: Judged = Judged()
+    security: Judged = Judged()
+    maintainability: Judged = Judged()
+    compliance: Judged = Judged()
+    testability: Judged = Judged()
+    requirements_fulfilment: Judged = Judged()
+    strengths: Annotated[list[str], Field(max_length=_MAX_POINTS)] = []
+    weaknesses: Annotated[list[str], Field(max_length=_MAX_POINTS)] = []
+
+    _or_absent = field_validator("*", mode="wrap")(or_absent)
+
+    @field_validator(*(each.name for each in DIMENSIONS), mode="before")
+    @classmethod
+    def _number_is_score(cls, given: Any) -> Any:
+        return given if isinstance(given, Mapping) else {"score": given}
+
+    @field_validator("strengths", "weaknesses", mode="before")
+    @classmethod
+    def _points(cls, given: Any) -> Any:
+        points = given if isinstance(given, list) else [given]
+        told = (" ".join(each.split()) for each in points if isinstance(each, str))
+        return [each for each in told if each][:_MAX_POINTS]
+
+    @model_validator(mode="after")
+    def _has_a_score(self) -> Self:
+        if all(each.score is None for each in self.judged().values()):
+            raise ValueError("it holds no score")
+        return self
+
+    def judged(self) -> Mapping[str, Judged]:
+        """Return what is said of each dimension, by name and in order."""
+        return {each.name: getattr(self, each.name) for each in DIMENSIONS}
+
+
+def _number(given: Any) -> float | None:
+    """Return the number that is given; None for anything else."""
+    if isinstance(given, str):
+        written = _NUMBER.fullmatch(given)
+        return float(written["number"]) if written else None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+        return None
+    return float(given)
+
+
+def _rendered(judgement: Judgement) -> str:
+    lines = [
+        f"- {each.title}: {_shown(judged)}"
+        for each, judged in zip(DIMENSIONS, judgement.judged().values(), strict=True)
+    ]
+    for title, points in (("Strengths", judgement.strengths), ("Weaknesses", judgement.weaknesses)):
+        if points:
+            lines += ["", f"{title}:", "", *(f"- {each}" for each in points)]
+    return "\n".join(lines)
+
+
+def _shown(judged: Judged) -> str:
+    score = "not scored" if judged.score is None else f"{judged.score:g} of {MAX_SCORE}"
+    return f"{score}. {judged.reason}" if judged.reason else score
+
+
+def _schema() -> str:
+    # No bounds: a score beyond the scale is cut to it, and is no reason to ask again.
+    judged = {
+        "type": "object",
+        "properties": {
+            "score": {
+                "anyOf": [{"type": "number"}, {"type": "null"}],
+                "description": f"{MIN_SCORE} to {MAX_SCORE}; null where it cannot be judged.",
+            },
+            "reason": {"type": "string", "description": "Why, in a sentence or two."},
+        },
+        "required": ["score", "reason"],
+        "additionalProperties": False,
+    }
+    points = {"type": "array", "items": {"type": "string"}}
+    properties: dict[str, Any] = {each.name: judged | {"description": each.asks} for each in DIMENSIONS}
+    properties["strengths"] = points | {"description": "What is good, the most important first; at most 5."}
+    properties["weaknesses"] = points | {
+        "description": "What is not good, the most important first; at most 5."
+    }
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return json.dumps(schema, ensure_ascii=False)
+
+
+# A text that is not of the form is taken over from the gateway all the same: whatever scores it holds are read.
+SHAPE: Final = AnswerShape("evaluation", Judgement, _schema(), _rendered, Judgement.model_validate_json)
+"""The shape of an evaluator's answer."""

@@ -1,0 +1,129 @@
+"""The evaluation, version 1: all evaluators judge at the same time, and none sees what another says."""
+
+import asyncio
+from collections.abc import Iterator
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.format import Format
+from parley.orchestrator.formats.evaluation.dimensions import MAX_SCORE, MIN_SCORE, scale
+from parley.orchestrator.formats.evaluation.judgement import SHAPE, Judgement
+from parley.orchestrator.formats.evaluation.outcome import answer_parts, outcome_of
+from parley.orchestrator.formats.evaluation.settings import SETTINGS
+from parley.orchestrator.formats.evaluation.subject import SUBJECT
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import Activity, Prompt, PromptPart, Task
+from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.progress import PhaseMarks
+from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.evaluation_pb2 import EvaluationSettings, FailedEvaluator
+from parley.v1.event_pb2 import StepFailed, Warned
+
+__all__ = ["V1"]
+
+EVALUATION = Activity("evaluation", "judges the answer", "Evaluations")
+SECTION = "evaluate"
+ROLE = "evaluator"
+_PROPOSALS_GIVE, _DOCUMENTS_GIVE, _ANSWER_GIVES = 3, 2, 1
+"""What is shortened first where a route's context is too small; question, clarifications and requirements never are."""
+_QUOTED = {
+    "{problem}": "(the question, quoted above)",
+    "{clarifications}": "(the clarifications, quoted above)",
+    "{final_solution}": "(the answer, quoted above)",
+}
+"""What stands in place of what prompts of one's own may refer to: what others wrote is quoted, and nothing else."""
+_TOLD = (
+    f"Give each dimension a score from {MIN_SCORE} to {MAX_SCORE} by the scale below, and the reason in a sentence or two."
+    " Score each by itself. Where the material does not let you judge a dimension, or it does not apply, its score is null;"
+    " do not guess. Then name strengths and weaknesses, at most five of each, the most important first."
+)
+
+
+async def _run(debate: Debate) -> Outcome:
+    """Let every evaluator judge, and return what their scores come to."""
+    evaluators = debate.spec.agents
+    marks = PhaseMarks(debate, 0, EVALUATION, len(evaluators))
+    judged = await asyncio.gather(*(_evaluate(debate, each, marks) for each in evaluators))
+    by_id = {agent.id: each for agent, each in zip(evaluators, judged, strict=True)}
+    judgements = {agent: each for agent, each in by_id.items() if isinstance(each, Judgement)}
+    failures = {agent: each for agent, each in by_id.items() if isinstance(each, StepFailed)}
+    if not judgements:
+        raise failed_for_want_of({_key(agent): each for agent, each in failures.items()}, EVALUATION.name)
+    failed = [
+        FailedEvaluator(agent_id=agent, reason=each.reason, message=each.message)
+        for agent, each in failures.items()
+    ]
+    for each in failed:
+        message = f"evaluator {each.agent_id} gave no score: {each.reason}: {each.message}"
+        debate.note(f"{_key(each.agent_id)}/warning", Warned(message=message))
+    return outcome_of(_settings(debate).debate_id, judgements, failed)
+
+
+async def _evaluate(debate: Debate, agent: AgentSpec, marks: PhaseMarks) -> Judgement | StepFailed:
+    timeouts = _settings(debate).timeouts
+    seconds = timeouts[agent.id].ToMilliseconds() / 1000 if agent.id in timeouts else None
+    task = Task(
+        EVALUATION.work(agent.id),
+        tuple(_prompt(debate, agent)),
+        max_output_tokens=debate.spec.max_output_tokens,
+        seconds=seconds,
+    )
+    marks.begin()
+    judgement = await debate.ask_for(_key(agent.id), agent, task, SHAPE)
+    marks.end()
+    return judgement
+
+
+def _prompt(debate: Debate, agent: AgentSpec) -> Iterator[PromptPart]:
+    evaluated = _settings(debate).evaluated
+    told = agent.system_prompt.text if agent.system_prompt else agent.instructions[SYSTEM_SECTION]
+    yield PromptPart("system", told)
+    yield quotation("The question", evaluated.question, give=0)
+    yield from _documents(debate)
+    if evaluated.clarifications:
+        yield quotation("Clarifications", evaluated.clarifications, give=0)
+    if evaluated.requirements:
+        yield quotation("Requirements", "\n".join(evaluated.requirements), give=0)
+    for number, each in enumerate(evaluated.proposals, start=1):
+        yield quotation(f"Final proposal {number}", each.text, _PROPOSALS_GIVE)
+    yield quotation("The answer that you judge", evaluated.answer, _ANSWER_GIVES)
+    yield PromptPart("user", f"{_instructions(agent)}\n\n{_TOLD}\n\n{scale()}")
+
+
+def _documents(debate: Debate) -> Prompt:
+    documents = debate.spec.context
+    return tuple(PromptPart("user", each.text, _DOCUMENTS_GIVE, document=each.path) for each in documents)
+
+
+def _instructions(agent: AgentSpec) -> str:
+    """Return how to judge: what the agent's role is told, or a prompt of its own."""
+    if agent.evaluation_prompt is None:
+        return agent.instructions[SECTION]
+    text = agent.evaluation_prompt.text
+    for placeholder, quoted in _QUOTED.items():
+        text = text.replace(placeholder, quoted)
+    return text
+
+
+def _key(agent: str) -> str:
+    return f"evaluation/{agent}"
+
+
+def _settings(debate: Debate) -> EvaluationSettings:
+    assert isinstance(debate.spec.settings, EvaluationSettings)
+    return debate.spec.settings
+
+
+V1 = Format(
+    name="evaluation",
+    version=1,
+    run=_run,
+    settings=SETTINGS,
+    debater_sections=frozenset({SYSTEM_SECTION, SECTION}),
+    activities=(EVALUATION,),
+    answer=answer_parts,
+    subject=SUBJECT,
+    stand_in_role=ROLE,
+    is_judged=False,
+    is_recorded=False,
+)

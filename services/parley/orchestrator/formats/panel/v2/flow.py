@@ -1,0 +1,325 @@
+"""The panel, version 2.
+
+Agents that see the full history start a round together; others go on alone, each with its own line of work. Recalled debates
+and requirements are looked for beside the first drafts, which do not wait for them.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.format import Format
+from parley.orchestrator.formats.panel.outcome import (
+    answer_parts,
+    merged_outcome,
+    outcome_of,
+    voted_outcome,
+)
+from parley.orchestrator.formats.panel.settings import SETTINGS
+from parley.orchestrator.formats.panel.v2.demonstration import demonstrate
+from parley.orchestrator.log.replay import Steering
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.conversion import summaries_from_proto
+from parley.orchestrator.model.open_issues import issues_of, keeps_to_form
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import Prompt, PromptPart
+from parley.orchestrator.phases import (
+    assess_quality,
+    clarify,
+    critique,
+    propose,
+    refine,
+    summarize,
+    synthesize,
+)
+from parley.orchestrator.phases.account import account_of_rounds, all_rounds_held, ended_from_outside
+from parley.orchestrator.phases.assess_agreement import agreement_ends_rounds
+from parley.orchestrator.phases.assess_quality import quality_ends_rounds
+from parley.orchestrator.phases.group_drafts import group_drafts
+from parley.orchestrator.phases.history import room_for, tokens_of_prompt
+from parley.orchestrator.phases.merge import MERGE, OBJECTION, collect_objections, merge
+from parley.orchestrator.phases.prompting import SYSTEM_SECTION, preamble, quotation
+from parley.orchestrator.phases.quorum import no_proposal_in_time
+from parley.orchestrator.phases.recall import recall
+from parley.orchestrator.phases.requirements import REQUIREMENTS, Requirements, draw_up_requirements
+from parley.orchestrator.phases.round import Round, RoundPlan, all_to_all
+from parley.orchestrator.phases.settle_agreement import GROUPING
+from parley.orchestrator.phases.situation import bench, history, present_work
+from parley.orchestrator.phases.state_positions import POSITION, state_positions
+from parley.orchestrator.phases.vote import VOTE, hold_vote, surest
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.event_pb2 import RoundsEnded, StepFailed
+from parley.v1.panel_pb2 import (
+    SYNTHESIS_METHOD_MERGE,
+    SYNTHESIS_METHOD_VOTING,
+    TERMINATION_RULE_CONVERGENCE,
+    TERMINATION_RULE_FIXED,
+    TERMINATION_RULE_QUALITY,
+    PanelSettings,
+)
+
+__all__ = ["V2"]
+
+_SCHEMA_TOKENS = 1000
+"""Tokens of the judge's instruction and of the form that it is to fill."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What came of the rounds.
+
+    Attributes:
+        made: All contributions, oldest first.
+        failed: Steps that failed.
+        requirements: What an answer has to meet.
+        ended: Why the rounds ended.
+        steering: What a person wants of the answer.
+    """
+
+    made: Sequence[Contribution]
+    failed: Sequence[StepFailed]
+    rounds: int
+    requirements: Requirements
+    ended: RoundsEnded
+    steering: Steering
+
+    @property
+    def finals(self) -> list[Contribution]:
+        """The last work of each agent that has some."""
+        work = [each for each in self.made if not each.target]
+        return list({each.agent: each for each in work}.values())
+
+    @property
+    def earlier(self) -> list[Contribution]:
+        """All but that, and but the critiques whose issues the judge reads with what became of them."""
+        finals = {each.name for each in self.finals}
+        last = max((each.round for each in self.made if each.target), default=0)
+        return [
+            each
+            for each in self.made
+            if each.name not in finals and not (each.round == last and keeps_to_form(each))
+        ]
+
+    @property
+    def by_round(self) -> list[list[Contribution]]:
+        """All contributions, round by round."""
+        return [[each for each in self.made if each.round == number + 1] for number in range(self.rounds)]
+
+
+async def _run(debate: Debate) -> Outcome:
+    """Hold the rounds and return the answer."""
+    if debate.spec.demonstration:
+        return await demonstrate(debate)
+    await clarify.clarify(debate)
+    return await _answered(debate, await _rounds(debate))
+
+
+async def _rounds(debate: Debate) -> _Held:
+    """Hold the rounds."""
+    settings = _settings(debate)
+    rounds: list[Round] = []
+    stated: list[Sequence[Contribution]] = []
+    ended: RoundsEnded | None = None
+    async with asyncio.TaskGroup() as tasks:
+        past = tasks.create_task(recall(debate))
+        requirements = tasks.create_task(draw_up_requirements(debate))
+        for number in range(1, settings.rounds + 1):
+            steering = await debate.control(f"round/{number}/control")
+            if steering.end and rounds:
+                ended = ended_from_outside(steering, number - 1)
+                break
+            plan = _plan(debate, number, steering, past, requirements)
+            rounds.append(Round(debate, tasks, plan, tuple(rounds)))
+            if number == 1:
+                tasks.create_task(_group_drafts(debate, rounds[0]))
+            if number < settings.rounds:
+                ended = await _ended(debate, rounds, requirements, stated)
+            if ended:
+                break
+    made = [each for held in rounds for each in await held.whole()]
+    failed = [each for held in rounds for each in await held.failed()]
+    _check_standing(debate, made)
+    steering = await debate.control("synthesis/control")
+    if ended is None:
+        ended = ended_from_outside(steering, len(rounds)) if steering.limit else all_rounds_held(len(rounds))
+    debate.note(f"rounds/ended/{len(rounds)}", ended)
+    return _Held(made, failed, len(rounds), await requirements, ended, steering)
+
+
+def _settings(debate: Debate) -> PanelSettings:
+    assert isinstance(debate.spec.settings, PanelSettings)
+    return debate.spec.settings
+
+
+def _plan(
+    debate: Debate,
+    number: int,
+    steering: Steering,
+    past: asyncio.Task[str],
+    requirements: asyncio.Task[Requirements],
+) -> RoundPlan:
+    settings = _settings(debate)
+    agents = tuple(each for each in debate.participants if each.id not in steering.muted)
+    return RoundPlan(
+        number=number,
+        total=settings.rounds,
+        agents=agents,
+        edges=all_to_all(agents),
+        steering=steering,
+        past=past,
+        requirements=requirements,
+        full_history=settings.include_full_history,
+        carry_forward=settings.carry_forward,
+        summaries=summaries_from_proto(settings.summaries),
+    )
+
+
+async def _group_drafts(debate: Debate, first: Round) -> None:
+    drafts = await first.drafts()
+    if len(drafts) > 1:  # one alone agrees with nobody
+        await group_drafts(debate, await state_positions(debate, 1, drafts, "draft-position"))
+
+
+async def _ended(
+    debate: Debate,
+    rounds: Sequence[Round],
+    requirements: asyncio.Task[Requirements],
+    stated: list[Sequence[Contribution]],
+) -> RoundsEnded | None:
+    """Wait until the next round may begin, and return why there is to be none; None where there is.
+
+    `stated` holds the work of the rounds before with its positions, and gets that of this one where the rule needs it.
+    """
+    settings, present = _settings(debate), rounds[-1]
+    number, threshold = len(rounds), settings.termination.threshold_percent
+    rule = settings.termination.rule
+    if rule == TERMINATION_RULE_FIXED:
+        await (present.whole() if settings.include_full_history else present.first_line())
+        return None
+    made = await present.whole()
+    if rule == TERMINATION_RULE_CONVERGENCE:
+        stated.append(await state_positions(debate, number, await present.works()))
+        before = stated[-2] if number > 1 else ()
+        asked = _grouping_agent(debate, present.agents)
+        return await agreement_ends_rounds(debate, number, stated[-1], before, threshold, made, asked)
+    assert rule == TERMINATION_RULE_QUALITY
+    work = await present.works()
+    return await quality_ends_rounds(debate, number, work, threshold, (await requirements).told())
+
+
+def _grouping_agent(debate: Debate, heard: Sequence[AgentSpec]) -> AgentSpec:
+    asked = _settings(debate).termination.grouping_agent_id
+    return next((each for each in heard if each.id == asked), debate.spec.judge)
+
+
+def _check_standing(debate: Debate, made: Sequence[Contribution]) -> None:
+    """Fail where a limit ended the debate before there was anything."""
+    if debate.ending and not any(each.activity == propose.PROPOSAL.name for each in made):
+        raise no_proposal_in_time(debate, (agent.id for agent in debate.spec.agents))
+
+
+async def _answered(debate: Debate, held: _Held) -> Outcome:
+    """Return the answer, made in the way that the debate's settings say."""
+    method = _settings(debate).synthesis_method
+    if method == SYNTHESIS_METHOD_VOTING:
+        return await _voted(debate, held)
+    if method == SYNTHESIS_METHOD_MERGE:
+        return await _merged(debate, held)
+    return await _judged(debate, held)
+
+
+def _heard(debate: Debate, held: _Held) -> list[AgentSpec]:
+    """Return the agents that are not muted."""
+    return [agent for agent in debate.participants if agent.id not in held.steering.muted]
+
+
+async def _voted(debate: Debate, held: _Held) -> Outcome:
+    vote = await hold_vote(debate, _heard(debate, held), held.finals, held.requirements.told())
+    author = surest(vote)
+    (text,) = (each.text for each in held.finals if each.agent == author)
+    return voted_outcome(text, author, vote)
+
+
+async def _merged(debate: Debate, held: _Held) -> Outcome:
+    judge = debate.spec.judge
+    work, requirements = held.finals, held.requirements.told()
+    material = await _material(debate, judge, held)
+    guidance = held.steering.guidance
+    text = await merge(debate, judge, work, guidance, requirements=requirements, material=material)
+    agents = _heard(debate, held)
+    objections = await collect_objections(debate, agents, work, text, requirements=requirements)
+    return merged_outcome(text, judge.id, objections)
+
+
+async def _judged(debate: Debate, held: _Held) -> Outcome:
+    judge = debate.spec.judge
+    worked = {each.agent for each in held.finals}
+    judged = [agent.id for agent in debate.participants if agent.id in worked]
+    material = (
+        *await _material(debate, judge, held),
+        *present_work(debate, held.finals, "Final proposal"),
+    )
+    guidance = held.steering.guidance
+    answer = await synthesize.synthesize(debate, material, judged, guidance, held.requirements)
+    letters = [(agent, debate.letter(agent)) for agent in judged]
+    return outcome_of(answer, judge.id, letters, held.requirements)
+
+
+async def _material(debate: Debate, judge: AgentSpec, held: _Held) -> Prompt:
+    """Return what one who writes the answer reads beside the final proposals, which give way last."""
+    total = _settings(debate).rounds
+    account = account_of_rounds(debate, held.rounds, total, held.ended, held.failed, held.steering.muted)
+    issues = issues_of(debate.letter, held.by_round)
+    start = (
+        PromptPart("user", bench(debate)),
+        PromptPart("user", account),
+        *([quotation("What was criticized, and what became of it", issues)] if issues else []),
+    )
+    finals = present_work(debate, held.finals, "Final proposal")
+    beside = (
+        *preamble(debate, judge, held.steering.guidance, requirements=held.requirements.told()),
+        *start,
+        *finals,
+    )
+    told = tokens_of_prompt(beside, judge.context_tokens) + _SCHEMA_TOKENS
+    room = room_for(judge.context_tokens, 0, told)
+    summaries = summaries_from_proto(_settings(debate).summaries)
+    earlier = await summarize.summarize_for_judge(debate, judge, held.earlier, room, summaries)
+    return (*start, *history(debate, judge, earlier))
+
+
+V2 = Format(
+    name="panel",
+    version=2,
+    run=_run,
+    settings=SETTINGS,
+    debater_sections=frozenset(
+        {
+            SYSTEM_SECTION,
+            clarify.SECTION,
+            propose.SECTION,
+            critique.SECTION,
+            refine.SECTION,
+            summarize.SECTION,
+        }
+    ),
+    judge_sections=frozenset({SYSTEM_SECTION, summarize.SECTION, synthesize.SECTION, assess_quality.SECTION}),
+    concurrency=frozenset({propose.CONCURRENCY, critique.CONCURRENCY, refine.CONCURRENCY}),
+    activities=(
+        clarify.CLARIFICATION,
+        REQUIREMENTS,
+        summarize.SUMMARY,
+        propose.PROPOSAL,
+        critique.CRITIQUE,
+        refine.REFINEMENT,
+        assess_quality.ASSESSMENT,
+        POSITION,
+        GROUPING,
+        synthesize.SYNTHESIS,
+        VOTE,
+        MERGE,
+        OBJECTION,
+    ),
+    answer=answer_parts,
+)

@@ -1,0 +1,130 @@
+"""An event as the log stores it: the serialized message of the contract, chained to the event before by its hash."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from google.protobuf.message import DecodeError, Message
+
+from parley.orchestrator.log.events import CorruptEventError, Payload, is_ignorable, kind_of
+from parley.orchestrator.model.times import time_of, timestamp
+from parley.v1 import event_pb2
+
+__all__ = ["GENESIS", "Draft", "Envelope", "open_entry", "seal"]
+
+GENESIS: Final = bytes(32)
+"""The hash before the first event."""
+
+_HASH_FIELD: Final = b"\x7a\x20"
+"""Field 15, 32 bytes long: how the hash begins, which stands last in the stored bytes."""
+_HASH_BYTES: Final = len(_HASH_FIELD) + 32
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event that is to be recorded. `attempt` is that of the contract's `Event`."""
+
+    key: str
+    payload: Payload
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A recorded event: the contract's `Event`, opened.
+
+    Attributes:
+        entry: The stored bytes.
+        message: The same, read.
+        time: When it was recorded (UTC).
+        kind: Such as `step_succeeded`; empty where this version of Parley does not know it.
+        payload: The message of that kind, or None.
+    """
+
+    entry: bytes
+    message: event_pb2.Event
+    time: datetime
+    kind: str
+    payload: Payload | None
+
+    @property
+    def tenant(self) -> str:
+        """The tenant."""
+        return self.message.tenant
+
+    @property
+    def debate(self) -> str:
+        """The debate."""
+        return self.message.debate_id
+
+    @property
+    def sequence(self) -> int:
+        """Dense, from 1."""
+        return self.message.sequence
+
+    @property
+    def epoch(self) -> int:
+        """The claim it was written under; 0 before any."""
+        return self.message.epoch
+
+    @property
+    def key(self) -> str:
+        """Its key."""
+        return self.message.key
+
+    @property
+    def attempt(self) -> int:
+        """The attempt at a step, or the debate's; 0 for neither."""
+        return self.message.attempt
+
+    @property
+    def hash(self) -> bytes:
+        """SHA-256 over the hash before and the stored bytes up to here, 32 bytes."""
+        return self.message.hash
+
+
+def seal(
+    draft: Draft, *, tenant: str, debate: str, sequence: int, epoch: int, time: datetime, before: bytes
+) -> Envelope:
+    """Return the envelope of a draft, hashed onto the event before."""
+    kind = kind_of(draft.payload)
+    event = event_pb2.Event(
+        tenant=tenant,
+        debate_id=debate,
+        sequence=sequence,
+        epoch=epoch,
+        key=draft.key,
+        attempt=draft.attempt,
+        time=timestamp(time),
+        ignorable=is_ignorable(draft.payload),
+    )
+    held: Message = getattr(event, kind)
+    held.CopyFrom(draft.payload)
+    held.SetInParent()  # a payload without fields would be left out otherwise
+    body = event.SerializeToString()
+    event.hash = _chained(before, body)
+    return Envelope(body + _HASH_FIELD + event.hash, event, time.astimezone(UTC), kind, held)
+
+
+def open_entry(entry: bytes, before: bytes | None) -> Envelope:
+    """Return the envelope of stored bytes; where `before` is None its place in the chain is not checked.
+
+    Raises:
+        CorruptEventError: they are damaged, or were not written after the event whose hash is `before`.
+    """
+    try:
+        event = event_pb2.Event.FromString(entry)
+        time = time_of(event.time)
+    except (DecodeError, ValueError) as error:  # ValueError: a time that is none
+        raise CorruptEventError(f"stored event is damaged: {error}") from error
+    sealed = entry[-_HASH_BYTES:] == _HASH_FIELD + event.hash
+    if not sealed or (before is not None and _chained(before, entry[:-_HASH_BYTES]) != event.hash):
+        message = f"event {event.sequence} of {event.debate_id} does not follow from the event before it"
+        raise CorruptEventError(message)
+    kind = event.WhichOneof("payload") or ""
+    return Envelope(entry, event, time, kind, getattr(event, kind) if kind else None)
+
+
+def _chained(before: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(before + body).digest()

@@ -1,0 +1,145 @@
+"""What people say of completed debates. It is kept beside the log, whose last event was recorded when it ended.
+
+Each word is a document and stays; the latest one of a debate counts.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from parley.storage.ports import Above, Collection, Document, Documents, DuplicateError, Index, Order, Where
+
+__all__ = ["FEEDBACK", "Feedback", "FeedbackReusedError", "FeedbackStore"]
+
+FEEDBACK = Collection(
+    "feedback", (Index(("debate", "place"), unique=True), Index(("is_reported", "given_at")))
+)
+_AT_ONCE: Final = 1000
+
+
+class FeedbackReusedError(Exception):
+    """The request id stands for another word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """A word on a debate.
+
+    Attributes:
+        value: 1 or -1.
+        given_at: ISO 8601, UTC, microseconds, and the key: orders words by age.
+        agents: Ids of the agents whose ratings it counts for.
+        number: Which word on its debate it is, from 1; 0 until it is recorded.
+        is_reported: Whether nobody needs to be told of it any more.
+        is_rated: Whether the ratings have it.
+    """
+
+    tenant: str
+    debate: str
+    request_id: str
+    value: int
+    message: str
+    given_at: str
+    agents: tuple[str, ...]
+    domain: str
+    number: int = 0
+    is_reported: bool = False
+    is_rated: bool = False
+
+    @property
+    def key(self) -> str:
+        """The key in its collection."""
+        return f"{self.tenant}/{self.debate}/{self.request_id}"
+
+    def same_word(self, other: "Feedback") -> bool:
+        """Return whether both say the same, whenever it was said."""
+        return (self.key, self.value, self.message) == (other.key, other.value, other.message)
+
+
+class FeedbackStore:
+    """The words on all debates."""
+
+    def __init__(self, documents: Documents) -> None:
+        """Keep them in a store whose collection FEEDBACK is prepared."""
+        self._documents = documents
+
+    async def put(self, feedback: Feedback) -> tuple[Feedback, bool]:
+        """Record a word; return it with its number, and whether it was recorded before.
+
+        Raises:
+            FeedbackReusedError: its request id stands for another word.
+        """
+        while True:
+            there = await self.get(feedback.key)
+            if there is not None:
+                if not there.same_word(feedback):
+                    raise FeedbackReusedError(feedback.request_id)
+                return there, True
+            latest = await self.latest(feedback.tenant, feedback.debate)
+            numbered = replace(feedback, number=latest.number + 1 if latest else 1)
+            try:
+                await self._documents.insert(FEEDBACK, numbered.key, _fields(numbered))
+            except DuplicateError:
+                continue  # the same request, or another word, was first
+            return numbered, False
+
+    async def get(self, key: str) -> Feedback | None:
+        """Return a word by its key."""
+        found = await self._documents.get(FEEDBACK, key)
+        return _feedback(found) if found else None
+
+    async def latest(self, tenant: str, debate: str) -> Feedback | None:
+        """Return the word on a debate that counts."""
+        where: Where = {"debate": f"{tenant}/{debate}"}
+        found = await self._documents.find(FEEDBACK, where, order=(Order("place", descending=True),), limit=1)
+        return _feedback(found[0]) if found else None
+
+    async def unreported(self) -> Sequence[Feedback]:
+        """Return the words that somebody must still be told of, oldest first."""
+        words: list[Feedback] = []
+        while True:
+            where: Where = {"is_reported": False, "given_at": Above(words[-1].given_at if words else "")}
+            found = await self._documents.find(FEEDBACK, where, order=(Order("given_at"),), limit=_AT_ONCE)
+            words += map(_feedback, found)
+            if len(found) < _AT_ONCE:
+                return words
+
+    async def reported(self, feedback: Feedback, *, is_rated: bool) -> Feedback:
+        """Note that nobody needs to be told of a word any more, and whether the ratings have it; return it so."""
+        changes = {"is_reported": True, "is_rated": is_rated}
+        await self._documents.update(FEEDBACK, feedback.key, changes)
+        return replace(feedback, is_reported=True, is_rated=is_rated)
+
+
+def _fields(feedback: Feedback) -> Mapping[str, Any]:
+    return {
+        "debate": f"{feedback.tenant}/{feedback.debate}",
+        "place": f"{feedback.number:09}",  # a unique index holds text
+        "request_id": feedback.request_id,
+        "value": feedback.value,
+        "message": feedback.message,
+        "given_at": feedback.given_at,
+        "agents": json.dumps(feedback.agents),
+        "domain": feedback.domain,
+        "is_reported": feedback.is_reported,
+        "is_rated": feedback.is_rated,
+    }
+
+
+def _feedback(document: Document) -> Feedback:
+    fields: Mapping[str, Any] = document.fields
+    tenant, _, debate = fields["debate"].partition("/")
+    return Feedback(
+        tenant=tenant,
+        debate=debate,
+        request_id=fields["request_id"],
+        value=fields["value"],
+        message=fields["message"],
+        given_at=fields["given_at"],
+        agents=tuple(json.loads(fields["agents"])),
+        domain=fields["domain"],
+        number=int(fields["place"]),
+        is_reported=fields["is_reported"],
+        is_rated=fields["is_rated"],
+    )

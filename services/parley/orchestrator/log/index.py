@@ -1,0 +1,243 @@
+"""The index of debates: a record each, by which a scan finds it, knows who runs it, and a list shows it.
+
+The log remains the truth.
+"""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from parley.storage.ports import Above, Below, Collection, Document, Documents, Index, OneOf, Order, Where
+from parley.v1.event_pb2 import DebateCreated
+
+__all__ = [
+    "CANCELLED",
+    "COMPLETED",
+    "DEBATES",
+    "FAILED",
+    "PAUSED",
+    "PENDING",
+    "RUNNING",
+    "WAITING",
+    "DebateIndex",
+    "DebateRecord",
+    "OpenDebates",
+    "opening_text",
+    "record_key",
+]
+
+PENDING = "PENDING"
+RUNNING = "RUNNING"
+WAITING = "WAITING"
+PAUSED = "PAUSED"
+COMPLETED = "COMPLETED"
+FAILED = "FAILED"
+CANCELLED = "CANCELLED"
+
+DEBATES = Collection(
+    "debates",
+    (
+        Index(("tenant", "request_id"), unique=True),
+        Index(("tenant", "created")),
+        Index(("tenant", "status", "created")),
+        Index(("tenant", "subject", "created")),
+        Index(("open", "owner", "created")),
+        Index(("open", "owner", "tenant", "created")),
+    ),
+)
+_AT_ONCE = 1000
+_OF_EACH_TENANT = 64
+_WAITING: Where = {"open": True, "owner": None}
+
+
+@dataclass(frozen=True, slots=True)
+class DebateRecord:
+    """One debate's record.
+
+    Attributes:
+        request_digest: Stands for the content of the request that made it.
+        open: Whether it needs an owner.
+        owner: The replica that runs it, or None.
+        epoch: The claim the record was last written under.
+        heartbeat: Raised by the owner while it lives.
+        created: Time of acceptance (ISO 8601, UTC, microseconds) and the debate's id: orders debates by age.
+        question: First 200 characters.
+        opening: The first event's payload (base64 of its bytes), until that event is known to be in the log.
+        address: Where other replicas reach the owner, as `host:port`; empty where that is not known.
+        subject: Id of the debate that this one is about; None for one that is about a question.
+    """
+
+    tenant: str
+    debate: str
+    request_id: str
+    request_digest: str
+    format: str
+    status: str
+    open: bool
+    owner: str | None
+    epoch: int
+    heartbeat: int
+    created: str
+    updated: str
+    question: str
+    opening: str
+    address: str = ""
+    subject: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The record's key in its collection, and the name of the debate's log."""
+        return record_key(self.tenant, self.debate)
+
+    def opening_event(self) -> DebateCreated | None:
+        """Return the first event's payload, where the log may not hold that event yet."""
+        return DebateCreated.FromString(base64.b64decode(self.opening)) if self.opening else None
+
+
+def opening_text(created: DebateCreated) -> str:
+    """Return a first event's payload as a record keeps it."""
+    return base64.b64encode(created.SerializeToString()).decode()
+
+
+def record_key(tenant: str, debate: str) -> str:
+    """Return the key of a debate's record."""
+    return f"{tenant}/{debate}"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDebates:
+    """Records of debates that need an owner, oldest first.
+
+    Attributes:
+        owned: Those that have one, which may be gone; all of them.
+        waiting: Those that have none: the oldest of all, and of each tenant.
+        whole: Whether these are all that wait.
+    """
+
+    owned: Sequence[DebateRecord]
+    waiting: Sequence[DebateRecord]
+    whole: bool
+
+
+class DebateIndex:
+    """The records of all debates.
+
+    Attributes:
+        address: Where the owner of what is claimed through these records is reached, once that is known.
+    """
+
+    def __init__(self, documents: Documents, address: str = "") -> None:
+        """Keep them in a store whose collection DEBATES is prepared."""
+        self.address = address
+        self._documents = documents
+
+    async def insert(self, record: DebateRecord) -> None:
+        """Add a record. Raises DuplicateError where the request id is taken."""
+        await self._documents.insert(DEBATES, record.key, asdict(record))
+
+    async def get(self, tenant: str, debate: str) -> DebateRecord | None:
+        """Return a debate's record."""
+        return await self.by_key(record_key(tenant, debate))
+
+    async def by_key(self, key: str) -> DebateRecord | None:
+        """Return a debate's record by its key."""
+        found = await self._documents.get(DEBATES, key)
+        return _record(found) if found else None
+
+    async def by_request(self, tenant: str, request_id: str) -> DebateRecord | None:
+        """Return the record that a request made."""
+        found = await self._documents.find(DEBATES, {"tenant": tenant, "request_id": request_id}, limit=1)
+        return _record(found[0]) if found else None
+
+    async def open(self) -> OpenDebates:
+        """Return the debates that need an owner."""
+        owned = await self._owned()
+        waiting = await self._find(_WAITING, Order("created"), limit=_AT_ONCE)
+        whole = len(waiting) < _AT_ONCE
+        if not whole:
+            known = {record.key for record in waiting}
+            waiting += [record for record in await self._oldest_of_each_tenant() if record.key not in known]
+        return OpenDebates(owned, waiting, whole)
+
+    async def _owned(self) -> list[DebateRecord]:
+        records: list[DebateRecord] = []
+        while True:
+            where: Where = {
+                "open": True,
+                "owner": Above(""),
+                "created": Above(records[-1].created if records else ""),
+            }
+            found = await self._find(where, Order("created"), limit=_AT_ONCE)
+            records += found
+            if len(found) < _AT_ONCE:
+                return records
+
+    async def _oldest_of_each_tenant(self) -> list[DebateRecord]:
+        """Look from tenant to tenant, so that those of one cannot hide those of another."""
+        records: list[DebateRecord] = []
+        tenant = ""
+        order = Order("tenant"), Order("created")
+        while found := await self._find({**_WAITING, "tenant": Above(tenant)}, *order, limit=_OF_EACH_TENANT):
+            tenant = found[0].tenant
+            records += [record for record in found if record.tenant == tenant]
+        return records
+
+    async def page(
+        self, tenant: str, statuses: Sequence[str], before: str | None, limit: int
+    ) -> Sequence[DebateRecord]:
+        """Return a tenant's debates, newest first, that are older than `before`."""
+        where: dict[str, Any] = {"tenant": tenant, "created": Below(before) if before else Above("")}
+        if statuses:
+            where["status"] = OneOf(tuple(statuses))
+        return await self._find(where, Order("created", descending=True), limit=limit)
+
+    async def about(self, tenant: str, debate: str, limit: int) -> Sequence[DebateRecord]:
+        """Return the debates that are about this one, newest first."""
+        where: Where = {"tenant": tenant, "subject": debate}
+        return await self._find(where, Order("created", descending=True), limit=limit)
+
+    async def claimed(self, record: DebateRecord, owner: str, epoch: int, updated: str) -> bool:
+        """Note a claim that the log already holds, unless a later one is noted."""
+        changes = {"epoch": epoch, "heartbeat": record.heartbeat + 1, "updated": updated, "opening": ""}
+        return await self._update(record, {**changes, **self._owner(owner)}, {"epoch": Below(epoch)})
+
+    async def opened(self, record: DebateRecord) -> bool:
+        """Note that the log holds the first event of a debate that nobody has claimed."""
+        return await self._update(record, {"opening": ""}, {"epoch": 0})
+
+    async def keep_lease(self, record: DebateRecord, epoch: int, heartbeat: int) -> bool:
+        """Show that the owner of an epoch lives; false where a later claim is noted."""
+        return await self._update(record, {"heartbeat": heartbeat, "address": self.address}, {"epoch": epoch})
+
+    async def note_status(
+        self, record: DebateRecord, epoch: int, *, status: str, is_open: bool, owner: str | None, updated: str
+    ) -> bool:
+        """Note where the debate stands under an epoch; false where a later claim is noted."""
+        changes = {"status": status, "open": is_open, "updated": updated, **self._owner(owner)}
+        return await self._update(record, changes, {"epoch": epoch})
+
+    async def release(self, record: DebateRecord, epoch: int) -> bool:
+        """Give the debate up, so that any replica may claim it at once."""
+        return await self._update(record, self._owner(None), {"epoch": epoch})
+
+    async def reopen(self, tenant: str, debate: str) -> bool:
+        """Ask for an owner for a debate that rests, since someone wants something of it."""
+        where: Where = {"open": False, "status": OneOf((PAUSED, FAILED))}
+        return await self._documents.update(DEBATES, record_key(tenant, debate), {"open": True}, where)
+
+    def _owner(self, owner: str | None) -> dict[str, str | None]:
+        return {"owner": owner, "address": self.address if owner else ""}
+
+    async def _find(self, where: Where, *order: Order, limit: int) -> list[DebateRecord]:
+        found = await self._documents.find(DEBATES, where, order=order, limit=limit)
+        return [_record(document) for document in found]
+
+    async def _update(self, record: DebateRecord, changes: dict[str, Any], where: Where) -> bool:
+        return await self._documents.update(DEBATES, record.key, changes, where)
+
+
+def _record(document: Document) -> DebateRecord:
+    known = {each.name for each in fields(DebateRecord)}  # a newer version may have added more
+    found: dict[str, Any] = {name: value for name, value in document.fields.items() if name in known}
+    return DebateRecord(**found)

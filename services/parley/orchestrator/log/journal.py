@@ -1,0 +1,205 @@
+"""A debate's log as its owner writes it: one append in flight, everything that waits goes into the next.
+
+The log is the lock. An append at a place that another replica has written means that the claim is lost, whatever
+any clock says; the owner then stops.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, open_entry, seal
+from parley.orchestrator.log.events import CorruptEventError
+from parley.orchestrator.log.replay import Recorded
+from parley.runtime.backoff import Backoff, retry
+from parley.runtime.clock import Clock
+from parley.storage.ports import AppendConflictError, Log, Record, StoreUnavailableError
+from parley.v1.event_pb2 import Claimed
+
+__all__ = ["ClaimLostError", "Journal", "log_name", "open_records", "read_events"]
+
+_PAGE = 1000
+_BATCH = 256
+_BATCH_BYTES = 4_000_000
+"""A record is well below what a store takes at once: after this many bytes the rest waits for the next."""
+_BACKOFF = Backoff(first=0.05, maximum=2.0)
+
+
+class ClaimLostError(Exception):
+    """Another replica has written to the log: this one no longer owns the debate and must stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    drafts: tuple[Draft, ...]
+    done: asyncio.Future[tuple[Envelope, ...]]
+
+
+def log_name(tenant: str, debate: str) -> str:
+    """Return the name of a debate's log."""
+    return f"{tenant}/{debate}"
+
+
+def open_records(records: Sequence[Record], after: int, before: bytes) -> list[Envelope]:
+    """Return the events of records that follow the event at sequence `after`, whose hash is `before`.
+
+    Raises:
+        CorruptEventError: an event is missing, damaged or out of its chain.
+    """
+    events: list[Envelope] = []
+    for record in records:
+        for sequence, entry in enumerate(record.entries, start=record.first):
+            if sequence <= after:
+                continue
+            envelope = open_entry(entry, before)
+            if sequence != after + 1 or envelope.sequence != sequence:
+                message = f"log {envelope.debate} has a gap before event {sequence}"
+                raise CorruptEventError(message)
+            events.append(envelope)
+            after, before = sequence, envelope.hash
+    return events
+
+
+async def read_events(log: Log, tenant: str, debate: str) -> list[Envelope]:
+    """Return all events of a debate, checked to be dense and chained."""
+    events: list[Envelope] = []
+    while True:
+        after, before = (events[-1].sequence, events[-1].hash) if events else (0, GENESIS)
+        records = await log.read(log_name(tenant, debate), after, _PAGE)
+        events.extend(open_records(records, after, before))
+        if len(records) < _PAGE:
+            return events
+
+
+class Journal:
+    """The log of one debate, read whole and then appended to by one owner.
+
+    Attributes:
+        recorded: What the log holds, up to date with every append.
+        epoch: The claim that appends are written under.
+    """
+
+    def __init__(
+        self, log: Log, clock: Clock, tenant: str, debate: str, events: Sequence[Envelope] = ()
+    ) -> None:
+        """Start after `events`, which are all that the log holds."""
+        self.tenant = tenant
+        self.debate = debate
+        self.recorded = Recorded.of(events)
+        self.epoch = events[-1].epoch if events else 0
+        self._last = events[-1] if events else None
+        self._log = log
+        self._clock = clock
+        self._waiting: list[_Waiting] = []
+        self._latest: asyncio.Future[tuple[Envelope, ...]] | None = None
+        self._wake = asyncio.Event()
+
+    async def claim(self, owner: str, *first: Draft) -> None:
+        """Append `first` and a claim under the next epoch.
+
+        Raises:
+            ClaimLostError: another replica was faster.
+            StoreUnavailableError: whether it was written is unknown; read the log again before another try.
+        """
+        sealed = self._seal(first)
+        self.epoch += 1
+        claim = Draft(f"claim/{self.epoch}", Claimed(owner=owner))
+        await self._store([*sealed, *self._seal([claim], sealed)])
+
+    async def open(self, first: Draft) -> None:
+        """Make sure that the log holds its first event, without a claim.
+
+        Raises:
+            StoreUnavailableError: whether it does is unknown.
+        """
+        with suppress(ClaimLostError):  # whoever was faster has written the same first event
+            await self._store(self._seal([first]))
+
+    async def append(self, *drafts: Draft) -> tuple[Envelope, ...]:
+        """Record events as one record and return them once they are durable. Needs `write` to be running."""
+        return await asyncio.shield(self._hand_in(drafts))  # whoever gives up waiting does not make it undone
+
+    def enqueue(self, draft: Draft) -> None:
+        """Record an event with the next append, without waiting for it."""
+        _ = self._hand_in((draft,))
+
+    async def written(self) -> None:
+        """Wait until all that was handed in so far is durable. Needs `write` to be running."""
+        if self._latest is not None:
+            await asyncio.shield(self._latest)
+
+    def _hand_in(self, drafts: tuple[Draft, ...]) -> asyncio.Future[tuple[Envelope, ...]]:
+        self._latest = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(drafts, self._latest))
+        self._wake.set()
+        return self._latest
+
+    async def write(self) -> None:
+        """Append what waits, for ever.
+
+        Raises:
+            ClaimLostError: the claim is lost; nothing of the batch was written.
+        """
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                await self._write_batch()
+
+    async def _write_batch(self) -> None:
+        sealed: list[Envelope] = []
+        bounds: list[int] = []
+        size = 0
+        for waiting in self._waiting:
+            if len(bounds) == _BATCH or size > _BATCH_BYTES:
+                break
+            events = self._seal(waiting.drafts, sealed)
+            sealed.extend(events)
+            size += sum(len(each.entry) for each in events)
+            bounds.append(len(sealed))
+        batch, self._waiting = self._waiting[: len(bounds)], self._waiting[len(bounds) :]
+        await self._store(sealed, patient=True)
+        start = 0
+        for waiting, end in zip(batch, bounds, strict=True):
+            if not waiting.done.done():
+                waiting.done.set_result(tuple(sealed[start:end]))
+            start = end
+
+    def _seal(self, drafts: Sequence[Draft], ahead: Sequence[Envelope] = ()) -> list[Envelope]:
+        last = ahead[-1] if ahead else self._last
+        sealed = []
+        for draft in drafts:
+            last = seal(
+                draft,
+                tenant=self.tenant,
+                debate=self.debate,
+                sequence=last.sequence + 1 if last else 1,
+                epoch=self.epoch,
+                time=self._time_after(last.time if last else None),
+                before=last.hash if last else GENESIS,
+            )
+            sealed.append(last)
+        return sealed
+
+    def _time_after(self, before: datetime | None) -> datetime:
+        now = self._clock.now()
+        return now if before is None or now > before else before
+
+    async def _store(self, sealed: Sequence[Envelope], *, patient: bool = False) -> None:
+        record = Record(sealed[0].sequence, uuid.uuid4().hex, tuple(each.entry for each in sealed))
+        name = log_name(self.tenant, self.debate)
+        try:
+            await retry(
+                lambda: self._log.append(name, record),
+                on=StoreUnavailableError,
+                backoff=_BACKOFF,
+                clock=self._clock,
+                attempts=None if patient else 1,
+            )
+        except AppendConflictError as conflict:
+            raise ClaimLostError(f"debate {self.debate} was claimed by another replica") from conflict
+        self._last = sealed[-1]
+        self.recorded.take(sealed, self._clock.monotonic())

@@ -1,0 +1,51 @@
+"""Contributions as later phases read them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from parley.orchestrator.model.readiness import Readiness
+from parley.v1.critique_pb2 import Critique, IssueAnswer
+
+__all__ = ["Contribution", "Letters", "letter_of"]
+
+Letters = Callable[[str], str]
+"""Tells the letter that an agent goes by among its peers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """One agent's text in one phase of one round, as others read it.
+
+    Attributes:
+        target: Whose proposal a critique is about.
+        critique: What a structured critique says, as data.
+        answers: What a refinement says of the issues that were raised.
+        readiness: What its author says of whether it is ready for the vote.
+        claims: Sentences of a proposal that need a citation and have none, where that is looked at.
+    """
+
+    agent: str
+    activity: str
+    round: int
+    text: str
+    position: str = ""
+    target: str = ""
+    critique: Critique | None = None
+    answers: tuple[IssueAnswer, ...] = ()
+    readiness: Readiness = field(default_factory=Readiness)
+    claims: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> tuple[int, str, str, str]:
+        """What names it among all contributions to the rounds: round, activity, agent, target."""
+        return self.round, self.activity, self.agent, self.target
+
+    def with_text(self, text: str) -> "Contribution":
+        """Return the same with another text."""
+        return replace(self, text=text)
+
+
+def letter_of(agents: Sequence[str], agent: str) -> str:
+    """Return the letter an agent goes by among its peers: names invite herd behaviour."""
+    place = agents.index(agent)
+    return chr(ord("A") + place % 26) * (1 + place // 26)

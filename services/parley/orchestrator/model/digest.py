@@ -1,0 +1,22 @@
+"""Digests of what a step asks: the same for the same question, whatever the machine and the version."""
+
+import hashlib
+import json
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+
+__all__ = ["digest"]
+
+
+def digest(request: Message | dict[str, Any]) -> str:
+    """Return 32 hex digits that stand for a message, or for a JSON value.
+
+    A field of a message that holds its default is left out: what does not use a field that was added later has the digest
+    that it had before.
+    """
+    if isinstance(request, Message):
+        request = MessageToDict(request, preserving_proto_field_name=True)
+    text = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,13 @@
+"""Debate ids: `deb-YYYYMMDD-HHMMSS-` and 8 base-32 characters, so that they sort by age and can be read aloud."""
+
+import secrets
+from datetime import datetime
+
+__all__ = ["new_debate_id"]
+
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+def new_debate_id(now: datetime) -> str:
+    """Return a new id for a debate accepted now (UTC)."""
+    return f"deb-{now:%Y%m%d-%H%M%S}-{''.join(secrets.choice(_ALPHABET) for _ in range(8))}"

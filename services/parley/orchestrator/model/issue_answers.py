@@ -1,0 +1,175 @@
+"""What an author says of the issues that were raised: asked for after the text, and read leniently."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from parley.orchestrator.model.positions import POSITION_LINE
+from parley.v1.critique_pb2 import (
+    ISSUE_STATUS_NOT_ANSWERED,
+    ISSUE_STATUS_REJECTED,
+    ISSUE_STATUS_TAKEN_UP,
+    ISSUE_STATUS_UNSPECIFIED,
+    IssueAnswer,
+    IssueStatus,
+)
+
+__all__ = ["RaisedIssue", "answers_form", "read_answers"]
+
+_HEADING = re.compile(
+    r"^[ \t>]*(?:\d{1,2}[.)][ \t]*|[-*+][ \t]+)?(?:#{1,6}[ \t]*)?[*_]{0,2}(?:my[ \t]+)?(?:answers?|repl(?:y|ies)|responses?)[ \t]+to[ \t]+(?:the[ \t]+|each[ \t]+)?"
+    r"(?:issues?|critiques?|critics?|criticisms?)[ \t]*:?[*_]{0,2}[ \t]*:?[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ANY_HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]")
+_NAME = r"[*_`\[(]*(?:(?i:agent|issue)[ \t]+)*(?P<{0}letter>[A-Za-z]{{1,2}})(?:['\u2019]s)?(?:[ \t]?[.\-\u2013:][ \t]?|,?[ \t]+(?i:issue)[ \t]+|)(?P<{0}number>\d{{1,2}})[*_`\])]*"
+_FIRST_NAME = re.compile(
+    r"^[ \t>|]*(?:[-*+•][ \t]+|#{1,6}[ \t]+|\d{1,2}[.)][ \t]+)?" + _NAME.format("") + r"(?![\w.]*\d)"
+)
+_UNKNOWN = re.compile(_FIRST_NAME.pattern + r"[*_`\])]*[ \t]*[:|\u2013\u2014]")
+"""A line that answers an issue which nobody raised."""
+_NEXT_NAME = re.compile(r"[ \t]*(?:,|;|&|/|and)[ \t]*(?:and[ \t]+)?" + _NAME.format("") + r"(?![\w.]*\d)")
+_BEFORE_STATUS = re.compile(r"^[\s|:*_\u2013\u2014\-.()\[\]]+")
+_BEFORE_REASON = re.compile(r"^(?:[\s|:;,.*_\u2013\u2014\-()\[\]]|because\b)+", re.IGNORECASE)
+_NOT = r"(?:not|n['\u2019]t|never|nothing|cannot)\b[ \t]+(?:(?:be|been|being|to|yet|is|was)[ \t]+)*"
+_DONE = r"(?:taken[ \t]up|take[ \t]up|taken|adopted|accepted|changed|addressed|incorporated|included|applied|followed|added|fixed|done|agreed)"
+_REJECTED = re.compile(
+    rf"{_NOT}{_DONE}|\b(?:reject(?:ed|ing)?|declin(?:e|ed)|dismiss(?:ed)?|disagree[ds]?|refused?|unchanged|left[ \t]as|kept[ \t]as|no[ \t]change)\b",
+    re.IGNORECASE,
+)
+_TAKEN_UP = re.compile(
+    rf"\b(?:(?:partly|partially|fully|now)[ \t]+)?(?:{_DONE}|accept|adopt|agree|resolved|mended|corrected|clarified|revised|yes)\b",
+    re.IGNORECASE,
+)
+_OPENING = 3
+"""Characters before its first words in which an answer says its status outright."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaisedIssue:
+    """An issue that an author is to answer. `name` is what it is called, such as `B.2`."""
+
+    name: str
+    critic: str
+    number: int
+
+
+def answers_form(names: Sequence[str]) -> str:
+    """Return in which form an author answers issues, as a part of what it writes."""
+    example = names[0]
+    return (
+        "The heading `## Answers to issues`, and under it an answer to every issue of this round by its number, a line each:"
+        f" `{example}: taken up` or `{example}: not taken up, because …`. The issues: {', '.join(names)}. Keep these answers"
+        " out of the proposal itself."
+    )
+
+
+def read_answers(text: str, raised: Sequence[RaisedIssue]) -> tuple[str, list[IssueAnswer]]:
+    """Return a text without its answers, and an answer for each issue that was raised.
+
+    An issue of which nothing is said is not answered. Where nothing else is left of the text, it stays whole.
+    """
+    known = {each.name.upper(): each for each in raised}
+    proposal, section = _parted(text, known)
+    said: dict[str, tuple[IssueStatus.ValueType, str]] = {}
+    for names, words in _entries(section, known):
+        for name in names:
+            said.setdefault(name, _judged(words))
+    answers = []
+    for name, issue in known.items():
+        status, reason = said.get(name, (ISSUE_STATUS_NOT_ANSWERED, ""))
+        answers.append(
+            IssueAnswer(critic_agent_id=issue.critic, number=issue.number, status=status, reason=reason)
+        )
+    return (proposal if proposal.strip() else text), answers
+
+
+def _parted(text: str, known: Mapping[str, RaisedIssue]) -> tuple[str, Sequence[str]]:
+    """Return what is the proposal, and the lines in which issues are answered."""
+    if not known:
+        return text, ()
+    lines = text.split("\n")
+    headings = [place for place, line in enumerate(lines) if _HEADING.match(line)]
+    if headings:
+        begin, first = headings[-1], headings[-1] + 1
+    else:
+        begin = first = _trailing_answers(lines, known)
+    end = next((place for place in range(first, len(lines)) if _ends(lines[place], known)), len(lines))
+    section = lines[first:end]
+    if not any(
+        _FIRST_NAME.match(line) for line in section
+    ):  # issues that nobody raised are no part of a proposal either
+        return text, ()
+    rest = "\n".join(lines[end:]).strip()
+    kept = "\n".join(lines[:begin]).rstrip().removesuffix("---").rstrip()
+    return (f"{kept}\n\n{rest}" if rest else kept), section
+
+
+def _trailing_answers(lines: Sequence[str], known: Mapping[str, RaisedIssue]) -> int:
+    """Return where a block of answers begins that has no heading and stands last; the end where there is none."""
+    begin = len(lines)
+    for place in range(len(lines) - 1, -1, -1):
+        if _names(lines[place], known):
+            begin = place
+        elif lines[place].strip() and not POSITION_LINE.match(lines[place]):
+            break
+    return begin
+
+
+def _ends(line: str, known: Mapping[str, RaisedIssue]) -> bool:
+    if POSITION_LINE.match(line):
+        return True
+    return bool(_ANY_HEADING.match(line)) and not _names(line, known)
+
+
+def _entries(section: Sequence[str], known: Mapping[str, RaisedIssue]) -> Iterator[tuple[Sequence[str], str]]:
+    """Yield the issues that are answered together, and what is said of them."""
+    names: Sequence[str] = ()
+    words: list[str] = []
+    for line in section:
+        found = _names(line, known)
+        if found:
+            if names:
+                yield names, "\n".join(words)
+            names, words = found, [line[_end_of_names(line) :]]
+        elif _UNKNOWN.match(line):
+            if names:
+                yield names, "\n".join(words)
+            names, words = (), []
+        else:
+            words.append(line)
+    if names:
+        yield names, "\n".join(words)
+
+
+def _names(line: str, known: Mapping[str, RaisedIssue]) -> list[str]:
+    """Return the issues that a line begins with; none unless all of them are known."""
+    names = [f"{each['letter']}.{each['number']}".upper() for each in _matches(line)]
+    return names if all(name in known for name in names) else []
+
+
+def _end_of_names(line: str) -> int:
+    return max(each.end() for each in _matches(line))
+
+
+def _matches(line: str) -> Iterator[re.Match[str]]:
+    match = _FIRST_NAME.match(line)
+    while match:
+        yield match
+        match = _NEXT_NAME.match(line, match.end())
+
+
+def _judged(words: str) -> tuple["IssueStatus.ValueType", str]:
+    """Return what was done, as far as the words tell, and the reason."""
+    told = _BEFORE_STATUS.sub("", words).rstrip(" \t\n|*_")
+    if not told:
+        return ISSUE_STATUS_NOT_ANSWERED, ""
+    rejected, taken_up = _REJECTED.search(told), _TAKEN_UP.search(told)
+    # What comes first is the status; what follows may speak of either.
+    for status, found in ((ISSUE_STATUS_REJECTED, rejected), (ISSUE_STATUS_TAKEN_UP, taken_up)):
+        if found is not None and found.start() <= _OPENING:
+            says_only_that = " " not in told[: found.start()]
+            return status, _BEFORE_REASON.sub("", told[found.end() :]) if says_only_that else told
+    if rejected is not None:
+        return ISSUE_STATUS_REJECTED, told
+    return (ISSUE_STATUS_TAKEN_UP if taken_up is not None else ISSUE_STATUS_UNSPECIFIED), told

@@ -1,0 +1,176 @@
+"""What became of the issues that were raised: what a judge reads beside the final proposals. Plain functions."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from parley.orchestrator.model.contributions import Contribution, Letters
+from parley.orchestrator.model.critiques import issue_name, severity_words
+from parley.orchestrator.model.issue_answers import RaisedIssue
+from parley.v1.critique_pb2 import (
+    ISSUE_STATUS_NOT_ANSWERED,
+    ISSUE_STATUS_REJECTED,
+    ISSUE_STATUS_TAKEN_UP,
+    ISSUE_STATUS_UNSPECIFIED,
+    Issue,
+    IssueAnswer,
+)
+
+__all__ = ["answers_of", "issues_of", "keeps_to_form", "raised_issues"]
+
+
+_MAX_EARLIER = 5
+"""Issues of earlier rounds that are told of an agent, the most severe first."""
+_MAX_EARLIER_CHARACTERS = 300
+_MAX_REMARKS_CHARACTERS = 500
+_STATUS_WORDS = {
+    ISSUE_STATUS_NOT_ANSWERED: "not answered",
+    ISSUE_STATUS_REJECTED: "not taken up",
+    ISSUE_STATUS_UNSPECIFIED: "answered",
+    ISSUE_STATUS_TAKEN_UP: "taken up",
+}
+"""In the order in which issues of one severity are told: those that are still open first."""
+_PLACES = {status: place for place, status in enumerate(_STATUS_WORDS)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """An issue and what became of it."""
+
+    name: str
+    round: int
+    issue: Issue
+    answer: IssueAnswer
+
+    @property
+    def severity(self) -> int | None:
+        return self.issue.severity if self.issue.HasField("severity") else None
+
+    def order(self) -> tuple[bool, int, int, str]:
+        """Return where it stands among others: open ones first, then by severity."""
+        status = self.answer.status
+        severity = -1 if self.severity is None else self.severity
+        return status == ISSUE_STATUS_TAKEN_UP, -severity, _PLACES[status], self.name
+
+
+def raised_issues(letter: Letters, critiques: Iterable[Contribution]) -> list[RaisedIssue]:
+    """Return the issues that critiques of one proposal raise."""
+    return [
+        RaisedIssue(issue_name(letter(made.agent), issue.number), made.agent, issue.number)
+        for made in critiques
+        if made.critique is not None
+        for issue in made.critique.issues
+    ]
+
+
+def answers_of(letter: Letters, made: Contribution) -> str:
+    """Return what an author said of the issues that were raised, a line each; empty where it was not asked."""
+    return "\n".join(_answer_line(letter, each) for each in made.answers)
+
+
+def _answer_line(letter: Letters, answer: IssueAnswer) -> str:
+    reason = f": {_one_line(answer.reason)}" if answer.reason else ""
+    name = issue_name(letter(answer.critic_agent_id), answer.number)
+    return f"- issue {name}, {_STATUS_WORDS[answer.status]}{reason}"
+
+
+def keeps_to_form(made: Contribution) -> bool:
+    """Return whether it is a critique that says as data what it holds; one in prose has its text alone."""
+    return made.critique is not None and (bool(made.critique.issues) or made.critique.HasField("agrees"))
+
+
+def issues_of(letter: Letters, rounds: Sequence[Sequence[Contribution]]) -> str:
+    """Return, for each agent whose work was criticized, the issues of the last round with any and what it said of them.
+
+    Open ones come first, then the most severe. Of the rounds before, the most severe ones are told that were not taken up.
+    Empty where nothing was criticized. `rounds` are all contributions, round by round.
+    """
+    criticized = [number for number, held in enumerate(rounds) if any(made.target for made in held)]
+    if not criticized:
+        return ""
+    held = rounds[: criticized[-1] + 1]
+    targets = sorted({made.target for each in held for made in each if made.target}, key=letter)
+    parts = ["\n".join(_lines_of(letter, target, held)) for target in targets]
+    return "\n\n".join(each for each in parts if each)
+
+
+def _lines_of(letter: Letters, target: str, held: Sequence[Sequence[Contribution]]) -> Iterator[str]:
+    last = [made for made in held[-1] if made.target == target]
+    standing = sorted(_standing(letter, target, held[-1]), key=_Standing.order)
+    earlier = [
+        each
+        for before in held[:-1]
+        for each in _standing(letter, target, before)
+        if each.answer.status != ISSUE_STATUS_TAKEN_UP
+    ]
+    lines = [_line(each) for each in standing]
+    lines += [_prose_line(letter, made) for made in last if not keeps_to_form(made)]
+    lines += [_agreement(letter, made) for made in last if made.critique is not None]
+    if earlier:
+        lines.append("Raised in earlier rounds and not taken up then:")
+        lines += [_earlier_line(each) for each in sorted(earlier, key=_Standing.order)[:_MAX_EARLIER]]
+        more = len(earlier) - _MAX_EARLIER
+        lines += [f"- and {more} less severe ones"] if more > 0 else []
+    told = [each for each in lines if each]
+    if told:
+        number = max(made.round for made in held[-1])
+        yield f"Issues raised in round {number} against the work of agent {letter(target)}:"
+        yield from told
+
+
+def _standing(letter: Letters, target: str, held: Sequence[Contribution]) -> Iterator[_Standing]:
+    answers = {
+        (answer.critic_agent_id, answer.number): answer
+        for made in held
+        if made.agent == target and not made.target
+        for answer in made.answers
+    }
+    for made in held:
+        if made.target != target or made.critique is None:
+            continue
+        for issue in made.critique.issues:
+            nothing = IssueAnswer(
+                critic_agent_id=made.agent, number=issue.number, status=ISSUE_STATUS_NOT_ANSWERED
+            )
+            answer = answers.get((made.agent, issue.number), nothing)
+            yield _Standing(issue_name(letter(made.agent), issue.number), made.round, issue, answer)
+
+
+def _line(each: _Standing) -> str:
+    reason = f" Agent's answer: {_one_line(each.answer.reason)}" if each.answer.reason else ""
+    suggestion = f" Suggestion: {_one_line(each.issue.suggestion)}" if each.issue.suggestion else ""
+    status = _STATUS_WORDS[each.answer.status]
+    said = _one_line(each.issue.text)
+    return f"- issue {each.name}, {severity_words(each.severity)}, {status}: {said}{suggestion}{reason}"
+
+
+def _earlier_line(each: _Standing) -> str:
+    said = _cut(_one_line(each.issue.text), _MAX_EARLIER_CHARACTERS)
+    reason = _cut(_one_line(each.answer.reason), _MAX_EARLIER_CHARACTERS)
+    answer = f" Agent's answer: {reason}" if reason else ""
+    status = _STATUS_WORDS[each.answer.status]
+    return (
+        f"- round {each.round}, issue {each.name}, {severity_words(each.severity)}, {status}: {said}{answer}"
+    )
+
+
+def _prose_line(letter: Letters, made: Contribution) -> str:
+    return f"- the critique by agent {letter(made.agent)} names no single issues; it stands with the debate itself"
+
+
+def _agreement(letter: Letters, made: Contribution) -> str:
+    assert made.critique is not None
+    if not made.critique.HasField("agrees"):
+        return ""
+    finds = "" if made.critique.issues else ", and named no issue"
+    remarks = _cut(_one_line(made.critique.remarks), _MAX_REMARKS_CHARACTERS)
+    agreed = "agreed" if made.critique.agrees else "did not agree"
+    said = f"- agent {letter(made.agent)} {agreed} with the proposal before it was refined{finds}"
+    return f"{said}{': ' if remarks else ''}{remarks}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

@@ -1,0 +1,46 @@
+"""Readiness: the line in which an agent says whether it is ready for the vote, and how sure it is of its proposal."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["READINESS_FORM", "Readiness", "read_readiness", "without_readiness"]
+
+READINESS_FORM: Final = (
+    "One line for those who run the debate, such as `Ready: no, 40 %`: yes or no, whether you would vote now"
+    " since more discussion would not change your proposal, and how sure you are that it is right. The other agents do not see it."
+)
+_LINE: Final = re.compile(
+    r"^[ \t>*_#-]*(?:\d{1,2}[.)][ \t*_]*)?ready[ \t*_]*:(?P<said>[^\n]{0,200})$\n?",
+    re.IGNORECASE | re.MULTILINE,
+)
+_READY: Final = re.compile(r"\b(?P<yes>yes)\b|\bno\b", re.IGNORECASE)
+_PERCENT: Final = re.compile(r"(?<![\d.,-])(\d{1,3}(?:[.,]\d{1,3})?)[ \t\u00a0\u202f]*%")
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What an agent says of itself. `ready` and `confidence` (0 to 1) are None where it did not say."""
+
+    ready: bool | None = None
+    confidence: float | None = None
+
+
+def read_readiness(text: str) -> Readiness:
+    """Return what the last line of that kind says; what is absent or makes no sense stays absent."""
+    lines = [found["said"] for found in _LINE.finditer(text)]
+    if not lines:
+        return Readiness()
+    words = {bool(found["yes"]) for found in _READY.finditer(lines[-1])}
+    percents = [float(each.replace(",", ".")) for each in _PERCENT.findall(lines[-1])]
+    is_clear = len(percents) == 1 and percents[0] <= 100
+    return Readiness(
+        ready=words.pop() if len(words) == 1 else None,
+        confidence=percents[0] / 100 if is_clear else None,
+    )
+
+
+def without_readiness(text: str) -> str:
+    """Return a text without that line: what others read must not tell them how sure its author is."""
+    lines = list(_LINE.finditer(text))
+    return f"{text[: lines[-1].start()]}{text[lines[-1].end() :]}".strip() if lines else text

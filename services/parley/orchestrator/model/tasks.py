@@ -1,0 +1,130 @@
+"""What an agent is asked to do in one step."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from parley.v1.debate_pb2 import Reply, Work
+
+__all__ = ["Activity", "AnswerShape", "Prompt", "PromptPart", "Task", "phase_of"]
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What a phase does, for programs and for people.
+
+    Attributes:
+        name: A word for programs, such as `critique`.
+        doing: What an agent, or a service, is at, such as `criticizes`.
+        heading: Over the contributions of the phase in a report; empty for a phase without any.
+        title: The name for people; empty where `name` says it.
+    """
+
+    name: str
+    doing: str
+    heading: str = ""
+    title: str = ""
+
+    def work(
+        self,
+        agent: str = "",
+        round_number: int = 0,
+        target: str = "",
+        summarized: int = 0,
+        summary_method: str = "",
+    ) -> Work:
+        """Return what a step of this activity is for; see the contract's `Work`."""
+        return Work(
+            activity=self.name,
+            title=self.title,
+            doing=self.doing,
+            agent_id=agent,
+            target_agent_id=target,
+            round=round_number,
+            summarized_characters=summarized,
+            summary_method=summary_method,
+        )
+
+
+def phase_of(work: Work) -> str:
+    """Return the phase in words for people, such as `round 1 proposal`."""
+    name = work.title or work.activity
+    return f"round {work.round} {name}" if work.round else name
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPart:
+    """One piece of a prompt.
+
+    Attributes:
+        role: `system`, `user` or `assistant`.
+        give: How readily it is shortened where a route's context is too small; larger first, 0 never.
+        document: Path of the context document that the text is, as it is, for the gateway to quote or to serve through
+            tools; empty for an ordinary part.
+    """
+
+    role: str
+    text: str
+    give: int = 0
+    document: str = ""
+
+
+Prompt = tuple[PromptPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerShape(Generic[M]):
+    """The shape of a structured answer.
+
+    Attributes:
+        name: A short name.
+        model: What the answer is read into.
+        json_schema: What the model is asked for, as JSON text: that of `model`, or a stricter one.
+        render: Returns an answer as a person reads it (CommonMark).
+        from_prose: Returns what a text is that the model does not read; it follows from the text alone. None: such a
+            text is no answer.
+    """
+
+    name: str
+    model: type[M]
+    json_schema: str
+    render: Callable[[M], str]
+    from_prose: Callable[[str], M] | None = None
+
+    def read(self, text: str) -> M:
+        """Return the answer that a text is. Raises ValidationError where it is none."""
+        try:
+            return self.model.model_validate_json(text)
+        except ValidationError:
+            if self.from_prose is None:
+                raise
+        return self.from_prose(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A prompt, and what the answer is for.
+
+    Attributes:
+        max_output_tokens: Upper bound on the answer; 0 for the route's default.
+        is_answer: Whether it makes the debate's answer, which is asked for in spite of limits.
+        concurrency: The label of its limit, one of the format's; empty for none.
+        seconds: Its own time limit, fallback included; None for the debate's.
+        answer_start: How the answer begins, where the model can go on from there; empty: it begins itself.
+        max_characters: A plain answer is cut to so many characters before it is recorded; 0: it is not cut.
+        annotate: Adds to a reply, before it is recorded, what its text says as data; it follows from the text alone.
+    """
+
+    work: Work
+    prompt: Prompt
+    max_output_tokens: int = 0
+    is_answer: bool = False
+    concurrency: str = ""
+    seconds: float | None = None
+    answer_start: str = ""
+    max_characters: int = 0
+    annotate: Callable[[Reply], None] | None = None

@@ -1,0 +1,320 @@
+"""Counting votes: pure functions, the same for every format.
+
+Shares are of the ballots cast, or of their weight. Whoever abstains counts for the quorum's lack alone, and no vote is ever
+made up. Options that were found alike form a group, and a vote for one of them is a vote for the group.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import Final
+
+__all__ = [
+    "Ballot",
+    "Count",
+    "Group",
+    "Rule",
+    "Strength",
+    "count",
+    "discounted",
+    "group_options",
+    "is_decided",
+    "quorum",
+    "surest",
+]
+
+Group = tuple[str, ...]
+"""Options that a vote does not tell apart, ordered."""
+
+
+class Rule(Enum):
+    """How much of the votes an option must have to win."""
+
+    MAJORITY = "majority"
+    SUPERMAJORITY = "supermajority"
+    UNANIMOUS = "unanimous"
+
+
+class Strength(Enum):
+    """How clear a vote was, by the share of the first option; no majority is `SPLIT`, with open critiques `CONTESTED`."""
+
+    UNANIMOUS = "unanimous"
+    STRONG = "strong"
+    MODERATE = "moderate"
+    WEAK = "weak"
+    SPLIT = "split"
+    CONTESTED = "contested"
+
+
+_HALF: Final = Fraction(1, 2)
+_MIN_SHARES: Mapping[Rule, Fraction] = {Rule.SUPERMAJORITY: Fraction(2, 3), Rule.UNANIMOUS: Fraction(1)}
+"""The share that is enough; a majority is more than half."""
+_STRENGTHS = (
+    (Fraction(8, 10), Strength.STRONG),
+    (Fraction(6, 10), Strength.MODERATE),
+    (_HALF, Strength.WEAK),
+)
+"""The share above which a vote is so clear."""
+_DISCOUNTED: Mapping[Strength, Strength] = {
+    Strength.UNANIMOUS: Strength.STRONG,
+    Strength.STRONG: Strength.MODERATE,
+    Strength.MODERATE: Strength.WEAK,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """One vote. `weight` is positive."""
+
+    voter: str
+    choice: str
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What a vote came to.
+
+    Attributes:
+        winner: The option that has enough, with a quorum; None for none. Of a group, the option that stands for it.
+        leaders: The options with the largest share, ordered by name; several are tied. A group is there by one option.
+        shares: Of each option that was chosen, 0 to 1.
+        group_shares: Of each group with an option that was chosen, 0 to 1; an option without a group is one by itself.
+    """
+
+    winner: str | None
+    strength: Strength
+    leaders: tuple[str, ...]
+    shares: Mapping[str, Fraction]
+    group_shares: Mapping[Group, Fraction]
+
+
+def quorum(voters: int) -> int:
+    """Return how many of so many agents are enough: half rounded up, and at least two where there are two."""
+    return min(voters, max(2, (voters + 1) // 2))
+
+
+def group_options(
+    options: Collection[str], groups: Iterable[Collection[str]], apart: Iterable[tuple[str, str]]
+) -> tuple[Group, ...]:
+    """Return the options in groups of those that are alike, each option in one.
+
+    A group that holds two options of a pair in `apart` is none: each of its options stands alone, since it cannot be told
+    to which of the two the others belong. An option in no group stands alone; what is no option is passed over.
+
+    Raises:
+        ValueError: an option is in two groups.
+    """
+    pairs = [frozenset(pair) for pair in apart]
+    found: list[Group] = []
+    for group in groups:
+        members = tuple(sorted(set(options).intersection(group)))
+        is_torn = any(pair <= set(members) for pair in pairs if len(pair) == 2)
+        found += [(each,) for each in members] if is_torn else [members] if members else []
+    grouped = [option for group in found for option in group]
+    if len(set(grouped)) < len(grouped):
+        raise ValueError("an option is in two groups")
+    return tuple(sorted(found + [(option,) for option in set(options).difference(grouped)]))
+
+
+def count(
+    ballots: Sequence[Ballot],
+    voters: int,
+    rule: Rule = Rule.MAJORITY,
+    *,
+    has_open_critiques: bool = False,
+    groups: Iterable[Group] = (),
+) -> Count:
+    """Return what the ballots of so many voters come to.
+
+    Weights are counted exactly, so that the order of the ballots never matters. The option that stands for a group is the
+    one with the largest share of its own, of several the first by name.
+
+    Args:
+        groups: As `group_options` makes them; an option in none stands alone.
+
+    Raises:
+        ValueError: somebody has voted twice, or a weight is not positive.
+    """
+    tally = _Tally(ballots, groups)
+    largest = max(tally.groups.values(), default=Fraction(0))
+    first = [group for group, weight in tally.groups.items() if weight == largest]
+    share = largest / tally.cast if tally.cast else Fraction(0)
+    leaders = tuple(sorted(tally.standing(group) for group in first))
+    has_won = len(leaders) == 1 and len(ballots) >= quorum(voters) and _is_enough(share, rule)
+    return Count(
+        winner=leaders[0] if has_won else None,
+        strength=_strength(share, has_open_critiques=has_open_critiques),
+        leaders=leaders,
+        shares={option: weight / tally.cast for option, weight in tally.options.items()},
+        group_shares={group: weight / tally.cast for group, weight in tally.groups.items()},
+    )
+
+
+def surest(found: Count, confidences: Iterable[tuple[str, float]]) -> str:
+    """Return the option that stands: the winner, or else of the leaders the one whose voters are the surest.
+
+    Of as sure ones it is the first by name. The voters of a group are those of all its options. There must be a leader.
+
+    Args:
+        found: What the ballots came to.
+        confidences: Of each ballot the choice, and how sure the voter is, 0 to 1.
+    """
+    if found.winner is not None:
+        return found.winner
+    leading = {leader: group for group in found.group_shares for leader in found.leaders if leader in group}
+    sure = dict.fromkeys(found.leaders, 0.0)
+    for choice, confidence in confidences:
+        for leader, group in leading.items():
+            if choice in group:
+                sure[leader] += confidence
+    return min(found.leaders, key=lambda leader: (-sure[leader], leader))
+
+
+def discounted(strength: Strength) -> Strength:
+    """Return how clear a vote is whose voters share one model family: a step less, and a weak one as it is.
+
+    Models of one family make the same mistakes, so that their agreement shows less than that of different ones.
+    """
+    return _DISCOUNTED.get(strength, strength)
+
+
+def is_decided(
+    ballots: Sequence[Ballot],
+    missing: Mapping[str, float],
+    options: Collection[str],
+    voters: int,
+    rule: Rule = Rule.MAJORITY,
+    *,
+    has_open_critiques: bool = False,
+    groups: Iterable[Group] = (),
+    self_votes: bool = True,
+) -> bool:
+    """Return whether neither winner nor strength can change, whatever those `missing`, with their weights, still do.
+
+    Each may choose any option, or abstain; its own only with `self_votes`. Where nobody has won, whoever is alone in front
+    must stay there too, since its proposal may stand in the winner's place. A group's share is largest where all choose it
+    and nobody else votes, and smallest where all choose another.
+    """
+    if not missing:
+        return True
+    joined = _with_alone(groups, options)
+    now = count(ballots, voters, rule, has_open_critiques=has_open_critiques, groups=joined)
+    if len(ballots) < quorum(voters) <= len(ballots) + len(missing) or len(now.leaders) != 1:
+        return False
+    prospects = _Prospects(_Tally(ballots, joined), missing, options, self_votes=self_votes)
+    leader = next(group for group in joined if now.leaders[0] in group)
+    least, most = prospects.least(leader), prospects.most(leader)
+    if not prospects.stands(now.leaders[0], leader):
+        return False
+    if now.strength in (Strength.SPLIT, Strength.CONTESTED):
+        others = [group for group in joined if group != leader]
+        return all(prospects.most(group) <= _HALF for group in joined) and all(
+            prospects.stays_behind(group, leader) for group in others
+        )
+    reaches_quorum = len(ballots) >= quorum(voters)
+    return _strength(least) == _strength(most) and (
+        not reaches_quorum or _is_enough(least, rule) == _is_enough(most, rule)
+    )
+
+
+class _Tally:
+    """The weights of options and of groups, in order of their names."""
+
+    def __init__(self, ballots: Sequence[Ballot], groups: Iterable[Group]) -> None:
+        _check(ballots)
+        weights: dict[str, Fraction] = {}
+        for ballot in ballots:
+            weights[ballot.choice] = weights.get(ballot.choice, Fraction(0)) + Fraction(ballot.weight)
+        self.options = dict(sorted(weights.items()))
+        self.cast = sum(weights.values(), Fraction(0))
+        joined = _with_alone(groups, self.options)
+        self.groups = {
+            group: sum((weights.get(option, Fraction(0)) for option in group), Fraction(0))
+            for group in joined
+            if any(option in weights for option in group)
+        }
+
+    def of(self, option: str) -> Fraction:
+        return self.options.get(option, Fraction(0))
+
+    def standing(self, group: Group) -> str:
+        return min(group, key=lambda option: (-self.of(option), option))
+
+
+class _Prospects:
+    """What those who are missing can still make of a tally."""
+
+    def __init__(
+        self, tally: _Tally, missing: Mapping[str, float], options: Collection[str], *, self_votes: bool
+    ) -> None:
+        self._tally = tally
+        self._options = options
+        self._missing = {voter: Fraction(weight) for voter, weight in missing.items()}
+        self._self_votes = self_votes
+
+    def most(self, group: Group) -> Fraction:
+        """Return the largest share that a group can come to."""
+        gained = self._for(group)
+        return self._share(self._now(group) + gained, gained)
+
+    def least(self, group: Group) -> Fraction:
+        """Return the smallest share that a group can come to: whoever can choose another option does."""
+        against = self._for(tuple(option for option in self._options if option not in group))
+        return self._share(self._now(group), against)
+
+    def stands(self, option: str, group: Group) -> bool:
+        """Return whether an option goes on to stand for its group."""
+        return all(
+            (-self._tally.of(option), option) < (-self._tally.of(other) - self._for((other,)), other)
+            for other in group
+            if other != option
+        )
+
+    def stays_behind(self, group: Group, leader: Group) -> bool:
+        """Return whether a group cannot come up to the one in front."""
+        return self._now(group) + self._for(group) < self._now(leader)
+
+    def _now(self, group: Group) -> Fraction:
+        return self._tally.groups.get(group, Fraction(0))
+
+    def _for(self, group: Group) -> Fraction:
+        """Return the weight of those who may choose an option of a group."""
+        may = (
+            weight
+            for voter, weight in self._missing.items()
+            if any(self._self_votes or option != voter for option in group)
+        )
+        return sum(may, Fraction(0))
+
+    def _share(self, weight: Fraction, added: Fraction) -> Fraction:
+        cast = self._tally.cast + added
+        return weight / cast if cast else Fraction(0)
+
+
+def _with_alone(groups: Iterable[Group], options: Collection[str]) -> tuple[Group, ...]:
+    """Return the groups, and each option that is in none of them alone."""
+    joined = tuple(groups)
+    grouped = {option for group in joined for option in group}
+    return tuple(sorted((*joined, *((option,) for option in options if option not in grouped))))
+
+
+def _check(ballots: Sequence[Ballot]) -> None:
+    if len({ballot.voter for ballot in ballots}) < len(ballots):
+        raise ValueError("somebody has voted twice")
+    if any(ballot.weight <= 0 for ballot in ballots):
+        raise ValueError("the weight of a ballot must be positive")
+
+
+def _is_enough(share: Fraction, rule: Rule) -> bool:
+    return share > _HALF if rule is Rule.MAJORITY else share >= _MIN_SHARES[rule]
+
+
+def _strength(share: Fraction, *, has_open_critiques: bool = False) -> Strength:
+    if share == 1:
+        return Strength.UNANIMOUS
+    for above, strength in _STRENGTHS:
+        if share > above:
+            return strength
+    return Strength.CONTESTED if has_open_critiques else Strength.SPLIT

@@ -1,0 +1,185 @@
+"""Agents as the orchestrator reaches them: through the gateway, one call at a time."""
+
+from collections.abc import AsyncIterable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from parley.orchestrator.model.conversion import agent_to_proto
+from parley.orchestrator.model.delta import Delta
+from parley.orchestrator.model.errors import OutOfReachError, StepError
+from parley.orchestrator.model.positions import position_of
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import AnswerShape, Task
+from parley.runtime.errors import ParleyError, from_rpc_error, is_transport
+from parley.v1 import gateway_pb2, gateway_pb2_grpc
+from parley.v1.agent_pb2 import ToolCall, Usage
+from parley.v1.debate_pb2 import Reply
+
+__all__ = ["Agents", "Call", "generate_request"]
+
+Publish = Callable[[str, Delta], None]
+"""Hands on a piece of a debate's text."""
+
+_ROLES = {
+    "system": gateway_pb2.PROMPT_ROLE_SYSTEM,
+    "user": gateway_pb2.PROMPT_ROLE_USER,
+    "assistant": gateway_pb2.PROMPT_ROLE_ASSISTANT,
+}
+_AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+_NO_OUTCOMES = frozenset({"STORE_UNAVAILABLE", "CALL_CANCELLED"})
+"""Reasons that say nothing of the agent. Who stops a call does not wait for its outcome; so where one is waited for, it
+was stopped by an owner before, or by a gateway that gave it up."""
+_MARGIN_SECONDS = 5.0
+"""How much longer than the call's own limit the gateway is waited for, so that its own answer comes first."""
+_MAX_ARGUMENT_CHARACTERS = 500
+_MAX_PARTIAL_CHARACTERS = 100_000
+"""Characters that are kept of an answer which never came to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Names a model call for good."""
+
+    tenant: str
+    debate: str
+    step: str
+    attempt: int
+
+    def to_proto(self) -> gateway_pb2.CallId:
+        """Return the call as the gateway names it."""
+        return gateway_pb2.CallId(
+            tenant=self.tenant, debate_id=self.debate, step=self.step, step_attempt=self.attempt
+        )
+
+
+def generate_request(
+    agent: AgentSpec, task: Task, shape: AnswerShape[Any] | None, seconds: float
+) -> gateway_pb2.GenerateRequest:
+    """Return what an agent is asked for, within so many seconds, as the gateway takes it; without the call's id."""
+    request = gateway_pb2.GenerateRequest(
+        agent=agent_to_proto(agent),
+        prompt=[
+            gateway_pb2.PromptPart(
+                role=_ROLES[part.role], text=part.text, give=part.give, document=part.document
+            )
+            for part in task.prompt
+        ],
+        max_output_tokens=task.max_output_tokens,
+        answer_start=task.answer_start,
+    )
+    request.timeout.FromMilliseconds(round(seconds * 1000))
+    if shape is not None:
+        request.schema.name = shape.name
+        request.schema.json_schema = shape.json_schema
+        request.schema.accepts_prose = shape.from_prose is not None
+    return request
+
+
+class Agents:
+    """Asks agents through a gateway and hands their text on as it comes."""
+
+    def __init__(self, channel: grpc.aio.Channel, publish: Publish) -> None:
+        """Ask over `channel`."""
+        self._gateway = gateway_pb2_grpc.GatewayServiceStub(channel)
+        self._publish = publish
+
+    async def generate(self, call: Call, request: gateway_pb2.GenerateRequest) -> Reply:
+        """Return the agent's answer to a request that `generate_request` made.
+
+        Raises:
+            StepError: there is none, for good.
+            OutOfReachError: the gateway is away or was drained, or the call was stopped; the same call may be made again.
+        """
+        request.call_id.CopyFrom(call.to_proto())
+        seconds = request.timeout.ToMilliseconds() / 1000
+        stream = self._gateway.Generate(request, timeout=seconds + _MARGIN_SECONDS)
+        written = _Written()
+        try:
+            completed = await self._completed(call, stream, written)
+        except grpc.aio.AioRpcError as error:
+            raise _explained(error, "" if request.HasField("schema") else written.text) from error
+        return Reply(
+            text=completed.text,
+            position=position_of(completed.text),
+            usage=completed.usage,
+            latency=completed.latency,
+            route=completed.route,
+            model=completed.model,
+            truncated=completed.truncated,
+            prompt_characters_left_out=completed.prompt_characters_left_out,
+            tool_calls=map(_shortened, completed.tool_calls),
+        )
+
+    async def cancel(self, call: Call) -> None:
+        """Stop a call, wherever it runs. A gateway that is away is left alone: the call ends with its lease."""
+        try:
+            await self._gateway.CancelCall(
+                gateway_pb2.CancelCallRequest(call_id=call.to_proto()), timeout=_MARGIN_SECONDS
+            )
+        except grpc.aio.AioRpcError as error:
+            if not is_transport(error) and error.code() not in _AWAY:
+                raise
+
+    async def _completed(
+        self, call: Call, stream: AsyncIterable[gateway_pb2.GenerateResponse], written: "_Written"
+    ) -> gateway_pb2.GenerateCompleted:
+        completed = None
+        async for message in stream:  # to its end, since leaving it early would count as hanging up
+            kind = message.WhichOneof("event")
+            if kind == "delta":
+                delta = message.delta
+                written.take(delta)
+                piece = Delta(call.step, call.attempt, delta.route_attempt, delta.offset, delta.text)
+                self._publish(call.debate, piece)
+            elif kind == "completed":
+                completed = message.completed
+        if completed is None:
+            raise OutOfReachError("the gateway ended a call without an answer")
+        return completed
+
+
+class _Written:
+    """What a call has streamed so far, of its present route attempt alone: a new one begins anew."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._attempt = 0
+
+    def take(self, delta: gateway_pb2.TextDelta) -> None:
+        """Take a piece in; what is beyond the bound, or does not follow on what is there, is passed over."""
+        if delta.route_attempt != self._attempt:
+            self._attempt, self.text = delta.route_attempt, ""
+        if delta.offset == len(self.text):
+            self.text = f"{self.text}{delta.text}"[:_MAX_PARTIAL_CHARACTERS]
+
+
+def _shortened(call: ToolCall) -> ToolCall:
+    """Return a use of a tool as it is recorded."""
+    return ToolCall(
+        name=call.name,
+        arguments=call.arguments[:_MAX_ARGUMENT_CHARACTERS],
+        failed=call.failed,
+        characters=call.characters,
+    )
+
+
+def _explained(error: grpc.aio.AioRpcError, partial_text: str) -> StepError | OutOfReachError:
+    """Tell an answer of the gateway from trouble on the way to it."""
+    if is_transport(error):
+        return OutOfReachError(f"the gateway is away: {error.details()}", partial_text=partial_text)
+    answered = from_rpc_error(error)
+    if not answered.reason and answered.code == grpc.StatusCode.DEADLINE_EXCEEDED:
+        # One that lives says by itself that time is over.
+        return OutOfReachError("the gateway did not answer", partial_text=partial_text)
+    if answered.reason in _NO_OUTCOMES:
+        return OutOfReachError(answered.message, _usage_of(answered), partial_text)
+    reason = answered.reason or answered.code.name
+    return StepError(reason, answered.message, _usage_of(answered), partial_text)
+
+
+def _usage_of(error: ParleyError) -> Usage:
+    names = ("input_tokens", "output_tokens", "requests", "cost_micros")
+    counts = {name: error.metadata.get(name, "") for name in names}
+    return Usage(**{name: int(count) for name, count in counts.items() if count.isdecimal()})

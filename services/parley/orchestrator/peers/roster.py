@@ -1,0 +1,119 @@
+"""The agents and routes that the gateway knows, as a new debate is checked against them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import grpc
+
+from parley.orchestrator.model.conversion import agent_from_proto
+from parley.orchestrator.model.spec import AgentSpec, DebateSpec
+from parley.runtime.errors import is_transport, unavailable
+from parley.v1 import gateway_pb2, gateway_pb2_grpc
+
+__all__ = ["KnownRoute", "Roster", "ask_roster", "ask_routes", "routes_of", "with_contexts"]
+
+_SECONDS = 10.0
+_MAX_NAMES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """What the gateway knows.
+
+    Attributes:
+        open_providers: Providers of which any model can be named as a route.
+        default_routes: Those of agents that name none, as far as they are known.
+        demonstrations: Routes to models that are too small to be relied on.
+    """
+
+    agents: Mapping[str, AgentSpec]
+    default_team: tuple[str, ...]
+    default_judge: str
+    routes: frozenset[str]
+    open_providers: frozenset[str]
+    default_routes: tuple[str, ...] = ()
+    demonstrations: frozenset[str] = frozenset()
+
+    def has_route(self, name: str) -> bool:
+        """Whether a route of this name serves."""
+        provider, _, model = name.partition("/")
+        return name in self.routes or (provider in self.open_providers and bool(model))
+
+    def routes_of(self, agent: AgentSpec) -> tuple[str, ...]:
+        """Return the routes that an agent's calls may take; empty where its provider has yet to be asked for a model."""
+        return agent.routes or self.default_routes
+
+    def demonstrates(self, agent: AgentSpec) -> bool:
+        """Whether an agent may be answered by a model that is too small to be relied on."""
+        return not self.demonstrations.isdisjoint(self.routes_of(agent))
+
+    def routes_in_words(self) -> str:
+        """Return what may be named, for a person."""
+        names = [*sorted(self.routes), *(f"{each}/MODEL" for each in sorted(self.open_providers))]
+        return f"known routes: {', '.join(names)}"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRoute:
+    """What the gateway knows of a route.
+
+    Attributes:
+        context_tokens: Tokens that prompt and answer may have together; 0: not known.
+        priced: Whether it is known what tokens cost there.
+    """
+
+    context_tokens: int
+    priced: bool
+
+
+async def ask_roster(channel: grpc.aio.Channel) -> Roster:
+    """Return what the gateway knows now.
+
+    Raises:
+        ParleyError: UNAVAILABLE `GATEWAY_UNAVAILABLE`.
+    """
+    gateway = gateway_pb2_grpc.GatewayServiceStub(channel)
+    try:
+        agents = await gateway.ListAgents(gateway_pb2.ListAgentsRequest(), timeout=_SECONDS)
+        routes = await gateway.ListRoutes(gateway_pb2.ListRoutesRequest(), timeout=_SECONDS)
+    except grpc.aio.AioRpcError as error:
+        if is_transport(error) or error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+            message = "the gateway is away; try again"
+            raise unavailable("GATEWAY_UNAVAILABLE", message, retry_after=1.0) from error
+        raise
+    return Roster(
+        agents={each.id: agent_from_proto(each) for each in agents.agents},
+        default_team=tuple(agents.default_team),
+        default_judge=agents.default_judge,
+        routes=frozenset(each.name for each in routes.routes),
+        open_providers=frozenset(routes.open_providers),
+        default_routes=tuple(routes.default_routes),
+        demonstrations=frozenset(each.name for each in routes.routes if each.demonstration),
+    )
+
+
+def routes_of(spec: DebateSpec, known: Roster) -> tuple[str, ...]:
+    """Return the names of the routes that the calls of a debate may take, as far as they are known."""
+    agents = (*spec.agents, spec.judge)
+    return tuple(dict.fromkeys(name for agent in agents for name in known.routes_of(agent)))
+
+
+async def ask_routes(channel: grpc.aio.Channel, names: Sequence[str]) -> Mapping[str, KnownRoute]:
+    """Return what the gateway knows of these routes; nothing where it is away."""
+    gateway = gateway_pb2_grpc.GatewayServiceStub(channel)
+    try:
+        request = gateway_pb2.ListRoutesRequest(names=names[:_MAX_NAMES])
+        listed = await gateway.ListRoutes(request, timeout=_SECONDS)
+    except grpc.aio.AioRpcError:
+        return {}  # whether the debate can be held does not hang on it
+    return {each.name: KnownRoute(each.context_tokens, each.priced) for each in listed.routes}
+
+
+def with_contexts(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> DebateSpec:
+    """Return a specification whose agents have the smallest context of their routes, 0 where none is known."""
+
+    def known_by(agent: AgentSpec) -> AgentSpec:
+        contexts = [routes[name].context_tokens for name in known.routes_of(agent) if name in routes]
+        return replace(agent, context_tokens=min((each for each in contexts if each), default=0))
+
+    return replace(spec, agents=tuple(map(known_by, spec.agents)), judge=known_by(spec.judge))

@@ -1,0 +1,166 @@
+"""The other services as the orchestrator reaches them: convergence, ratings and memory.
+
+A debate can do without what convergence and memory add to it, so that asking them fails soon and is recorded. What
+follows from a debate must not be lost: recording waits for as long as the service is away.
+"""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import grpc
+
+from parley.orchestrator.model.errors import OutOfReachError, StepError
+from parley.runtime.errors import ParleyError, from_rpc_error, is_transport
+from parley.v1 import (
+    convergence_pb2,
+    convergence_pb2_grpc,
+    memory_pb2,
+    memory_pb2_grpc,
+    ratings_pb2,
+    ratings_pb2_grpc,
+)
+from parley.v1.event_pb2 import PastDebates
+
+__all__ = ["Convergence", "Memory", "Ratings", "Services", "readable", "rememberable"]
+
+_ASKED_SECONDS = 10.0
+_READ_SECONDS = 60.0
+"""For positions: 32 agents have 496 pairs, and the model that reads them is loaded when it is first asked."""
+_RECORDED_SECONDS = 30.0
+_AWAY = frozenset(
+    {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED}
+)
+"""Codes of trouble that passes: of the service itself, or of a store or another service behind it."""
+_MAX_READ_CHARACTERS = 100_000
+"""Characters of a question or a text that convergence and memory take."""
+_MAX_REMEMBERED_BYTES = 256 * 1024
+"""Bytes of a conclusion that memory takes."""
+_MAX_SHOWN_QUESTION = 500
+_MAX_SHOWN_CONCLUSION = 1500
+"""Characters kept of a past debate: agents are to be reminded of it, not to read it again."""
+
+T = TypeVar("T")
+
+
+async def _asked(service: str, answer: Awaitable[T]) -> T:
+    """Return an answer that the debate can do without. Raises StepError where there is none, for whatever reason."""
+    try:
+        return await answer
+    except grpc.aio.AioRpcError as error:
+        told = from_rpc_error(error)
+        if _is_away(error):
+            raise StepError(f"{service.upper()}_AWAY", f"{service} is away: {_line(told)}") from error
+        raise StepError(told.reason or told.code.name, f"{service}: {_line(told)}") from error
+
+
+async def _recorded(service: str, answer: Awaitable[T]) -> T:
+    """Return an answer that must not be lost. Raises OutOfReachError while the service is away, else StepError."""
+    try:
+        return await answer
+    except grpc.aio.AioRpcError as error:
+        told = from_rpc_error(error)
+        if _is_away(error):
+            raise OutOfReachError(f"{service} is away: {_line(told)}") from error
+        raise StepError(told.reason or told.code.name, f"{service}: {_line(told)}") from error
+
+
+def _is_away(error: grpc.aio.AioRpcError) -> bool:
+    return is_transport(error) or error.code() in _AWAY
+
+
+def _line(told: ParleyError) -> str:
+    return " ".join(told.message.split())
+
+
+class Convergence:
+    """Agreement and grouping."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        """Ask over `channel`."""
+        self._stub = convergence_pb2_grpc.ConvergenceServiceStub(channel)
+
+    async def group(
+        self, request: convergence_pb2.GroupPositionsRequest
+    ) -> convergence_pb2.GroupPositionsResponse:
+        """Return how positions group."""
+        return await _asked("convergence", self._stub.GroupPositions(request, timeout=_READ_SECONDS))
+
+    async def assess(self, request: convergence_pb2.AssessRequest) -> convergence_pb2.AssessResponse:
+        """Return what follows from a round's work."""
+        return await _asked("convergence", self._stub.Assess(request, timeout=_READ_SECONDS))
+
+
+class Ratings:
+    """The record of matches, and what follows from it."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        """Ask over `channel`."""
+        self._stub = ratings_pb2_grpc.RatingsServiceStub(channel)
+
+    async def weights(self, request: ratings_pb2.GetWeightsRequest) -> ratings_pb2.GetWeightsResponse:
+        """Return what votes weigh."""
+        return await _asked("ratings", self._stub.GetWeights(request, timeout=_ASKED_SECONDS))
+
+    async def select_team(self, request: ratings_pb2.SelectTeamRequest) -> ratings_pb2.SelectTeamResponse:
+        """Return who of the candidates is chosen, and why."""
+        return await _asked("ratings", self._stub.SelectTeam(request, timeout=_ASKED_SECONDS))
+
+    async def record(self, request: ratings_pb2.RecordMatchRequest) -> ratings_pb2.RecordMatchResponse:
+        """Record scores as a match."""
+        return await _recorded("ratings", self._stub.RecordMatch(request, timeout=_RECORDED_SECONDS))
+
+    async def record_feedback(
+        self, request: ratings_pb2.RecordFeedbackRequest
+    ) -> ratings_pb2.RecordFeedbackResponse:
+        """Record what a person said of a debate."""
+        return await _recorded("ratings", self._stub.RecordFeedback(request, timeout=_RECORDED_SECONDS))
+
+
+class Memory:
+    """Past debates."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        """Ask over `channel`."""
+        self._stub = memory_pb2_grpc.MemoryServiceStub(channel)
+
+    async def recall(self, request: memory_pb2.RecallRequest) -> PastDebates:
+        """Return past debates, best first and shortened."""
+        return await _asked("memory", self._recall(request))
+
+    async def record(self, request: memory_pb2.RecordDebateRequest) -> memory_pb2.RecordDebateResponse:
+        """Remember a debate."""
+        return await _recorded("memory", self._stub.RecordDebate(request, timeout=_RECORDED_SECONDS))
+
+    async def _recall(self, request: memory_pb2.RecallRequest) -> PastDebates:
+        found = PastDebates()
+        async for each in self._stub.Recall(request, timeout=_ASKED_SECONDS):
+            found.debates.add(
+                debate_id=each.debate_id,
+                question=_shortened(each.question, _MAX_SHOWN_QUESTION),
+                conclusion=_shortened(each.conclusion, _MAX_SHOWN_CONCLUSION),
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The three of them."""
+
+    convergence: Convergence
+    ratings: Ratings
+    memory: Memory
+
+
+def readable(text: str) -> str:
+    """Return as much of a text as convergence and memory take."""
+    return text[:_MAX_READ_CHARACTERS]
+
+
+def rememberable(text: str) -> str:
+    """Return as much of a conclusion as memory takes."""
+    return text.encode()[:_MAX_REMEMBERED_BYTES].decode(errors="ignore")
+
+
+def _shortened(text: str, maximum: int) -> str:
+    return text if len(text) <= maximum else f"{text[:maximum]}…"

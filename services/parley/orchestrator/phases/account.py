@@ -1,0 +1,74 @@
+"""How the rounds of a debate went, for those who make its answer: how they ended, and what is missing."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.log.replay import Steering
+from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET, TOTAL_TIMEOUT
+from parley.v1.debate_pb2 import (
+    STOP_REASON_ALL_ROUNDS_HELD,
+    STOP_REASON_COST_BUDGET,
+    STOP_REASON_PERSON,
+    STOP_REASON_TOKEN_BUDGET,
+    STOP_REASON_TOTAL_TIMEOUT,
+)
+from parley.v1.event_pb2 import RoundsEnded, StepFailed
+
+__all__ = ["account_of_rounds", "all_rounds_held", "ended_from_outside"]
+
+_LIMITS: Final = {
+    TOTAL_TIMEOUT: (STOP_REASON_TOTAL_TIMEOUT, "the debate's time limit was reached"),
+    TOKEN_BUDGET: (STOP_REASON_TOKEN_BUDGET, "the debate's budget of tokens was used up"),
+    COST_BUDGET: (STOP_REASON_COST_BUDGET, "the debate's budget of money was used up"),
+}
+
+
+def all_rounds_held(total: int) -> RoundsEnded:
+    """Return that the rounds ended by themselves."""
+    explanation = f"all {total} rounds were held" if total > 1 else "the one round was held"
+    return RoundsEnded(reason=STOP_REASON_ALL_ROUNDS_HELD, explanation=explanation)
+
+
+def ended_from_outside(steering: Steering, number: int) -> RoundsEnded:
+    """Return which limit, or that a person, ended the rounds in or after the one with this number."""
+    if steering.limit:
+        reason, explanation = _LIMITS[steering.limit]
+        return RoundsEnded(reason=reason, explanation=f"{explanation} in round {number}")
+    return RoundsEnded(
+        reason=STOP_REASON_PERSON, explanation=f"a person ended the rounds after round {number}"
+    )
+
+
+def account_of_rounds(
+    debate: Debate,
+    held: int,
+    total: int,
+    ended: RoundsEnded,
+    failed: Sequence[StepFailed],
+    muted: Collection[str],
+) -> str:
+    """Return how many rounds were held, why they ended, and what of them is missing."""
+    why = ended.explanation
+    if ended.reason == STOP_REASON_ALL_ROUNDS_HELD:
+        lines = [f"{why[0].upper()}{why[1:]}."]
+    else:
+        lines = [f"{held} of at most {total} rounds were held. They ended early: {why}."]
+    missing = [*_missing(debate, failed), *_muted(debate, muted)]
+    if missing:
+        lines += ["What is missing:", *(f"- {each}" for each in missing)]
+    return "\n".join(lines)
+
+
+def _missing(debate: Debate, failed: Sequence[StepFailed]) -> Iterator[str]:
+    for each in failed:
+        work = each.work
+        of = f" of agent {debate.letter(work.target_agent_id)}'s proposal" if work.target_agent_id else ""
+        agent = debate.letter(work.agent_id)
+        yield f"agent {agent} failed in round {work.round}: there is no {work.activity}{of} by it"
+
+
+def _muted(debate: Debate, muted: Collection[str]) -> Iterator[str]:
+    for each in debate.participants:
+        if each.id in muted:
+            yield f"agent {debate.letter(each.id)} was left out of later rounds by the person who asks"

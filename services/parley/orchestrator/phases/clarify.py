@@ -1,0 +1,103 @@
+"""Clarifications: before they begin, the agents ask the person what they must know; the answers reach every later prompt."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.spec import AgentSpec, Clarifications
+from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.phases.prompting import preamble, words
+from parley.orchestrator.phases.schemas import SchemaOf, asked_schema, schema_text
+from parley.v1.debate_pb2 import Answer, Question, Questions
+from parley.v1.event_pb2 import StepFailed, Warned
+
+__all__ = ["CLARIFICATION", "SECTION", "clarify"]
+
+CLARIFICATION = Activity("clarification", "asks what it must know", "Clarifications")
+SECTION = "clarify"
+_TEXT = "Before they begin, the agents ask:"
+_MAX_QUESTION_CHARACTERS = 500
+
+
+class _Asked(BaseModel):
+    """What an agent asks."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    questions: Annotated[
+        list[str], Field(description="Your questions, the most decisive first; empty if nothing is unclear.")
+    ]
+
+
+async def clarify(debate: Debate, schema_of: SchemaOf = asked_schema) -> None:
+    """Put the agents' questions to the person, until there are none or enough was asked, and brief everybody."""
+    allowed = debate.spec.clarifications
+    if allowed is None:
+        return
+    told: list[str] = []
+    for time in range(1, allowed.max_times + 1):
+        questions = await _questions(debate, time, allowed, schema_of)
+        if not questions:
+            break
+        closed = await debate.checkpoint(f"clarify/{time}", Questions(text=_TEXT, questions=questions))
+        if closed.intervention.WhichOneof("act") != "answer":
+            break  # the person wants them to begin with what they know
+        told += _told(questions, closed.intervention.answer)
+        debate.briefing = "\n".join(["Clarifications from the person who asks:", *told])
+        if closed.intervention.answer.enough:
+            break
+
+
+async def _questions(
+    debate: Debate, time: int, allowed: Clarifications, schema_of: SchemaOf
+) -> list[Question]:
+    asked = await asyncio.gather(
+        *(_ask(debate, time, each, allowed, schema_of) for each in debate.participants)
+    )
+    found: list[Question] = []
+    for agent, questions in zip(debate.participants, asked, strict=True):
+        for number, text in enumerate(questions, start=1):
+            if text.casefold() not in {each.text.casefold() for each in found}:
+                found.append(Question(id=f"{agent.id}-{number}", agent_id=agent.id, text=text))
+    return found
+
+
+async def _ask(
+    debate: Debate, time: int, agent: AgentSpec, allowed: Clarifications, schema_of: SchemaOf
+) -> Sequence[str]:
+    section = words(agent, SECTION, agent.clarification_prompt)
+    told = f"Ask at most {allowed.max_per_agent} questions. Do not ask what was answered already."
+    task = Task(
+        CLARIFICATION.work(agent.id), (*preamble(debate, agent), PromptPart("user", f"{section}\n\n{told}"))
+    )
+    key = f"clarify/{time}/{agent.id}"
+    shape = AnswerShape("questions", _Asked, _schema(allowed.max_per_agent, schema_of), _rendered)
+    asked = await debate.ask_for(key, agent, task, shape)
+    if isinstance(asked, StepFailed):
+        message = f"{agent.name} could not say what it must know: {asked.message}"
+        debate.note(f"{key}/warning", Warned(message=message))
+        return ()
+    texts = (" ".join(each.split())[:_MAX_QUESTION_CHARACTERS] for each in asked.questions)
+    return [text for text in texts if text][: allowed.max_per_agent]
+
+
+def _told(questions: Sequence[Question], answer: Answer) -> list[str]:
+    answers = {each.question_id: each.text.strip() for each in answer.answers}
+    told = [f"- {each.text}\n  {answers[each.id]}" for each in questions if each.id in answers]
+    if answer.text.strip():
+        asked = "" if told else f"- {' '.join(each.text for each in questions)}\n  "
+        told.append(f"{asked or '- '}{answer.text.strip()}")
+    return told
+
+
+def _rendered(asked: _Asked) -> str:
+    return "\n".join(f"- {each}" for each in asked.questions) or "Nothing is unclear."
+
+
+def _schema(most: int, schema_of: SchemaOf) -> str:
+    schema = schema_of(_Asked)
+    schema["properties"]["questions"]["maxItems"] = most
+    return schema_text(schema)

@@ -1,0 +1,29 @@
+"""How a debate fails for want of steps that it cannot go on without."""
+
+from collections.abc import Mapping
+
+from parley.orchestrator.engine.budget import may_pass
+from parley.orchestrator.model.errors import DebateFailedError
+from parley.v1.event_pb2 import StepFailed
+
+__all__ = ["failed_for_want_of"]
+
+
+def failed_for_want_of(failed: Mapping[str, StepFailed], phase: str, needed: int = 1) -> DebateFailedError:
+    """Return why the debate fails, naming one of the agents that `failed`, by the keys of their steps; not empty.
+
+    Where as many as are `needed` failed for reasons that may pass, these are waited for and one of them is named, else one
+    that failed for good.
+    """
+    passing = {key: each for key, each in failed.items() if may_pass(each.reason)}
+    lasting = {key: each for key, each in failed.items() if key not in passing}
+    awaited = passing if len(passing) >= needed else {}
+    named = next(iter((awaited or lasting or failed).values()))
+    return DebateFailedError(
+        named.reason,
+        named.message,
+        agent=named.work.agent_id,
+        phase=phase,
+        steps=tuple(failed),
+        awaited=tuple(awaited),
+    )

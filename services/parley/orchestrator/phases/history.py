@@ -1,0 +1,201 @@
+"""What of a debate's history an agent is told: as much as fits its context, and a summary of what gives way.
+
+Everything here is a plain function of contributions and numbers. What does not fit gives way oldest first.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from parley.orchestrator.model.contributions import Contribution, Letters
+from parley.orchestrator.model.open_issues import answers_of
+from parley.orchestrator.model.tasks import Prompt
+from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS, CHARACTERS_A_TOKEN, upper_tokens
+
+__all__ = [
+    "NOTHING_TOLD",
+    "Told",
+    "give_way",
+    "heading",
+    "material_tokens",
+    "rendered",
+    "room_for",
+    "shortened",
+    "summary_length",
+    "tokens_of_prompt",
+]
+
+_MIN_SUMMARY_CHARACTERS: Final = 2500
+_HEADING_TOKENS: Final = 24
+_ANSWER_TOKENS: Final = 12
+_KEPT_OF_HEAD: Final = 0.65
+"""Of a shortened text, this much of what is kept is its beginning, and the rest its end."""
+
+Name = tuple[int, str, str, str]
+"""Of a contribution: round, activity, agent, target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an agent is told of the history.
+
+    Attributes:
+        summary: Of the contributions that gave way; empty for none.
+        gone: Names of those that gave way, in this round or before: the summary stands for them, or nothing does.
+        whole: Those that are told as they are, oldest first.
+    """
+
+    summary: str = ""
+    gone: frozenset[Name] = frozenset()
+    whole: tuple[Contribution, ...] = ()
+
+
+NOTHING_TOLD: Final = Told()
+
+
+def room_for(context_tokens: int, max_output_tokens: int, told: int) -> int:
+    """Return the tokens that are left for history in a context (0: not known), beside `told` tokens of other things.
+
+    An answer without a bound of its own takes a quarter of the context, as the gateway reckons, and marks around messages and a
+    schema a thirty-second. An eighth of the context is left in any case: then it is documents that give way.
+    """
+    context = context_tokens or ASSUMED_CONTEXT_TOKENS
+    answer = min(max_output_tokens or context // 4, context // 2)
+    return max(context - answer - context // 32 - told, context // 8)
+
+
+def tokens_of_prompt(prompt: Prompt, context_tokens: int) -> int:
+    """Return the tokens of a prompt's parts, of which documents take half of the context at most."""
+    context = context_tokens or ASSUMED_CONTEXT_TOKENS
+    documents = sum(upper_tokens(part.text) for part in prompt if part.document)
+    return min(documents, context // 2) + sum(upper_tokens(part.text) for part in prompt if not part.document)
+
+
+def give_way(
+    held: Sequence[Contribution], room: int, first: Iterable[Name] = ()
+) -> tuple[tuple[Contribution, ...], tuple[Contribution, ...]]:
+    """Return which contributions are told whole in so many tokens, and which give way.
+
+    Those in `first` give way whatever the room, and of the others the oldest.
+    """
+    gone, excess = set(first), -room
+    for each in held:
+        excess += 0 if each.name in gone else _tokens(each)
+    for each in held:
+        if excess <= 0:
+            break
+        if each.name not in gone:
+            gone.add(each.name)
+            excess -= _tokens(each)
+    kept = tuple(each for each in held if each.name not in gone)
+    return kept, tuple(each for each in held if each.name in gone)
+
+
+def material_tokens(held: Sequence[Contribution], critics: int) -> int:
+    """Return the tokens to keep free for what a round will bring: a proposal, and as many critiques of it as there are critics.
+
+    The longest ones so far tell how long they may be; two proposals, since one's own of the round before is told again.
+    """
+    work = max((_tokens(each) for each in held if not each.target), default=0)
+    critique = max((_tokens(each) for each in held if each.target), default=0)
+    return max(2 * work, work + critics * critique)
+
+
+def summary_length(max_length: int, threshold: int, context_tokens: int, room: int) -> int:
+    """Return the characters that a summary may have; 0 as length or threshold: automatic.
+
+    An automatic one has 2500, with an automatic threshold a share of the context where that is more, and half of the room
+    at most.
+    """
+    if max_length:
+        return max_length
+    if threshold:
+        return _MIN_SUMMARY_CHARACTERS
+    share = (context_tokens or ASSUMED_CONTEXT_TOKENS) * CHARACTERS_A_TOKEN // 32
+    return min(max(share, _MIN_SUMMARY_CHARACTERS), room * CHARACTERS_A_TOKEN // 2)
+
+
+def shortened(held: Sequence[Contribution], room: int) -> tuple[Contribution, ...]:
+    """Return contributions that together fit so many tokens: the longest lose the most, in their middle."""
+    sizes = sorted(_tokens(each) for each in held)
+    left, limit = room, 0
+    for place, size in enumerate(sizes):
+        limit = left // (len(sizes) - place)
+        if size > limit:
+            break
+        left -= size
+    else:
+        return tuple(held)
+    return _limited(held, limit)
+
+
+def _limited(held: Sequence[Contribution], tokens: int) -> tuple[Contribution, ...]:
+    return tuple(_cut(each, max(tokens - _HEADING_TOKENS, 1)) for each in held)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a history that is summarized at once: as it is, and as it is shown, maybe shortened."""
+
+    whole: tuple[Contribution, ...]
+    shown: tuple[Contribution, ...]
+
+
+def in_parts(held: Sequence[Contribution], room: int, most: int) -> list[Part]:
+    """Return contributions in at most so many parts, each of which fits so many tokens.
+
+    Where they are too long for that, the longest lose the most, in their middle.
+    """
+    parts = _packed(held, held, room)
+    if len(parts) <= most and all(_tokens(each) <= room for each in held):
+        return parts
+    # A part that is full to three quarters takes any text of at most a quarter.
+    shown = _limited(shortened(held, (most - 1) * room * 3 // 4), room // 4)
+    return _packed(held, shown, room)
+
+
+def _packed(held: Sequence[Contribution], shown: Sequence[Contribution], room: int) -> list[Part]:
+    parts: list[Part] = []
+    start = taken = 0
+    for place, each in enumerate(shown):
+        size = _tokens(each)
+        if taken and taken + size > room:
+            parts.append(Part(tuple(held[start:place]), tuple(shown[start:place])))
+            start, taken = place, 0
+        taken += size
+    return [*parts, Part(tuple(held[start:]), tuple(shown[start:]))]
+
+
+def rendered(letter: Letters, held: Iterable[Contribution], reader: str = "") -> str:
+    """Return contributions one after the other, each below a line that says what it is; `letter` gives an agent's letter."""
+    return "\n\n".join(_entry(letter, each, reader) for each in held)
+
+
+def _entry(letter: Letters, made: Contribution, reader: str) -> str:
+    answers = answers_of(letter, made)
+    told = f"{made.text}\n\nAnswers to issues:\n{answers}" if answers else made.text
+    return f"[{heading(letter, made, reader)}]\n{told}"
+
+
+def heading(letter: Letters, made: Contribution, reader: str = "") -> str:
+    """Return what a contribution is, such as `round 2, critique by agent A of your proposal`, for one who reads it."""
+    by = "you" if made.agent == reader else f"agent {letter(made.agent)}"
+    of = ""
+    if made.target:
+        of = " of your proposal" if made.target == reader else f" of agent {letter(made.target)}'s proposal"
+    return f"round {made.round}, {made.activity} by {by}{of}"
+
+
+def _tokens(made: Contribution) -> int:
+    answers = sum(upper_tokens(each.reason) + _ANSWER_TOKENS for each in made.answers)
+    return upper_tokens(made.text) + answers + _HEADING_TOKENS
+
+
+def _cut(made: Contribution, tokens: int) -> Contribution:
+    size = upper_tokens(made.text)
+    if size <= tokens:
+        return made
+    kept = len(made.text) * tokens // size
+    head = round(kept * _KEPT_OF_HEAD)
+    mark = f"\n[… {len(made.text) - kept} characters left out …]\n"
+    return made.with_text(made.text[:head] + mark + made.text[len(made.text) - (kept - head) :])

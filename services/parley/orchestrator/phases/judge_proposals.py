@@ -1,0 +1,192 @@
+"""The judge of proposals: it scores and ranks every one, and says whether the discussion was sufficient."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.phases.cite import unsourced
+from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.prompting import quotation
+from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.scoring import score_anchors
+from parley.orchestrator.phases.situation import bench, present_work, start
+from parley.v1.arena_pb2 import RankedProposal
+from parley.v1.event_pb2 import StepFailed, Warned
+
+__all__ = ["JUDGEMENT", "Judgement", "judge_proposals", "ranked"]
+
+JUDGEMENT = Activity("judgement", "judges the proposals", "Judgement")
+_MAX_SCORE: Final = 10
+_TOLD: Final = (
+    "You judge these proposals; you take no part in the vote over them, and how it went is kept from you. Rank all of them, the"
+    f" best first, and score each from 0 to {_MAX_SCORE}, with the reason in a sentence or two: what decides its place, and not"
+    " a summary of it."
+)
+_SUFFICIENT: Final = (
+    "Then say whether the discussion was sufficient. It was not where one more round of critiques and revisions would probably"
+    " change which proposal is best, or mend a serious flaw of the best one: an open issue of weight, a stated requirement that"
+    " is unmet and could be met, a question between the proposals that nobody has taken up. That more could be said about"
+    " everything is no reason. Where it was not, name what the agents have to settle."
+)
+
+
+class _AskedProposal(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    agent: Annotated[str, Field(description="The letter of its agent.")]
+    reason: Annotated[str, Field(description="What decides its place, in a sentence or two.")]
+    score: Annotated[int, Field(ge=0, le=_MAX_SCORE)]
+
+
+class _AskedJudgement(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    ranking: Annotated[list[_AskedProposal], Field(description="Every proposal once, the best first.")]
+    sufficient: Annotated[bool, Field(description="Whether the discussion was sufficient.")]
+    missing: Annotated[str, Field(description="What the agents have to settle; empty if it was sufficient.")]
+
+
+class _ReadProposal(BaseModel):
+    agent: str
+    score: float | None = None
+    reason: str = ""
+
+    @field_validator("agent")
+    @classmethod
+    def _letter(cls, given: str) -> str:
+        return given.strip().upper().removeprefix("AGENT").strip()
+
+    @field_validator("score", mode="before")
+    @classmethod
+    def _or_absent(cls, given: Any) -> float | None:
+        is_number = isinstance(given, int | float) and not isinstance(given, bool)
+        return float(given) if is_number and math.isfinite(given) and 0 <= given <= _MAX_SCORE else None
+
+    @field_validator("reason", mode="before")
+    @classmethod
+    def _or_empty(cls, given: Any) -> str:
+        return given.strip() if isinstance(given, str) else ""
+
+
+class Judgement(BaseModel):
+    """What a judge said, as it is read. What was not given, or makes no sense, is absent and never made up."""
+
+    ranking: list[_ReadProposal] = []
+    sufficient: bool | None = None
+    missing: str = ""
+
+    @field_validator("ranking", mode="before")
+    @classmethod
+    def _only_proposals(cls, given: Any) -> Any:
+        if not isinstance(given, list):
+            return []
+        found: dict[str, _ReadProposal] = {}
+        for each in given:
+            try:
+                read = _ReadProposal.model_validate(each)
+            except ValidationError:
+                continue
+            found.setdefault(read.agent, read)
+        return list(found.values())
+
+    @field_validator("sufficient", mode="before")
+    @classmethod
+    def _only_a_truth(cls, given: Any) -> bool | None:
+        return given if isinstance(given, bool) else None
+
+    @field_validator("missing", mode="before")
+    @classmethod
+    def _or_empty(cls, given: Any) -> str:
+        return given.strip() if isinstance(given, str) else ""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "Judgement":
+        if not self.ranking and self.sufficient is None:
+            raise ValueError("it says nothing")
+        return self
+
+
+def ranked(judgement: Judgement, letters: Mapping[str, str]) -> list[RankedProposal]:
+    """Return the proposals that a judge ranked, by score and then in its own order; `letters` are those it was shown.
+
+    A score that goes against the judge's own order counts more than the order: scores have words that say what they mean.
+    """
+    known = [each for each in judgement.ranking if each.agent in letters]
+    ordered = sorted(known, key=lambda each: math.inf if each.score is None else -each.score)
+    return [
+        RankedProposal(agent_id=letters[each.agent], score=each.score, reason=each.reason) for each in ordered
+    ]
+
+
+async def judge_proposals(
+    debate: Debate,
+    judge: AgentSpec,
+    number: int,
+    work: Sequence[Contribution],
+    issues: str,
+    requirements: str,
+) -> Judgement:
+    """Return what the judge makes of the proposals. `issues`: what was held against them, with what became of it.
+
+    Where a limit has ended the debate it is not asked any more, and says nothing; nor does it where it keeps to no form.
+
+    Raises:
+        DebateFailedError: the judge failed. Where that may pass, it is waited for.
+    """
+    letters = [debate.letter(each.agent) for each in work]
+    prompt = (
+        *start(debate, judge, requirements),
+        PromptPart("user", bench(debate)),
+        *([quotation("What was criticized, and what became of it", issues)] if issues else []),
+        *present_work(debate, work, "Proposal"),
+        *(part for each in work for part in unsourced(each, f"agent {debate.letter(each.agent)}")),
+        PromptPart("user", f"{_TOLD}\n{score_anchors(_MAX_SCORE)}\n{_SUFFICIENT}"),
+    )
+    key = f"round/{number}/judge"
+    task = Task(JUDGEMENT.work(judge.id, number), prompt)
+    shape = AnswerShape("judgement", Judgement, _schema(letters), _rendered)
+    made = await debate.ask_for(key, judge, task, shape)
+    if isinstance(made, StepFailed):
+        if not (debate.ending or made.reason == "INVALID_STRUCTURED_ANSWER"):
+            raise failed_for_want_of({key: made}, JUDGEMENT.name)
+        debate.note(
+            f"{key}/warning", Warned(message=f"the judge has scored nobody: {' '.join(made.message.split())}")
+        )
+        return Judgement.model_construct(ranking=[], sufficient=None, missing="")
+    absent = [
+        letter
+        for letter in letters
+        if not any(each.agent == letter and each.score is not None for each in made.ranking)
+    ]
+    if absent:
+        debate.note(f"{key}/warning", Warned(message=f"the judge gave no score to {', '.join(absent)}"))
+    return made
+
+
+def _rendered(judgement: Judgement) -> str:
+    lines = [
+        f"- agent {each.agent}: {'no score' if each.score is None else f'{each.score:g} of {_MAX_SCORE}'}"
+        f"{': ' if each.reason else ''}{each.reason}"
+        for each in judgement.ranking
+    ]
+    if judgement.sufficient is not None:
+        lines.append(
+            "The discussion was sufficient." if judgement.sufficient else "The discussion was not sufficient."
+        )
+    if judgement.missing:
+        lines.append(f"Still to be settled: {judgement.missing}")
+    return "\n".join(lines)
+
+
+def _schema(letters: Sequence[str]) -> str:
+    schema = asked_schema(_AskedJudgement)
+    ranking = schema["properties"]["ranking"]
+    ranking["minItems"] = ranking["maxItems"] = len(letters)
+    ranking["items"]["properties"]["agent"]["enum"] = list(letters)
+    return schema_text(schema)

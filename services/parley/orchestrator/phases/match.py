@@ -1,0 +1,131 @@
+"""What the ratings are told of a debate: scores, answers that were found right or wrong, how agents did in phases, and how they met.
+
+All of it follows from the outcome and the log, so that every owner of the debate tells the same.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from parley.orchestrator.phases.critique import CRITIQUE
+from parley.orchestrator.phases.propose import PROPOSAL
+from parley.orchestrator.phases.scoring import SOUND
+from parley.orchestrator.phases.vote import VOTE
+from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Critique
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.event_pb2 import StepSucceeded
+from parley.v1.ratings_pb2 import Encounter, JudgedAnswer, MatchResult, PhaseResult, RecordMatchRequest
+from parley.v1.voting_pb2 import Vote
+
+__all__ = ["match_of"]
+
+_FULL_MARKS: Final = 10.0
+
+
+def match_of(
+    debate_id: str, domain: str, outcome: Outcome, replies: Sequence[StepSucceeded]
+) -> RecordMatchRequest:
+    """Return the match that a debate was, of the agents that were scored.
+
+    Args:
+        debate_id: Whose match it is.
+        domain: What ratings are kept by.
+        outcome: With the judge's scores, 0 to 10, and the last vote where there was one.
+        replies: What agents have answered.
+    """
+    scores = {each.agent_id: each.score for each in outcome.scores}
+    vote = _last_vote(outcome)
+    answers = _judged_ballots(vote, scores) if vote else _judged_work(scores)
+    return RecordMatchRequest(
+        debate_id=debate_id,
+        domain=domain,
+        results=[MatchResult(agent_id=agent, score=score) for agent, score in sorted(scores.items())],
+        answers=answers,
+        phases=[*_proposals(scores), *_critiques(replies, scores), *(_ballots(answers) if vote else ())],
+        encounters=_encounters(replies, vote, scores),
+    )
+
+
+def _last_vote(outcome: Outcome) -> Vote | None:
+    return outcome.arena.votes[-1] if outcome.HasField("arena") and outcome.arena.votes else None
+
+
+def _judged_ballots(vote: Vote, scores: Mapping[str, float]) -> list[JudgedAnswer]:
+    """Return each ballot as an answer: right where nothing that the judge, who does not see the vote, scored beats its choice.
+
+    A choice that was counted as one with others is as good as the best of them.
+    """
+    groups = {agent: tuple(each.agent_ids) for each in vote.groups for agent in each.agent_ids}
+    best = max(scores.values())
+    judged = []
+    for ballot in vote.ballots:
+        chosen = [
+            scores[each]
+            for each in groups.get(ballot.choice_agent_id, (ballot.choice_agent_id,))
+            if each in scores
+        ]
+        if chosen and ballot.agent_id in scores:
+            right = max(chosen) == best
+            judged.append(JudgedAnswer(agent_id=ballot.agent_id, right=right, confidence=ballot.confidence))
+    return judged
+
+
+def _judged_work(scores: Mapping[str, float]) -> list[JudgedAnswer]:
+    """Return each agent's own work as its answer: right where the judge found it sound. How sure it was, it did not say."""
+    return [JudgedAnswer(agent_id=agent, right=score >= SOUND) for agent, score in sorted(scores.items())]
+
+
+def _proposals(scores: Mapping[str, float]) -> Iterator[PhaseResult]:
+    for agent, score in sorted(scores.items()):
+        yield PhaseResult(agent_id=agent, phase=PROPOSAL.name, score=score)
+
+
+def _ballots(answers: Sequence[JudgedAnswer]) -> Iterator[PhaseResult]:
+    for each in answers:
+        yield PhaseResult(agent_id=each.agent_id, phase=VOTE.name, score=_FULL_MARKS if each.right else 0.0)
+
+
+def _critiques(replies: Sequence[StepSucceeded], agents: Collection[str]) -> Iterator[PhaseResult]:
+    """Yield how much of what a critic raised was taken up by authors that said so or that they do not."""
+    taken_up: Counter[str] = Counter()
+    answered: Counter[str] = Counter()
+    for each in replies:
+        for answer in each.reply.issue_answers:
+            taken_up[answer.critic_agent_id] += answer.status == ISSUE_STATUS_TAKEN_UP
+            answered[answer.critic_agent_id] += answer.status in {
+                ISSUE_STATUS_TAKEN_UP,
+                ISSUE_STATUS_REJECTED,
+            }
+    for critic in sorted(agents):
+        if answered[critic]:
+            score = _FULL_MARKS * taken_up[critic] / answered[critic]
+            yield PhaseResult(agent_id=critic, phase=CRITIQUE.name, score=score)
+
+
+def _encounters(
+    replies: Sequence[StepSucceeded], vote: Vote | None, agents: Collection[str]
+) -> list[Encounter]:
+    """Return how often each pair agreed: critics of each other's work, and voters for it."""
+    met: defaultdict[tuple[str, str], Counter[bool]] = defaultdict(Counter)
+    for each in replies:
+        agrees = _agrees(each.reply.critique) if each.reply.HasField("critique") else None
+        if agrees is not None:
+            met[_pair(each.work.agent_id, each.work.target_agent_id)][agrees] += 1
+    for ballot in vote.ballots if vote else ():
+        met[_pair(ballot.agent_id, ballot.choice_agent_id)][True] += 1
+    return [
+        Encounter(agent_id=one, other_agent_id=other, agreements=times[True], disagreements=times[False])
+        for (one, other), times in sorted(met.items())
+        if one != other and one in agents and other in agents
+    ]
+
+
+def _agrees(critique: Critique) -> bool | None:
+    """Return whether a critic agrees, as it said or else since it found nothing; None where that cannot be told."""
+    if critique.HasField("agrees"):
+        return critique.agrees
+    return None if critique.issues or critique.remarks else True
+
+
+def _pair(one: str, other: str) -> tuple[str, str]:
+    return (one, other) if one < other else (other, one)

@@ -1,0 +1,111 @@
+"""A merge: one agent writes the answer out of all final proposals, and the others say what they hold against it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, PromptPart, Task
+from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.prompting import preamble, quotation
+from parley.orchestrator.phases.schemas import SchemaOf, asked_schema, schema_text
+from parley.v1.event_pb2 import StepFailed
+from parley.v1.panel_pb2 import Objection
+
+__all__ = ["MERGE", "OBJECTION", "collect_objections", "merge"]
+
+MERGE = Activity("merge", "merges the proposals")
+OBJECTION = Activity("objection", "says whether it objects", "Objections")
+_KEY = "merge"
+
+
+class _Stand(BaseModel):
+    """What an agent holds against an answer, as it is asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    objects: Annotated[bool, Field(description="Whether you object.")]
+    objection: Annotated[str, Field(description="What you object to; empty if you do not.")]
+
+
+async def merge(
+    debate: Debate,
+    writer: AgentSpec,
+    work: Sequence[Contribution],
+    guidance: Sequence[str],
+    *,
+    requirements: str = "",
+    material: Prompt = (),
+) -> str:
+    """Return the answer that an agent writes out of the work of all. `material`: what it reads beside that.
+
+    Raises:
+        DebateFailedError: it gave none.
+    """
+    told = (
+        "Write one answer out of these proposals. Answer the question directly and completely. Keep what they agree on,"
+        " take the best of each where they differ, and say so where a difference cannot be settled. Add nothing that none"
+        " of them argues. Write the answer itself, and nothing about how it was made."
+    )
+    prompt = (
+        *preamble(debate, writer, guidance, requirements=requirements),
+        *material,
+        *(quotation(f"Proposal of agent {debate.letter(each.agent)}", each.text) for each in work),
+        PromptPart("user", told),
+    )
+    task = Task(MERGE.work(writer.id), prompt, is_answer=True)
+    reply = await debate.ask(_KEY, writer, task)
+    if isinstance(reply, StepFailed):
+        raise failed_for_want_of({_KEY: reply}, MERGE.name)
+    return reply.text
+
+
+async def collect_objections(
+    debate: Debate,
+    agents: Sequence[AgentSpec],
+    work: Sequence[Contribution],
+    answer: str,
+    *,
+    requirements: str = "",
+    schema_of: SchemaOf = asked_schema,
+) -> list[Objection]:
+    """Return what agents hold against an answer. Whoever is not asked any more, or fails, says nothing."""
+    proposals = {each.agent: each.text for each in work}
+    stands = await asyncio.gather(
+        *(
+            _stand(debate, each, proposals.get(each.id, ""), answer, requirements, schema_of)
+            for each in agents
+        )
+    )
+    objections = [
+        Objection(agent_id=agent.id, text=stand.objection.strip())
+        for agent, stand in zip(agents, stands, strict=True)
+        if isinstance(stand, _Stand) and stand.objects and stand.objection.strip()
+    ]
+    return sorted(objections, key=lambda each: each.agent_id)
+
+
+async def _stand(
+    debate: Debate, agent: AgentSpec, own: str, answer: str, requirements: str, schema_of: SchemaOf
+) -> _Stand | StepFailed:
+    told = (
+        "This answer was written out of all proposals, yours too. Object only to what is wrong, or would do harm, or leaves"
+        " out what the question cannot do without; not to what you would have said otherwise."
+    )
+    prompt = (
+        *preamble(debate, agent, requirements=requirements),
+        *([quotation("Your proposal", own)] if own else []),
+        quotation("The answer", answer),
+        PromptPart("user", told),
+    )
+    task = Task(OBJECTION.work(agent.id), prompt)
+    shape = AnswerShape("stand", _Stand, schema_text(schema_of(_Stand)), _rendered)
+    return await debate.ask_for(f"{_KEY}/objection/{agent.id}", agent, task, shape)
+
+
+def _rendered(stand: _Stand) -> str:
+    return f"Objects: {stand.objection}" if stand.objects else "Does not object."

@@ -1,0 +1,33 @@
+"""The observer: rhetorical patterns and fallacies of a contribution, marked beside the debate."""
+
+import asyncio
+from collections.abc import Sequence
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.rhetoric import Mark, fallacies_in, patterns_in
+from parley.v1.debate_pb2 import Work
+from parley.v1.event_pb2 import ContributionObserved
+from parley.v1.rhetoric_pb2 import RhetoricalMark
+
+__all__ = ["observe"]
+
+
+async def observe(debate: Debate, made: Contribution) -> None:
+    """Record what is marked in a contribution. It follows from the text alone, and is found off the event loop."""
+    patterns, fallacies = await asyncio.to_thread(_marked, made.text)
+    key = f"round/{made.round}/observed/{made.activity}/{made.agent}"
+    observed = ContributionObserved(
+        work=Work(activity=made.activity, agent_id=made.agent, target_agent_id=made.target, round=made.round),
+        patterns=patterns,
+        fallacies=fallacies,
+    )
+    debate.note(f"{key}/of/{made.target}" if made.target else key, observed)
+
+
+def _marked(text: str) -> tuple[list[RhetoricalMark], list[RhetoricalMark]]:
+    return _told(patterns_in(text)), _told(fallacies_in(text))
+
+
+def _told(marks: Sequence[Mark]) -> list[RhetoricalMark]:
+    return [RhetoricalMark(name=each.name, count=each.count, quote=each.quote) for each in marks]

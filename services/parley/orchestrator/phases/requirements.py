@@ -1,0 +1,166 @@
+"""Requirements: what an answer has to meet, drawn up once from what is stated, numbered, and followed to the judge."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.phases.prompting import preamble
+from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.v1.debate_pb2 import Requirement
+from parley.v1.event_pb2 import RequirementsDrawnUp, StepFailed, Warned
+from parley.v1.panel_pb2 import UnfulfilledRequirement
+
+__all__ = ["REQUIREMENTS", "Requirements", "draw_up_requirements"]
+
+REQUIREMENTS = Activity("requirements", "lists what is required", title="list of requirements")
+_KEY = "requirements"
+_MAX_REQUIREMENTS = 12
+_MAX_CHARACTERS = 400
+_TOLD = (
+    "Before the debate begins, list what an answer has to meet. Take only what the question, the documents or the person's"
+    " answers state, in their own words as far as possible, one requirement a sentence. Add nothing that merely follows from"
+    " good practice, and nothing that you would wish for. A requirement is hard if it is stated as a must, a must not, or a"
+    f" fixed limit, and not hard if it is stated as a wish. At most {_MAX_REQUIREMENTS}, hard ones first. If nothing is"
+    " required, the list is empty. Do not answer the question."
+)
+
+
+class _AskedRequirement(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: Annotated[str, Field(description="What is required.")]
+    hard: Annotated[bool, Field(description="Whether it is stated as a must.")]
+
+
+class _AskedRequirements(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    requirements: Annotated[list[_AskedRequirement], Field(max_length=_MAX_REQUIREMENTS)]
+
+
+_SCHEMA = schema_text(asked_schema(_AskedRequirements))
+
+
+class _ReadRequirement(BaseModel):
+    text: str
+    hard: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_alone(cls, given: Any) -> Any:
+        return {"text": given} if isinstance(given, str) else given
+
+    @field_validator("text")
+    @classmethod
+    def _says_something(cls, text: str) -> str:
+        told = " ".join(text.split())
+        if not told:
+            raise ValueError("it says nothing")
+        return told if len(told) <= _MAX_CHARACTERS else f"{told[:_MAX_CHARACTERS]}…"
+
+    @field_validator("hard", mode="before")
+    @classmethod
+    def _only_if_said(cls, given: Any) -> bool:
+        return given is True
+
+
+class RequirementsAnswer(BaseModel):
+    """A list of requirements as it is read: what is no requirement is left out, and so is what was listed before."""
+
+    requirements: list[_ReadRequirement]
+
+    @field_validator("requirements", mode="before")
+    @classmethod
+    def _only_requirements(cls, given: Any) -> Any:
+        if not isinstance(given, list):
+            return given
+        found: dict[str, _ReadRequirement] = {}
+        for each in given:
+            try:
+                read = _ReadRequirement.model_validate(each)
+            except ValidationError:
+                continue
+            found.setdefault(read.text.casefold(), read)
+        return list(found.values())[:_MAX_REQUIREMENTS]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What was drawn up. A requirement's name is `R1`, `R2`, … in this order.
+
+    Attributes:
+        known: Whether it could be told what is required; without that, nothing is listed.
+    """
+
+    listed: tuple[Requirement, ...] = ()
+    known: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all requirements, in order."""
+        return tuple(f"R{number}" for number in range(1, len(self.listed) + 1))
+
+    def told(self) -> str:
+        """Return them as every later prompt tells them; empty where there are none."""
+        if not self.listed:
+            return ""
+        lines = [
+            f"- {name}{' (a must)' if each.hard else ''}: {each.text}"
+            for name, each in zip(self.names, self.listed, strict=True)
+        ]
+        return "\n".join(["What the answer has to meet, as it is stated:", *lines])
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema of what a judge says of each of them; there has to be one."""
+        return {
+            "type": "object",
+            "description": "Of each requirement, whether your answer meets it.",
+            "properties": {name: {"type": "boolean"} for name in self.names},
+            "required": list(self.names),
+            "additionalProperties": False,
+        }
+
+    def unmet(self, met: Mapping[str, bool]) -> list[UnfulfilledRequirement]:
+        """Return those that a judge said are not met, in their own words; of which it said nothing, nothing is known."""
+        return [
+            UnfulfilledRequirement(text=each.text, hard=each.hard, number=number)
+            for number, (name, each) in enumerate(zip(self.names, self.listed, strict=True), start=1)
+            if met.get(name) is False
+        ]
+
+    def unsaid(self, met: Mapping[str, bool]) -> Sequence[str]:
+        """Return the names of those of which a judge did not say whether they are met."""
+        return [name for name in self.names if name not in met]
+
+
+async def draw_up_requirements(debate: Debate) -> Requirements:
+    """Return what the question, its documents and clarifications require, as the judge finds it, and record it.
+
+    The debate can do without: where the judge gives no list, it says so and goes on.
+    """
+    judge = debate.spec.judge
+    prompt = (*preamble(debate, judge), PromptPart("user", _TOLD))
+    task = Task(REQUIREMENTS.work(judge.id), prompt)
+    shape = AnswerShape("requirements", RequirementsAnswer, _SCHEMA, _rendered)
+    answer = await debate.ask_for(_KEY, judge, task, shape)
+    if isinstance(answer, StepFailed):
+        why = " ".join(answer.message.split())
+        message = f"what the question requires was not listed, and the debate goes on without: {why}"
+        debate.note(f"{_KEY}/warning", Warned(message=message))
+        return Requirements()
+    listed = tuple(Requirement(text=each.text, hard=each.hard) for each in answer.requirements)
+    if listed:
+        debate.note(f"{_KEY}/drawn-up", RequirementsDrawnUp(requirements=listed))
+    return Requirements(listed, known=True)
+
+
+def _rendered(answer: RequirementsAnswer) -> str:
+    lines = [
+        f"- R{number}{' (a must)' if each.hard else ''}: {each.text}"
+        for number, each in enumerate(answer.requirements, start=1)
+    ]
+    return "\n".join(lines) or "Nothing is stated."

@@ -1,0 +1,251 @@
+"""A round of proposals, critiques and refinements, in which nothing waits that need not.
+
+A critique starts with the one proposal it needs, a refinement with its own critiques. Who criticizes whom is data.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.log.replay import Steering
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.spec import AgentSpec, SummarySettings
+from parley.orchestrator.model.tasks import Prompt
+from parley.orchestrator.model.tokens import upper_tokens
+from parley.orchestrator.model.topology import Edge
+from parley.orchestrator.phases import critique as critiquing
+from parley.orchestrator.phases import propose as proposing
+from parley.orchestrator.phases import refine as refining
+from parley.orchestrator.phases.critique import CRITIQUE, critique
+from parley.orchestrator.phases.history import NOTHING_TOLD, Told, material_tokens, room_for, tokens_of_prompt
+from parley.orchestrator.phases.progress import PhaseMarks
+from parley.orchestrator.phases.propose import PROPOSAL, propose
+from parley.orchestrator.phases.quorum import hold_quorum
+from parley.orchestrator.phases.refine import REFINEMENT, refine
+from parley.orchestrator.phases.requirements import Requirements
+from parley.orchestrator.phases.situation import Situation, history, opening
+from parley.orchestrator.phases.summarize import summarize_own
+from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
+
+__all__ = ["Edge", "Round", "RoundPlan", "all_to_all"]
+
+_Step = asyncio.Task[Contribution | StepFailed | None]
+
+_ASKED_TOKENS = 400
+"""What a phase adds to the instruction of a role, in tokens."""
+
+
+def all_to_all(agents: Sequence[AgentSpec]) -> tuple[Edge, ...]:
+    """Let everybody criticize everybody else."""
+    return tuple((critic.id, target.id) for target in agents for critic in agents if critic.id != target.id)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlan:
+    """A round to be held.
+
+    Attributes:
+        number: From 1; `total`: rounds at most.
+        agents: Who takes part.
+        edges: Who criticizes whom; both take part.
+        past: What is recalled of past debates, as text. First drafts do not wait for it: they are to be independent.
+        requirements: What an answer has to meet; first drafts do not wait for it either.
+        full_history: Whether agents see the whole text of the rounds before, rather than their own line of work.
+        carry_forward: Whether work of the round before stands as the proposal of this one.
+        summaries: When an agent's own history is summarized.
+    """
+
+    number: int
+    total: int
+    agents: tuple[AgentSpec, ...]
+    edges: tuple[Edge, ...]
+    steering: Steering
+    past: asyncio.Task[str]
+    requirements: asyncio.Task[Requirements]
+    full_history: bool
+    carry_forward: bool
+    summaries: SummarySettings
+
+
+class Round:
+    """One round: a task a step, each waiting for the contributions it needs.
+
+    Attributes:
+        agents: Those who take part in it.
+    """
+
+    def __init__(
+        self, debate: Debate, tasks: asyncio.TaskGroup, plan: RoundPlan, before: Sequence["Round"]
+    ) -> None:
+        """Start the round after those before it."""
+        number, agents = plan.number, plan.agents
+        debate.note(f"round/{number}/started", RoundStarted(number=number, total=plan.total))
+        self._debate = debate
+        self._plan = plan
+        self._before = before
+        self._carried: set[str] = set()
+        self._histories: dict[str, Prompt] = {}
+        by_id = {each.id: each for each in agents}
+        self._proposing = PhaseMarks(debate, number, PROPOSAL, len(agents))
+        self._criticizing = PhaseMarks(debate, number, CRITIQUE, len(plan.edges))
+        self._refining = PhaseMarks(debate, number, REFINEMENT, len(agents))
+        self.agents = agents
+        self._told = {each.id: tasks.create_task(self._tell(each)) for each in agents}
+        self._proposals: dict[str, _Step] = {
+            each.id: tasks.create_task(self._propose(each)) for each in agents
+        }
+        self._critiques: dict[Edge, _Step] = {
+            (critic, target): tasks.create_task(self._critique(by_id[critic], target))
+            for critic, target in plan.edges
+        }
+        self._refinements: dict[str, _Step] = {
+            each.id: tasks.create_task(self._refine(each)) for each in agents
+        }
+        self._limit = tasks.create_task(debate.limiter.keep_round(number))
+        self._quorum = tasks.create_task(self._hold_quorum())
+        self._complete = tasks.create_task(self._finish())
+
+    async def whole(self) -> tuple[Contribution, ...]:
+        """Return all contributions of the round, once it is complete."""
+        await self._complete
+        proposals = [each for agent, each in self._proposals.items() if agent not in self._carried]
+        steps = [*proposals, *self._critiques.values(), *self._refinements.values()]
+        return tuple(made for step in steps if isinstance(made := step.result(), Contribution))
+
+    async def first_line(self) -> None:
+        """Wait until the first agent is through the round."""
+        await asyncio.wait(self._refinements.values(), return_when=asyncio.FIRST_COMPLETED)
+
+    async def line(self, agent: str) -> tuple[Contribution, ...]:
+        """Return an agent's own line of work: its proposal, the critiques it received, its refinement."""
+        if agent not in self._refinements:
+            return ()
+        await self._refinements[agent]
+        proposal = () if agent in self._carried else (self._proposals[agent],)
+        steps = (*proposal, *self._critiques_of(agent), self._refinements[agent])
+        return tuple([made for step in steps if isinstance(made := await step, Contribution)])
+
+    async def work(self, agent: str) -> Contribution | None:
+        """Return an agent's present work: its refinement, or its proposal where that was not refined."""
+        for steps in (self._refinements, self._proposals):
+            made = await steps[agent] if agent in steps else None
+            if isinstance(made, Contribution):
+                return made
+        return None
+
+    async def told(self, agent: str) -> Told:
+        """Return what an agent was told of the rounds before this one; nothing where it did not take part."""
+        return await self._told[agent] if agent in self._told else NOTHING_TOLD
+
+    async def works(self) -> tuple[Contribution, ...]:
+        """Return every agent's present work, in the order of the plan."""
+        agents = self._plan.agents
+        return tuple([made for agent in agents if (made := await self.work(agent.id)) is not None])
+
+    async def failed(self) -> tuple[StepFailed, ...]:
+        """Return the steps of the round that have failed, once it is complete."""
+        await self._complete
+        steps = [*self._proposals.values(), *self._critiques.values(), *self._refinements.values()]
+        return tuple(made for step in steps if isinstance(made := step.result(), StepFailed))
+
+    async def drafts(self) -> tuple[Contribution, ...]:
+        """Return the round's proposals, once all have come or failed. Where too many failed, they are tried again first."""
+        await self._quorum
+        return tuple(
+            [made for step in self._proposals.values() if isinstance(made := await step, Contribution)]
+        )
+
+    def _critiques_of(self, agent: str) -> list[_Step]:
+        return [step for (_, target), step in self._critiques.items() if target == agent]
+
+    async def _tell(self, agent: AgentSpec) -> Told:
+        """Return what an agent is told of the rounds before: what fits its context, and a summary of the rest."""
+        if not self._before:
+            return NOTHING_TOLD
+        plan, debate = self._plan, self._debate
+        held: list[Contribution] = []
+        for before in self._before:
+            held += await before.whole() if plan.full_history else await before.line(agent.id)
+        critics = sum(target == agent.id for _, target in plan.edges)
+        start = tokens_of_prompt(opening(debate, agent, await self._situation()), agent.context_tokens)
+        beside = start + _told_tokens(agent) + material_tokens(held, critics)
+        room = room_for(agent.context_tokens, debate.spec.max_output_tokens, beside)
+        last = await self._before[-1].told(agent.id)
+        return await summarize_own(debate, plan.number, agent, held, last, room, plan.summaries)
+
+    async def _situation(self, agent: AgentSpec | None = None) -> Situation:
+        """Return where an agent stands; for no agent, without a history."""
+        plan, told = self._plan, await self.told(agent.id) if agent else NOTHING_TOLD
+        if agent and agent.id not in self._histories:  # it is long, and the same in all prompts of the round
+            whose = "The debate" if plan.full_history else "Your part of the debate"
+            self._histories[agent.id] = history(self._debate, agent, told, whose)
+        known = self._histories[agent.id] if agent else ()
+        past, requirements = await plan.past, (await plan.requirements).told()
+        return Situation(plan.number, plan.total, known, requirements, past, plan.steering.guidance)
+
+    async def _propose(self, agent: AgentSpec) -> Contribution | StepFailed:
+        plan = self._plan
+        before = await self._last_work(agent.id)
+        if plan.carry_forward and before is not None and before.round == plan.number - 1:
+            self._carried.add(agent.id)
+            self._proposing.end()
+            return Contribution(agent.id, PROPOSAL.name, plan.number, before.text, before.position)
+        if self._before:
+            situation = await self._situation(agent)
+        else:
+            situation = Situation(plan.number, plan.total, guidance=plan.steering.guidance)
+        self._proposing.begin()
+        told = await self.told(agent.id)
+        is_told = before is not None and before.name in {each.name for each in told.whole}
+        made = await propose(self._debate, agent, before, situation, is_told=is_told)
+        self._proposing.end()
+        return made
+
+    async def _last_work(self, agent: str) -> Contribution | None:
+        """Return an agent's work of the last round in which it has some."""
+        for before in reversed(self._before):
+            work = await before.work(agent)
+            if work is not None:
+                return work
+        return None
+
+    async def _critique(self, critic: AgentSpec, target: str) -> Contribution | StepFailed | None:
+        proposal = await self._proposals[target]
+        made = None
+        if isinstance(proposal, Contribution):
+            situation = await self._situation(critic)
+            self._criticizing.begin()
+            made = await critique(self._debate, critic, proposal, situation)
+        self._criticizing.end()
+        return made
+
+    async def _refine(self, agent: AgentSpec) -> Contribution | StepFailed | None:
+        proposal = await self._proposals[agent.id]
+        asked = self._critiques_of(agent.id)
+        critiques = [made for step in asked if isinstance(made := await step, Contribution)]
+        made = None
+        if isinstance(proposal, Contribution) and (critiques or not asked):
+            situation = await self._situation(agent)
+            self._refining.begin()
+            made = await refine(self._debate, agent, proposal, critiques, situation)
+        self._refining.end()
+        return made
+
+    async def _finish(self) -> None:
+        await self._quorum
+        if self._refinements:  # a limit may have ended a debate in which everybody is muted
+            await asyncio.wait([*self._critiques.values(), *self._refinements.values()])
+        self._limit.cancel()
+        number = self._plan.number
+        self._debate.note(f"round/{number}/finished", RoundFinished(number=number))
+
+    async def _hold_quorum(self) -> None:
+        made = {agent.id: await self._proposals[agent.id] for agent in self._plan.agents}
+        hold_quorum(self._debate, self._plan.number, made)
+
+
+def _told_tokens(agent: AgentSpec) -> int:
+    """Return the tokens of the longest instruction that an agent gets in a round."""
+    sections = (proposing.SECTION, critiquing.SECTION, refining.SECTION)
+    return max(upper_tokens(agent.instructions[each]) for each in sections) + _ASKED_TOKENS

@@ -1,0 +1,123 @@
+"""Where an agent stands when it is asked: its letter, the round, what is known so far."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import Prompt, PromptPart
+from parley.orchestrator.phases.history import Told, rendered
+from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
+
+__all__ = ["DOCUMENTS_GIVE", "Situation", "bench", "history", "identity", "opening", "present_work", "start"]
+
+DOCUMENTS_GIVE: Final = 3
+HISTORY_GIVES: Final = 2
+"""What is told of the history fits beside half a context of documents, so they give way before it."""
+
+_LETTERS = (
+    'Such letters name agents and never options of the question: write "agent {letter}", not "{letter}".'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Where the agents stand in a round.
+
+    Attributes:
+        number: The round, from 1; `total`: rounds at most.
+        history: What the agent is told of the rounds before, as `history` makes it.
+        requirements: Those that were drawn up, as text; empty for none.
+        past: What is recalled of past debates, as text.
+        guidance: What a person told the agents.
+        manner: How agents are to argue, by the section of a role that it goes with.
+        asks_readiness: Whether those who revise say whether they are ready for the vote.
+        cites: Whether claims are noted that need a citation.
+    """
+
+    number: int
+    total: int
+    history: Prompt = ()
+    requirements: str = ""
+    past: str = ""
+    guidance: Sequence[str] = ()
+    manner: Mapping[str, str] = field(default_factory=dict)
+    asks_readiness: bool = False
+    cites: bool = False
+
+    def told(self, section: str, task: str) -> str:
+        """Return a task with how the agent is to argue in it, if that is said."""
+        manner = self.manner.get(section, "")
+        return f"{manner}\n\n{task}" if manner else task
+
+
+def opening(debate: Debate, agent: AgentSpec, situation: Situation) -> Prompt:
+    """Return what a prompt in a round begins with.
+
+    What is the same in later prompts of the agent stands first, then the history, which only grows, then the round.
+    """
+    past = situation.past
+    recalled = [quotation("Past debates on like questions", past, HISTORY_GIVES)] if past else []
+    return (
+        *start(debate, agent, situation.requirements),
+        PromptPart("user", identity(debate, agent)),
+        *recalled,
+        *situation.history,
+        PromptPart("user", f"This is round {situation.number} of {situation.total}."),
+        *guidance_of(situation.guidance),
+    )
+
+
+def start(debate: Debate, agent: AgentSpec, requirements: str) -> Prompt:
+    """Return what all prompts of an agent have in common."""
+    return preamble(debate, agent, requirements=requirements, documents_give=DOCUMENTS_GIVE)
+
+
+def identity(debate: Debate, agent: AgentSpec) -> str:
+    """Return who an agent is among its peers."""
+    letter, count = debate.letter(agent.id), len(debate.participants)
+    if count == 1:
+        return "You work on this question alone: there are no other agents."
+    return f"You are agent {letter} of {count} agents. {_LETTERS.format(letter=letter)}"
+
+
+def bench(debate: Debate) -> str:
+    """Return who the agents are to one who judges them."""
+    count = len(debate.participants)
+    if count == 1:
+        return "Agent A worked on this question alone. Nobody has examined its work: look yourself for what is wrong or missing in it."
+    return f"{count} agents took part in the debate. {_LETTERS.format(letter='A')}"
+
+
+def present_work(debate: Debate, work: Sequence[Contribution], title: str) -> Prompt:
+    """Return the work of agents, each in a quotation of its own that says whose it is, and of which round."""
+    return tuple(
+        quotation(
+            f"{title} of agent {debate.letter(each.agent)}, its {each.activity} of round {each.round}",
+            each.text,
+        )
+        for each in work
+    )
+
+
+def history(debate: Debate, agent: AgentSpec, told: Told, whose: str = "The debate") -> Prompt:
+    """Return what an agent is told of the history, its own work marked as such; that of one who works alone is no debate."""
+    parts: list[PromptPart] = []
+    if len(debate.participants) == 1:
+        whose = "The work of agent A" if agent is debate.spec.judge else "Your work"
+    if told.summary:
+        title = f"{whose} at first, as you summarized it"
+        parts.append(quotation(title, told.summary, HISTORY_GIVES))
+    elif told.gone:
+        parts.append(
+            PromptPart(
+                "user", f"{len(told.gone)} earlier contributions are left out here, since they do not fit."
+            )
+        )
+    if told.whole:
+        title = f"{whose} {'since then' if told.gone else 'so far'}"
+        text = rendered(debate.letter, told.whole, agent.id)
+        parts.append(quotation(title, text, HISTORY_GIVES))
+    return tuple(parts)

@@ -1,0 +1,14 @@
+"""Contributions as the convergence service reads them."""
+
+from collections.abc import Sequence
+
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.peers.services import readable
+from parley.v1.convergence_pb2 import Stand
+
+__all__ = ["stands_of"]
+
+
+def stands_of(work: Sequence[Contribution]) -> list[Stand]:
+    """Return what each agent stands for."""
+    return [Stand(agent_id=each.agent, position=each.position, text=readable(each.text)) for each in work]

@@ -1,0 +1,304 @@
+"""A vote: each agent chooses among the final proposals, which it sees without names and in an order of its own."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model import voting
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.errors import DebateFailedError
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.prompting import preamble, quotation
+from parley.orchestrator.phases.schemas import SchemaOf, asked_schema, schema_text
+from parley.orchestrator.phases.vote_terms import PANEL_TERMS, VoteTerms
+from parley.orchestrator.phases.weigh_votes import alike_choices, vote_weights
+from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.voting_pb2 import (
+    VOTE_STRENGTH_UNSPECIFIED,
+    VOTE_WEIGHTS_UNSPECIFIED,
+    Ballot,
+    ChoiceGroup,
+    Vote,
+    VoteOption,
+    VoteStrength,
+)
+
+__all__ = ["VOTE", "hold_vote", "surest"]
+
+VOTE = Activity("vote", "votes", "Votes")
+_TOLD: Final = (
+    "Vote for the proposal that answers the question best. Judge what is proposed and not how it is written; {own}."
+    " Give the number of your choice, how sure you are from 0 to 1, and the reason in a sentence or two."
+)
+_MAY_BE_OWN: Final = "it may be your own"
+_IS_NOT_OWN: Final = "your own is not among them"
+
+
+class _Ballot(BaseModel):
+    """A vote, as it is asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    choice: Annotated[int, Field(ge=1, description="The number of the proposal.")]
+    confidence: Annotated[float, Field(ge=0, le=1, description="How sure you are.")]
+    reason: Annotated[str, Field(description="Why, in a sentence or two.")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Poll:
+    """One vote: who votes on what, and on which terms."""
+
+    debate: Debate
+    voters: Sequence[AgentSpec]
+    work: Sequence[Contribution]
+    requirements: str
+    terms: VoteTerms
+    schema_of: SchemaOf
+
+    @property
+    def options(self) -> list[str]:
+        return [each.agent for each in self.work]
+
+    def key(self, agent: str) -> str:
+        """Return the key of an agent's ballot."""
+        return f"{self.terms.key}/{agent}"
+
+    def choices(self, voter: AgentSpec) -> list[Contribution]:
+        """Return what an agent may choose from."""
+        return [each for each in self.work if self.terms.self_votes or each.agent != voter.id]
+
+    def count(
+        self, ballots: Sequence[Ballot], groups: Sequence[voting.Group], *, by_weight: bool = True
+    ) -> voting.Count:
+        return voting.count(
+            _counted(ballots, by_weight=by_weight),
+            len(self.voters),
+            self.terms.rule,
+            has_open_critiques=self.terms.has_open_critiques,
+            groups=groups,
+        )
+
+
+async def hold_vote(
+    debate: Debate,
+    voters: Sequence[AgentSpec],
+    work: Sequence[Contribution],
+    requirements: str = "",
+    terms: VoteTerms = PANEL_TERMS,
+    schema_of: SchemaOf = asked_schema,
+) -> Vote:
+    """Let agents vote on each other's work, and return what that came to.
+
+    It ends early, where the terms let it, once neither winner nor strength can change any more. Whoever fails abstains, and so
+    does whoever may choose nothing. What votes weigh and which choices are alike is looked up beside the ballots.
+
+    Raises:
+        DebateFailedError: too few have voted. Where those that failed for reasons that pass would be enough, they are
+            waited for.
+    """
+    if not voters:
+        raise DebateFailedError("QUORUM_LOST", "every agent is muted", phase=VOTE.name)
+    poll = _Poll(debate, voters, work, requirements, terms, schema_of)
+    if terms.one_voice:
+        message = (
+            f"all voters share one model family ({terms.one_voice}): their votes are one voice, and their agreement"
+            " shows a step less"
+        )
+        debate.note(f"{terms.key}-voice/warning", Warned(message=message))
+    async with asyncio.TaskGroup() as tasks:
+        weighing = tasks.create_task(vote_weights(debate, voters, terms))
+        grouping = tasks.create_task(alike_choices(debate, work, terms))
+        steps = {
+            each.id: partial(_ballot_to_count, poll, each, weighing, grouping)
+            for each in voters
+            if poll.choices(each)
+        }
+        settled = await debate.settle(terms.key, steps, partial(_is_settled, poll, weighing, grouping))
+    weights, groups = weighing.result(), grouping.result()
+    failed = {agent: each for agent, each in settled.items() if isinstance(each, StepFailed)}
+    ballots = _cast(settled, weights)
+    _check_quorum(poll, len(ballots), failed)
+    return _vote(poll, settled, ballots, weights, groups)
+
+
+def surest(vote: Vote) -> str:
+    """Return whose proposal stands: the winner's, or else of those that are first the one whose voters are the surest."""
+    if vote.winner_agent_id:
+        return vote.winner_agent_id
+    groups = [tuple(each.agent_ids) for each in vote.groups]
+    found = voting.count(_counted(vote.ballots), len(vote.ballots), groups=groups)
+    return voting.surest(found, [(each.choice_agent_id, each.confidence) for each in vote.ballots])
+
+
+def _is_settled(
+    poll: _Poll,
+    weighing: asyncio.Task[Mapping[str, float]],
+    grouping: asyncio.Task[Sequence[voting.Group]],
+    settled: Mapping[str, Ballot | StepFailed],
+) -> bool:
+    """Return whether those who have yet to vote are not waited for."""
+    if not (poll.terms.early_end and weighing.done() and grouping.done()):
+        return False
+    weights = weighing.result()
+    may_vote = [each.id for each in poll.voters if poll.choices(each)]
+    return voting.is_decided(
+        _counted(_cast(settled, weights)),
+        {agent: weights[agent] for agent in may_vote if agent not in settled},
+        poll.options,
+        len(poll.voters),
+        poll.terms.rule,
+        has_open_critiques=poll.terms.has_open_critiques,
+        groups=grouping.result(),
+        self_votes=poll.terms.self_votes,
+    )
+
+
+def _vote(
+    poll: _Poll,
+    settled: Mapping[str, Ballot | StepFailed],
+    ballots: Sequence[Ballot],
+    weights: Mapping[str, float],
+    groups: Sequence[voting.Group],
+) -> Vote:
+    terms, result = poll.terms, poll.count(ballots, groups)
+    left_out = sorted(each.id for each in poll.voters if each.id not in settled and poll.choices(each))
+    strength = voting.discounted(result.strength) if terms.one_voice else result.strength
+    vote = Vote(
+        winner_agent_id=result.winner or "",
+        strength=_strength(strength),
+        options=_options(poll, ballots, result),
+        ballots=ballots,
+        abstained_agent_ids=sorted({each.id for each in poll.voters}.difference(_voters(ballots), left_out)),
+        tied_agent_ids=result.leaders if len(result.leaders) > 1 else (),
+        left_out_agent_ids=left_out,
+    )
+    if terms.are_told:
+        vote.MergeFrom(_told_terms(poll, ballots, groups, result))
+        vote.left_out_weight = sum(weights[agent] for agent in left_out)
+    return vote
+
+
+def _options(poll: _Poll, ballots: Sequence[Ballot], result: voting.Count) -> list[VoteOption]:
+    votes = Counter(each.choice_agent_id for each in ballots)
+    return [
+        VoteOption(agent_id=agent, votes=votes[agent], share=float(result.shares.get(agent, 0)))
+        for agent in sorted(poll.options, key=lambda agent: (-result.shares.get(agent, 0), agent))
+    ]
+
+
+def _told_terms(
+    poll: _Poll, ballots: Sequence[Ballot], groups: Sequence[voting.Group], result: voting.Count
+) -> Vote:
+    """Return what a result says of the terms that it came about on."""
+    terms, votes = poll.terms, Counter(each.choice_agent_id for each in ballots)
+    joined = [
+        ChoiceGroup(
+            agent_ids=group,
+            votes=sum(votes[agent] for agent in group),
+            share=float(result.group_shares.get(group, 0)),
+        )
+        for group in groups
+        if len(group) > 1
+    ]
+    is_weighted = terms.weighted_by != VOTE_WEIGHTS_UNSPECIFIED
+    by_ballots = poll.count(ballots, groups, by_weight=False).strength
+    return Vote(
+        method=terms.method,
+        weighted_by=terms.weighted_by,
+        quorum=voting.quorum(len(poll.voters)),
+        self_votes_allowed=terms.self_votes,
+        groups=sorted(joined, key=lambda each: (-each.share, each.agent_ids[0])),
+        strength_by_ballots=_strength(by_ballots) if is_weighted else VOTE_STRENGTH_UNSPECIFIED,
+        one_voice=terms.one_voice,
+        undiscounted_strength=_strength(result.strength) if terms.one_voice else VOTE_STRENGTH_UNSPECIFIED,
+    )
+
+
+def _strength(strength: voting.Strength) -> VoteStrength.ValueType:
+    return VoteStrength.Value(f"VOTE_STRENGTH_{strength.name}")
+
+
+def _voters(ballots: Sequence[Ballot]) -> set[str]:
+    return {each.agent_id for each in ballots}
+
+
+def _check_quorum(poll: _Poll, cast: int, failed: Mapping[str, StepFailed]) -> None:
+    enough = voting.quorum(len(poll.voters))
+    if cast >= enough:
+        return
+    if not failed:
+        message = f"{cast} of {len(poll.voters)} agents may vote, {enough} must"
+        raise DebateFailedError("QUORUM_LOST", message, phase=VOTE.name)
+    steps = {poll.key(agent): each for agent, each in failed.items()}
+    raise failed_for_want_of(steps, VOTE.name, needed=enough - cast)
+
+
+async def _ballot_to_count(
+    poll: _Poll, voter: AgentSpec, *known_from: asyncio.Task[Any]
+) -> Ballot | StepFailed:
+    """Return an agent's ballot once it can be counted: only then can it be told whether the vote ends."""
+    ballot = await _ballot(poll, voter)
+    await asyncio.wait(known_from)
+    return ballot
+
+
+async def _ballot(poll: _Poll, voter: AgentSpec) -> Ballot | StepFailed:
+    debate, key, shown = poll.debate, poll.key(voter.id), poll.choices(voter)
+    debate.random(key).shuffle(shown)  # none gains by standing first
+    told = _TOLD.format(own=_MAY_BE_OWN if poll.terms.self_votes else _IS_NOT_OWN)
+    prompt = (
+        *preamble(debate, voter, requirements=poll.requirements),
+        *(quotation(f"Proposal {number}", each.text) for number, each in enumerate(shown, start=1)),
+        PromptPart("user", told),
+    )
+    task = Task(VOTE.work(voter.id, poll.terms.round), prompt, is_answer=True)
+    shape = AnswerShape("ballot", _Ballot, _schema(len(shown), poll.schema_of), _rendered)
+    cast = await debate.ask_for(key, voter, task, shape)
+    if isinstance(cast, StepFailed):
+        return cast
+    if cast.choice > len(shown):
+        message = f"there is no proposal {cast.choice}"
+        return StepFailed(work=task.work, reason="INVALID_STRUCTURED_ANSWER", message=message)
+    chosen = shown[cast.choice - 1].agent
+    return Ballot(
+        agent_id=voter.id,
+        choice_agent_id=chosen,
+        confidence=cast.confidence,
+        reason=cast.reason,
+        weight=1,
+    )
+
+
+def _cast(settled: Mapping[str, Ballot | StepFailed], weights: Mapping[str, float]) -> list[Ballot]:
+    """Return the ballots with their weights, ordered by voter."""
+    cast = sorted(
+        (each for each in settled.values() if isinstance(each, Ballot)), key=lambda each: each.agent_id
+    )
+    for ballot in cast:
+        ballot.weight = weights[ballot.agent_id]
+    return cast
+
+
+def _counted(ballots: Sequence[Ballot], *, by_weight: bool = True) -> list[voting.Ballot]:
+    return [
+        voting.Ballot(each.agent_id, each.choice_agent_id, each.weight if by_weight else 1.0)
+        for each in ballots
+    ]
+
+
+def _rendered(ballot: _Ballot) -> str:
+    return f"Proposal {ballot.choice}, {ballot.confidence:.0%} sure: {ballot.reason}"
+
+
+def _schema(count: int, schema_of: SchemaOf) -> str:
+    schema = schema_of(_Ballot)
+    schema["properties"]["choice"]["maximum"] = count
+    return schema_text(schema)

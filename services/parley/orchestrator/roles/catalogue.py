@@ -1,0 +1,95 @@
+"""Roles: what an agent of a role is told in each phase. A role is one file in this folder, and nothing else.
+
+The file's name is the role's. Which sections a role needs is said by the formats.
+"""
+
+from collections.abc import Collection, Iterable
+from functools import cache
+from importlib.resources import files
+
+from parley.role_file import Role, RoleFileError, parse_role
+
+__all__ = ["Role", "RoleFileError", "Roles", "UnknownRoleError", "parse_role", "shipped_roles"]
+
+
+class UnknownRoleError(Exception):
+    """No role has this name. The message lists those there are."""
+
+
+class Roles:
+    """The roles that a replica knows."""
+
+    def __init__(self, roles: Iterable[Role]) -> None:
+        """Know these, each under its name and its aliases.
+
+        Raises:
+            RoleFileError: two of them take one name.
+        """
+        self._by_name: dict[str, Role] = {}
+        for role in roles:
+            for name in (role.name, *role.aliases):
+                if name in self._by_name:
+                    raise _fault(
+                        role.name, f"takes the name {name}, which is {self._by_name[name].name}'s already"
+                    )
+                self._by_name[name] = role
+
+    def all(self) -> tuple[Role, ...]:
+        """Return the roles, ordered by name."""
+        return tuple(sorted({each.name: each for each in self._by_name.values()}.values(), key=_name_of))
+
+    def names(self) -> tuple[str, ...]:
+        """Return their names, sorted, without aliases."""
+        return tuple(each.name for each in self.all())
+
+    def get(self, name: str) -> Role:
+        """Return a role by its name or an alias.
+
+        Raises:
+            UnknownRoleError: there is none of this name.
+        """
+        role = self.known(name)
+        if role is None:
+            raise UnknownRoleError(f"unknown role {name!r}; known roles: {', '.join(self.names())}")
+        return role
+
+    def known(self, name: str) -> Role | None:
+        """Return a role by its name or an alias, or None."""
+        return self._by_name.get(name)
+
+    def check(self, duties: Collection[Collection[str]]) -> None:
+        """Check that each role serves at least one of these duties, by their sections, and has none that nothing reads.
+
+        Raises:
+            RoleFileError: one does not.
+        """
+        read = set().union(*duties)
+        for role in self.all():
+            unknown = role.prompts.keys() - read
+            if unknown:
+                raise _fault(role.name, f"has sections that nothing reads: {', '.join(sorted(unknown))}")
+            if not any(role.serves(sections) for sections in duties):
+                nearest = min((set(sections) - role.prompts.keys() for sections in duties), key=len)
+                raise _fault(role.name, f"lacks sections: {', '.join(sorted(nearest))}")
+
+
+@cache
+def shipped_roles() -> Roles:
+    """Read the roles that Parley ships, once.
+
+    Raises:
+        RoleFileError: a file cannot be used.
+    """
+    entries = [each for each in files("parley.orchestrator.roles").iterdir() if each.name.endswith(".md")]
+    return Roles(
+        parse_role(each.name.removesuffix(".md"), each.read_text("utf-8"))
+        for each in sorted(entries, key=lambda entry: entry.name)
+    )
+
+
+def _name_of(role: Role) -> str:
+    return role.name
+
+
+def _fault(name: str, what: str) -> RoleFileError:
+    return RoleFileError(f"roles/{name}.md {what}")

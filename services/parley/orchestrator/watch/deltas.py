@@ -1,0 +1,51 @@
+"""Text of steps in flight, on its way to this replica's watchers. It is not part of any log."""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from parley.orchestrator.model.delta import Delta
+from parley.orchestrator.watch.wakes import Wakes
+
+__all__ = ["MAX_WAITING_PIECES", "Deltas"]
+
+MAX_WAITING_PIECES = 256
+"""Pieces that wait for one listener; of more, the oldest are dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Audience:
+    queues: dict[asyncio.Event, deque[Delta]] = field(default_factory=dict)
+    wakes: Wakes = field(default_factory=Wakes)
+
+
+class Deltas:
+    """Hands each debate's pieces to those who listen to it."""
+
+    def __init__(self) -> None:
+        """Start with no listeners."""
+        self._audiences: defaultdict[str, _Audience] = defaultdict(_Audience)
+
+    def publish(self, debate: str, delta: Delta) -> None:
+        """Hand a piece on. A listener that has fallen behind misses older ones, which offsets show."""
+        audience = self._audiences.get(debate)
+        if audience is not None:
+            for queue in audience.queues.values():
+                queue.append(delta)
+            audience.wakes.tell()
+
+    @contextmanager
+    def listen(self, debate: str, news: asyncio.Event) -> Generator[deque[Delta], None, None]:
+        """Collect a debate's pieces while the block runs, and set `news` when there are some."""
+        audience = self._audiences[debate]
+        queue = audience.queues[news] = deque(maxlen=MAX_WAITING_PIECES)
+        audience.wakes.add(news)
+        try:
+            yield queue
+        finally:
+            del audience.queues[news]
+            audience.wakes.remove(news)
+            if not audience.queues:
+                del self._audiences[debate]

@@ -1,0 +1,140 @@
+"""A debate's log as the watchers of one replica share it: followed, checked and parsed once, however many they are."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from contextvars import Context
+from dataclasses import dataclass, field
+
+from parley.orchestrator.log.envelope import GENESIS, Envelope
+from parley.orchestrator.log.journal import log_name, open_records
+from parley.orchestrator.watch.wakes import Wakes
+from parley.storage.ports import Log, Record
+from parley.v1.event_pb2 import Closed, Concluded, DebateFailed, Resumed, StepFailed, StepSucceeded
+
+__all__ = ["Feed", "Feeds"]
+
+_PAGE = 200
+_AT_ONCE = 64
+_MAX_KEPT_BYTES = 8_000_000
+"""Stored bytes of events that are kept; in memory they take about twice as much."""
+
+
+class Feed:
+    """The newest events of one debate, and those who wait for more.
+
+    Attributes:
+        last: Sequence of the newest event that was read; 0 before any.
+        epoch: The claim it was written under.
+        whole: Whether all that the log held at first has been read.
+        closed: Whether the debate is closed. Nothing comes after that.
+        failed: Whether it has failed and was neither resumed nor cancelled since.
+        failure: Why the log could not be read any further, if that is so.
+        readers: Who hears when there is more.
+    """
+
+    def __init__(self, max_kept_bytes: int = _MAX_KEPT_BYTES) -> None:
+        """Begin before the first event; keep so many stored bytes of the newest ones."""
+        self.last = 0
+        self.epoch = 0
+        self.whole = self.closed = self.failed = False
+        self.failure: Exception | None = None
+        self._max_kept_bytes = max_kept_bytes
+        self._kept: list[Envelope] = []
+        self._kept_bytes = 0
+        self._outcomes: dict[str, tuple[int, int]] = {}
+        self.readers = Wakes()
+
+    def after(self, sequence: int) -> Sequence[Envelope] | None:
+        """Return some of the events after a sequence, or None where the next one is no longer kept."""
+        if not self._kept or sequence >= self.last:
+            return ()
+        place = sequence + 1 - self._kept[0].sequence
+        return self._kept[place : place + _AT_ONCE] if place >= 0 else None
+
+    def has_outcome(self, step: str, attempt: int, through: int) -> bool:
+        """Tell whether the events up to a sequence hold the outcome of a step's attempt, or of a later one."""
+        ended, sequence = self._outcomes.get(step, (0, 0))
+        return ended >= attempt and sequence <= through
+
+    async def run(self, log: Log, tenant: str, debate: str) -> None:
+        """Read the log and follow it until cancelled, or until it cannot be read: then `failure` says why."""
+        name, before = log_name(tenant, debate), GENESIS
+        try:
+            while not self.whole:
+                records = await log.read(name, self.last, _PAGE)
+                before = self._take(records, before)
+                self.whole = len(records) < _PAGE
+            self.readers.tell()
+            async with aclosing(log.follow(name, self.last)) as following:
+                async for record in following:
+                    before = self._take([record], before)
+        except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear it
+            self.failure = error
+            self.readers.tell()
+
+    def _take(self, records: Sequence[Record], before: bytes) -> bytes:
+        for event in open_records(records, self.last, before):
+            self._kept.append(event)
+            self._kept_bytes += len(event.entry)
+            self.last, self.epoch, before = event.sequence, event.epoch, event.hash
+            self._note(event)
+        self._trim()
+        self.readers.tell()
+        return before
+
+    def _note(self, event: Envelope) -> None:
+        match event.payload:
+            case Closed():
+                self.closed = True
+            case DebateFailed():
+                self.failed = True
+            case Resumed() | Concluded():  # one that is cancelled is still to be closed
+                self.failed = False
+            case StepSucceeded() | StepFailed():
+                self._outcomes[event.key] = (event.attempt, event.sequence)
+            case _:
+                pass
+
+    def _trim(self) -> None:
+        drop = 0
+        while self._kept_bytes > self._max_kept_bytes and drop < len(self._kept) - 1:
+            self._kept_bytes -= len(self._kept[drop].entry)
+            drop += 1
+        del self._kept[:drop]
+
+
+@dataclass(slots=True)
+class _Running:
+    feed: Feed
+    task: asyncio.Task[None]
+
+
+@dataclass(slots=True)
+class Feeds:
+    """The feeds of the debates that are being watched here."""
+
+    log: Log
+    max_kept_bytes: int = _MAX_KEPT_BYTES
+    _running: dict[str, _Running] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def joined(self, tenant: str, debate: str, news: asyncio.Event) -> AsyncGenerator[Feed, None]:
+        """Share a debate's feed while the block runs; `news` is set whenever there is more."""
+        name = log_name(tenant, debate)
+        running = self._running.get(name)
+        if running is None or running.feed.failure is not None:
+            feed = Feed(self.max_kept_bytes)
+            # A context of its own: the deadline and the span of the first watcher are not the others'.
+            task = asyncio.create_task(feed.run(self.log, tenant, debate), context=Context())
+            running = self._running[name] = _Running(feed, task)
+        running.feed.readers.add(news)
+        try:
+            yield running.feed
+        finally:
+            running.feed.readers.remove(news)
+            if not running.feed.readers:
+                if self._running.get(name) is running:
+                    del self._running[name]
+                running.task.cancel()
+                await asyncio.wait([running.task])

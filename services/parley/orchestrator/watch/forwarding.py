@@ -1,0 +1,161 @@
+"""Text of debates that other replicas run, brought to the watchers of this one.
+
+A replica asks the owner for it, once a debate however many watchers it has here. Nobody forwards what was forwarded:
+only an owner sends text to another replica. Text is a courtesy; where it cannot be had, a watch goes on without.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from contextvars import Context
+from dataclasses import dataclass
+
+import grpc
+
+from parley.orchestrator.log.index import DebateIndex, DebateRecord, record_key
+from parley.orchestrator.model.delta import Delta
+from parley.orchestrator.watch.deltas import Deltas
+from parley.orchestrator.watch.feed import Feed, Feeds
+from parley.runtime.backoff import Backoff
+from parley.runtime.channel import channel
+from parley.runtime.logs import get_logger, labelled
+from parley.storage.ports import StorageError
+from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+
+__all__ = ["OWNER_KEY", "Forwarding"]
+
+OWNER_KEY = "parley-owner"
+"""Metadata of a watch between replicas: the owner that it is meant for, which sends text only and asks no other."""
+_BACKOFF = Backoff(first=0.1, maximum=5.0)
+
+_logger = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Wanted:
+    task: asyncio.Task[None]
+    watchers: int = 0
+
+
+@dataclass(slots=True)
+class _Shared:
+    channel: grpc.aio.Channel
+    users: int = 0
+
+
+class Forwarding:
+    """Brings text while somebody here wants it."""
+
+    def __init__(self, index: DebateIndex, feeds: Feeds, deltas: Deltas, owner: str) -> None:
+        """Publish to `deltas` what owners other than `owner`, which is this replica, tell."""
+        self._index = index
+        self._feeds = feeds
+        self._deltas = deltas
+        self._owner = owner
+        self._wanted: dict[str, _Wanted] = {}
+        self._channels: dict[str, _Shared] = {}
+
+    @asynccontextmanager
+    async def wanted(self, tenant: str, debate: str) -> AsyncGenerator[None, None]:
+        """Bring a debate's text while the block runs. Never fails: there may just be no text."""
+        key = record_key(tenant, debate)
+        if key not in self._wanted:
+            # A context of its own: the deadline and the span of the first watcher are not the others'.
+            task = asyncio.create_task(self._bring(tenant, debate), context=Context())
+            self._wanted[key] = _Wanted(task)
+        wanted = self._wanted[key]
+        wanted.watchers += 1
+        try:
+            yield
+        finally:
+            wanted.watchers -= 1
+            if not wanted.watchers:
+                del self._wanted[key]
+                wanted.task.cancel()
+                await asyncio.wait([wanted.task])
+
+    async def _bring(self, tenant: str, debate: str) -> None:
+        news = asyncio.Event()
+        with labelled(tenant=tenant, debate=debate):
+            while True:
+                async with self._feeds.joined(tenant, debate, news) as feed:
+                    await self._bring_along(feed, tenant, debate, news)
+                await asyncio.sleep(_BACKOFF.maximum)
+
+    async def _bring_along(self, feed: Feed, tenant: str, debate: str, news: asyncio.Event) -> None:
+        """Copy from the owner, whoever that is at the time, for as long as the log can be read."""
+        pauses = _BACKOFF.pauses()
+        while feed.failure is None:
+            epoch = feed.epoch
+            record = await self._record(tenant, debate)
+            if record is not None and record.epoch >= epoch:
+                epoch = record.epoch
+                if record.owner in (None, self._owner) or not record.address:
+                    await _claimed_after(epoch, feed, news, seconds=_BACKOFF.maximum)
+                else:
+                    await self._copy_until_claimed(record, feed, news)
+            if feed.epoch > epoch:
+                pauses = _BACKOFF.pauses()
+            await asyncio.sleep(next(pauses))
+
+    async def _record(self, tenant: str, debate: str) -> DebateRecord | None:
+        with suppress(StorageError):  # the watchers hear of that from the log
+            return await self._index.get(tenant, debate)
+        return None
+
+    async def _copy_until_claimed(self, record: DebateRecord, feed: Feed, news: asyncio.Event) -> None:
+        """Copy from a record's owner until another one claims, or until that breaks off."""
+        copying = asyncio.create_task(self._copy(record))
+        copying.add_done_callback(lambda _: news.set())
+        try:
+            await _claimed_after(record.epoch, feed, news, unless=copying)
+        finally:
+            copying.cancel()
+            await asyncio.wait([copying])
+
+    async def _copy(self, record: DebateRecord) -> None:
+        request = orchestrator_pb2.WatchDebateRequest(debate_id=record.debate, text_deltas=True)
+        metadata = ((OWNER_KEY, record.owner or ""),)
+        try:
+            async with self._connected(record.address) as connection:
+                stub = orchestrator_pb2_grpc.OrchestratorServiceStub(connection)
+                async for message in stub.WatchDebate(request, metadata=metadata):
+                    if message.HasField("delta"):
+                        self._deltas.publish(record.debate, _piece(message.delta))
+        except grpc.aio.AioRpcError as error:
+            _logger.debug("no text from the owner", address=record.address, error=error.details())
+
+    @asynccontextmanager
+    async def _connected(self, address: str) -> AsyncGenerator[grpc.aio.Channel, None]:
+        """Share one channel to an address; it is closed when nobody needs it."""
+        shared = self._channels.get(address)
+        if shared is None:
+            shared = self._channels[address] = _Shared(channel(address))
+        shared.users += 1
+        try:
+            yield shared.channel
+        finally:
+            shared.users -= 1
+            if not shared.users:
+                del self._channels[address]
+                await shared.channel.close()
+
+
+async def _claimed_after(
+    epoch: int,
+    feed: Feed,
+    news: asyncio.Event,
+    *,
+    seconds: float | None = None,
+    unless: asyncio.Task[None] | None = None,
+) -> None:
+    """Return once the log holds a later claim or cannot be read, after `seconds`, or when a task is done."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while feed.epoch <= epoch and feed.failure is None and not (unless and unless.done()):
+                news.clear()
+                await news.wait()
+
+
+def _piece(delta: orchestrator_pb2.StepDelta) -> Delta:
+    return Delta(delta.key, delta.step_attempt, delta.route_attempt, delta.offset, delta.text)

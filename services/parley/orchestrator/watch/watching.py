@@ -1,0 +1,178 @@
+"""Following a debate: its events after a sequence and then as they come, text in between, and signs of life.
+
+A watcher holds next to nothing: its cursor in the feed that all watchers of the debate share, and a short queue of text.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
+from parley.orchestrator.log.journal import log_name, open_records
+from parley.orchestrator.model.delta import Delta
+from parley.orchestrator.watch.deltas import Deltas
+from parley.orchestrator.watch.feed import Feed, Feeds
+from parley.orchestrator.watch.forwarding import Forwarding
+from parley.runtime.errors import ParleyError, resource_exhausted
+from parley.storage.ports import Log
+
+__all__ = ["SLOW_READER", "Alive", "Watched", "Watching", "slow_reader"]
+
+SLOW_READER = "SLOW_READER"
+_PAGE = 50
+_MAX_BEHIND = 64
+"""Events that a watcher may be behind and still be sent text."""
+
+
+class Alive:
+    """Nothing was recorded for a while."""
+
+
+Watched = Envelope | Delta | Alive
+
+
+def slow_reader(last: int) -> ParleyError:
+    """Return what a watcher hears that does not keep up."""
+    message = f"this reader does not keep up; watch again after sequence {last}"
+    return resource_exhausted(SLOW_READER, message, retry_after=0.0, metadata={"last_sequence": str(last)})
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """What a replica's watchers stand on."""
+
+    log: Log
+    feeds: Feeds
+    deltas: Deltas
+    forwarding: Forwarding
+    heartbeat_seconds: float
+
+    async def watch(
+        self, tenant: str, debate: str, after: int, *, text: bool
+    ) -> AsyncGenerator[Watched, None]:
+        """Yield the events after a sequence, in order and without gap, until the last one; with `text`, text as it comes.
+
+        A failure ends it too, unless the debate has been resumed since. Raises ParleyError `SLOW_READER` where
+        events come faster than they are taken for so long that they are no longer kept.
+        """
+        news, cursor = asyncio.Event(), _Cursor(log_name(tenant, debate), after)
+        heartbeats = _Heartbeats(self.heartbeat_seconds)
+        async with AsyncExitStack() as stack:
+            pieces: deque[Delta] = deque()
+            if text:
+                pieces = stack.enter_context(self.deltas.listen(debate, news))
+                await stack.enter_async_context(self.forwarding.wanted(tenant, debate))
+            feed = await stack.enter_async_context(self.feeds.joined(tenant, debate, news))
+            while True:
+                news.clear()
+                for piece in _current(pieces, feed, cursor.last):
+                    yield piece
+                for event in await self._events(feed, cursor):
+                    cursor.at(event)
+                    heartbeats.heard()
+                    yield event
+                if feed.last <= cursor.last and await self._over(feed, cursor):
+                    return
+                if heartbeats.due:
+                    heartbeats.heard()
+                    yield Alive()
+                if feed.last <= cursor.last and not pieces:
+                    cursor.caught_up = feed.whole
+                    await heartbeats.until(news)
+
+    async def text_of(self, debate: str) -> AsyncGenerator[Delta | Alive, None]:
+        """Yield the text of a debate that is run here, for another replica, until closed."""
+        news, heartbeats = asyncio.Event(), _Heartbeats(self.heartbeat_seconds)
+        with self.deltas.listen(debate, news) as pieces:
+            while True:
+                news.clear()
+                for piece in _waiting(pieces):
+                    yield piece
+                if heartbeats.due:
+                    heartbeats.heard()
+                    yield Alive()
+                if not pieces:
+                    await heartbeats.until(news)
+
+    async def _events(self, feed: Feed, cursor: "_Cursor") -> Sequence[Envelope]:
+        """Return some of the next events. What the feed no longer keeps is read for this watcher, a page at a time."""
+        events = feed.after(cursor.last)
+        if events is not None:
+            return events
+        if cursor.caught_up:
+            raise slow_reader(cursor.last)
+        if not cursor.hash:
+            (record,) = await self.log.read(cursor.log, cursor.last - 1, 1)
+            cursor.hash = open_entry(record.entries[cursor.last - record.first], None).hash
+        return open_records(await self.log.read(cursor.log, cursor.last, _PAGE), cursor.last, cursor.hash)
+
+    async def _over(self, feed: Feed, cursor: "_Cursor") -> bool:
+        if feed.failure is not None:
+            raise feed.failure.with_traceback(None)  # it is raised in many watchers
+        if feed.closed or not (feed.whole and feed.failed):
+            return feed.closed
+        # It may have been resumed since, at a replica whose appends are not heard of here at once.
+        return not await self.log.read(cursor.log, cursor.last, 1)
+
+
+class _Cursor:
+    """How far one watcher is. `caught_up`: it has once had all there was; from then on it must keep up."""
+
+    def __init__(self, log: str, after: int) -> None:
+        self.log = log
+        self.last = after
+        self.hash = b"" if after else GENESIS
+        self.caught_up = False
+
+    def at(self, event: Envelope) -> None:
+        self.last, self.hash = event.sequence, event.hash
+
+
+def _current(pieces: deque[Delta], feed: Feed, after: int) -> Iterator[Delta]:
+    """Take out the text that waits, without what is void; who is behind with events gets none at all."""
+    if feed.last - after > _MAX_BEHIND:
+        pieces.clear()
+    for piece in _waiting(pieces):
+        if not feed.has_outcome(piece.key, piece.step_attempt, after):
+            yield piece
+
+
+def _waiting(pieces: deque[Delta]) -> Iterator[Delta]:
+    """Take out what waits now, pieces of one text made one; what comes meanwhile must not keep events back."""
+    latest: dict[tuple[str, int, int], list[Delta]] = {}
+    runs: list[list[Delta]] = []
+    while pieces:
+        piece = pieces.popleft()
+        text = piece.key, piece.step_attempt, piece.route_attempt
+        run = latest.get(text)
+        if run and run[-1].offset + len(run[-1].text) == piece.offset:
+            run.append(piece)
+        else:
+            latest[text] = [piece]
+            runs.append(latest[text])
+    for run in runs:
+        yield run[0] if len(run) == 1 else replace(run[0], text="".join(piece.text for piece in run))
+
+
+class _Heartbeats:
+    """When a sign of life is due: text that flows is none, for it does not say how far the log is."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.heard()
+
+    @property
+    def due(self) -> bool:
+        return monotonic() >= self._due
+
+    def heard(self) -> None:
+        self._due = monotonic() + self._seconds
+
+    async def until(self, news: asyncio.Event) -> None:
+        """Wait for news, or until a sign of life is due."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._due - monotonic()):
+                await news.wait()

@@ -1,0 +1,95 @@
+"""What is learned of agents beside their ratings: strengths by domain and phase, and how they get along."""
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from parley.ratings.match import Match
+
+__all__ = ["Acquaintance", "Relationship", "Strength"]
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """How an agent does in a phase of debates of a domain; an empty domain stands for all."""
+
+    domain: str
+    phase: str
+    debates: int = 0
+    total: float = 0.0
+
+    @property
+    def mean_score(self) -> float:
+        """The mean of the scores, 0 to 10."""
+        return self.total / self.debates
+
+
+@dataclass(frozen=True, slots=True)
+class Relationship:
+    """How an agent gets along with another one, as the first of the two sees it."""
+
+    agent_id: str
+    other_agent_id: str
+    debates: int = 0
+    wins: int = 0
+    draws: int = 0
+    losses: int = 0
+    agreements: int = 0
+    disagreements: int = 0
+
+
+class Acquaintance:
+    """Strengths and relationships after some matches."""
+
+    def __init__(self) -> None:
+        self._strengths: dict[str, dict[tuple[str, str], Strength]] = {}
+        self._relationships: dict[str, dict[str, Relationship]] = {}
+
+    def count(self, match: Match) -> None:
+        """Count a match."""
+        for each in match.phases:
+            strengths = self._strengths.setdefault(each.agent_id, {})
+            for domain in ("", match.domain):
+                found = strengths.get((domain, each.phase)) or Strength(domain, each.phase)
+                strengths[domain, each.phase] = replace(
+                    found, debates=found.debates + 1, total=found.total + each.score
+                )
+        for one, other in combinations(match.scores, 2):
+            self._met(one, other, match.scores[one], match.scores[other])
+            self._met(other, one, match.scores[other], match.scores[one])
+        for encounter in match.encounters:
+            self._agreed(
+                encounter.agent_id, encounter.other_agent_id, encounter.agreements, encounter.disagreements
+            )
+            self._agreed(
+                encounter.other_agent_id, encounter.agent_id, encounter.agreements, encounter.disagreements
+            )
+
+    def strengths(self, agent_id: str) -> list[Strength]:
+        """Return what an agent is good at, ordered by domain, then phase."""
+        return [each for _, each in sorted(self._strengths.get(agent_id, {}).items())]
+
+    def relationships(self, agent_id: str) -> list[Relationship]:
+        """Return how an agent gets along, those first with whom it has debated most, then by the other's id."""
+        found = self._relationships.get(agent_id, {}).values()
+        return sorted(found, key=lambda each: (-each.debates, each.other_agent_id))
+
+    def _between(self, one: str, other: str) -> Relationship:
+        return self._relationships.setdefault(one, {}).get(other) or Relationship(one, other)
+
+    def _met(self, one: str, other: str, own: float, others: float) -> None:
+        found = self._between(one, other)
+        self._relationships[one][other] = replace(
+            found,
+            debates=found.debates + 1,
+            wins=found.wins + (own > others),
+            draws=found.draws + (own == others),
+            losses=found.losses + (own < others),
+        )
+
+    def _agreed(self, one: str, other: str, agreements: int, disagreements: int) -> None:
+        found = self._between(one, other)
+        self._relationships[one][other] = replace(
+            found,
+            agreements=found.agreements + agreements,
+            disagreements=found.disagreements + disagreements,
+        )

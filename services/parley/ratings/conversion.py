@@ -1,0 +1,175 @@
+"""Protobuf in and out."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final, Protocol
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from parley.ratings.acquaintance import Relationship, Strength
+from parley.ratings.calibration import JudgedAnswer
+from parley.ratings.match import Encounter, Match, PhaseResult
+from parley.ratings.table import Change, Past, Rating
+from parley.ratings.team import Candidate
+from parley.runtime.validation import Violations
+from parley.v1 import ratings_pb2 as pb
+
+__all__ = [
+    "GENERAL",
+    "candidate_to_proto",
+    "changes_to_proto",
+    "match_of",
+    "past_to_proto",
+    "rating_to_proto",
+    "read_token",
+    "relationship_to_proto",
+    "strength_to_proto",
+    "token",
+]
+
+GENERAL: Final = "general"
+"""The domain of what names none."""
+
+
+class _Outcome(Protocol):
+    """What a match and a correction of one have in common."""
+
+    debate_id: str
+
+    @property
+    def results(self) -> Iterable[pb.MatchResult]: ...
+    @property
+    def answers(self) -> Iterable[pb.JudgedAnswer]: ...
+    @property
+    def phases(self) -> Iterable[pb.PhaseResult]: ...
+    @property
+    def encounters(self) -> Iterable[pb.Encounter]: ...
+
+
+def match_of(request: _Outcome, domain: str, recorded_at: datetime) -> Match:
+    """Return the match that a checked request tells of."""
+    return Match(
+        debate_id=request.debate_id,
+        domain=domain or GENERAL,
+        scores={each.agent_id: each.score for each in request.results},
+        recorded_at=recorded_at,
+        answers=tuple(
+            JudgedAnswer(each.agent_id, each.right, each.confidence if each.HasField("confidence") else None)
+            for each in request.answers
+        ),
+        phases=tuple(PhaseResult(each.agent_id, each.phase, each.score) for each in request.phases),
+        encounters=tuple(map(_encounter, request.encounters)),
+    )
+
+
+def changes_to_proto(changes: Iterable[Change]) -> list[pb.RatingChange]:
+    """Return what a match changed."""
+    return [pb.RatingChange(agent_id=each.agent_id, before=each.before, after=each.after) for each in changes]
+
+
+def rating_to_proto(rating: Rating) -> pb.Rating:
+    """Return a rating with the record beside it."""
+    record = rating.record
+    return pb.Rating(
+        agent_id=rating.agent_id,
+        domain=rating.domain,
+        elo=rating.elo,
+        matches=rating.matches,
+        wins=rating.wins,
+        draws=rating.draws,
+        losses=rating.losses,
+        approvals=rating.approvals,
+        disapprovals=rating.disapprovals,
+        last_match_at=None if rating.last_match_at is None else _timestamp(rating.last_match_at),
+        judged_answers=record.answers,
+        right_answers=record.right,
+        brier_score=record.brier,
+        expected_calibration_error=record.expected_calibration_error,
+        calibration=record.calibration,
+    )
+
+
+def past_to_proto(past: Past) -> pb.MatchRecord:
+    """Return a match as corrections left it."""
+    match, correction = past.match, past.correction
+    scores = {} if match is None else match.scores
+    return pb.MatchRecord(
+        debate_id=past.recorded.debate_id,
+        domain=past.recorded.domain,
+        recorded_at=_timestamp(past.recorded.recorded_at),
+        results=[pb.MatchResult(agent_id=agent, score=scores[agent]) for agent in sorted(scores)],
+        changes=changes_to_proto(past.changes),
+        correction=0 if correction is None else correction.number,
+        correction_reason="" if correction is None else correction.reason,
+        void=match is None,
+    )
+
+
+def candidate_to_proto(candidate: Candidate) -> pb.Candidate:
+    """Return a candidate for a team."""
+    return pb.Candidate(
+        agent_id=candidate.agent_id,
+        chosen=candidate.chosen,
+        explored=candidate.explored,
+        score=candidate.score,
+        rating_score=candidate.rating,
+        calibration_score=candidate.calibration,
+        domain_score=candidate.domain,
+        draw=candidate.draw,
+        reason=candidate.reason,
+    )
+
+
+def strength_to_proto(strength: Strength) -> pb.Strength:
+    """Return what an agent is good at."""
+    return pb.Strength(
+        domain=strength.domain,
+        phase=strength.phase,
+        debates=strength.debates,
+        mean_score=strength.mean_score,
+    )
+
+
+def relationship_to_proto(relationship: Relationship) -> pb.Relationship:
+    """Return how two agents get along."""
+    return pb.Relationship(
+        agent_id=relationship.agent_id,
+        other_agent_id=relationship.other_agent_id,
+        debates=relationship.debates,
+        wins=relationship.wins,
+        draws=relationship.draws,
+        losses=relationship.losses,
+        agreements=relationship.agreements,
+        disagreements=relationship.disagreements,
+    )
+
+
+def token(place: float, name: str) -> str:
+    """Return the token of a page that ends at this place in its order."""
+    return base64.urlsafe_b64encode(json.dumps([place, name]).encode()).decode()
+
+
+def read_token(violations: Violations, given: str) -> tuple[float, str] | None:
+    """Return the place that ended an earlier page; None where the first page is asked for."""
+    if not given:
+        return None
+    try:
+        place, name = json.loads(base64.urlsafe_b64decode(given.encode()))
+        return float(place), str(name)
+    except (ValueError, TypeError, binascii.Error):
+        violations.add("page_token", "is not a token of an earlier page")
+        return None
+
+
+def _encounter(given: pb.Encounter) -> Encounter:
+    one, other = sorted((given.agent_id, given.other_agent_id))
+    return Encounter(one, other, given.agreements, given.disagreements)
+
+
+def _timestamp(moment: datetime) -> Timestamp:
+    found = Timestamp()
+    found.FromDatetime(moment)
+    return found

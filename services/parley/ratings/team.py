@@ -1,0 +1,119 @@
+"""The choice of a team: most seats go to the best, and a share of them to those who may turn out to be."""
+
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from parley.ratings.elo import START, expected
+from parley.ratings.table import Rating, Table
+
+__all__ = ["EXPLORATION_SHARE", "Candidate", "select_team"]
+
+EXPLORATION_SHARE: Final = 0.25
+"""Share of the seats that goes to candidates which are drawn, unless it is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A candidate, and what became of it.
+
+    Attributes:
+        explored: Whether it has its seat since it was drawn.
+        rating: The share of points that its overall rating promises against one at the start, 0 to 1.
+        calibration: How well its confidence fits its record, 0 to 1.
+        domain: The share of points that its rating in the domain promises against one at the start, 0 to 1.
+        draw: What it was drawn to be worth, 0 to 1.
+        reason: Why it was chosen, or was not, in a line.
+    """
+
+    agent_id: str
+    chosen: bool
+    explored: bool
+    rating: float
+    calibration: float
+    domain: float
+    draw: float
+    reason: str
+
+    @property
+    def score(self) -> float:
+        """The mean of rating, calibration and record in the domain."""
+        return (self.rating + self.calibration + self.domain) / 3
+
+
+def select_team(
+    table: Table,
+    debate_id: str,
+    agent_ids: Sequence[str],
+    size: int,
+    domain: str,
+    exploration_share: float = EXPLORATION_SHARE,
+) -> list[Candidate]:
+    """Return all candidates, those chosen first, best score first; the order in which they are given does not matter.
+
+    Of `size` seats, a share goes to those of the others that are drawn to be worth most: each is drawn from the Beta
+    distribution of its points and answers so far (Thompson, "On the likelihood that one unknown probability exceeds another",
+    Biometrika 25, 1933), so that those of whom little is known are drawn high at times. Each agent's dice are its own, seeded
+    by debate and agent.
+    """
+    ranked = sorted((_scored(table, debate_id, each, domain) for each in agent_ids), key=_rank)
+    drawn = min(int(size * exploration_share + 0.5), size)
+    best, others = ranked[: size - drawn], ranked[size - drawn :]
+    lucky = {each.agent_id for each in sorted(others, key=lambda each: (-each.draw, each.agent_id))[:drawn]}
+    told = [_told(table, each, chosen=each in best, explored=each.agent_id in lucky) for each in ranked]
+    return sorted(told, key=lambda each: (not each.chosen, _rank(each)))
+
+
+def _scored(table: Table, debate_id: str, agent_id: str, domain: str) -> Candidate:
+    overall, own = table.rating(agent_id), table.rating(agent_id, domain)
+    known = own if own.matches else overall
+    return Candidate(
+        agent_id=agent_id,
+        chosen=False,
+        explored=False,
+        rating=expected(overall.elo, START),
+        calibration=overall.record.calibration,
+        domain=expected(own.elo, START),
+        draw=_draw(debate_id, known),
+        reason="",
+    )
+
+
+def _draw(debate_id: str, rating: Rating) -> float:
+    """Draw what an agent is worth from what it won and lost, and was right and wrong in."""
+    seed = hashlib.blake2b(f"{debate_id}/{rating.agent_id}".encode(), digest_size=16).digest()
+    dice = random.Random(seed)  # noqa: S311 - dice, not secrets
+    won = rating.wins + rating.draws / 2 + rating.record.right
+    lost = rating.losses + rating.draws / 2 + rating.record.wrong
+    return dice.betavariate(1 + won, 1 + lost)
+
+
+def _told(table: Table, candidate: Candidate, *, chosen: bool, explored: bool) -> Candidate:
+    matches = table.rating(candidate.agent_id).matches
+    known = f"{matches} {'match' if matches == 1 else 'matches'} known"
+    scores = (
+        f"score {candidate.score:.2f} (rating {candidate.rating:.2f}, calibration {candidate.calibration:.2f},"
+        f" domain {candidate.domain:.2f}), {known}"
+    )
+    if chosen:
+        why = f"among the best: {scores}"
+    elif explored:
+        why = f"drawn to learn of it: draw {candidate.draw:.2f}, {scores}"
+    else:
+        why = f"neither among the best nor drawn: draw {candidate.draw:.2f}, {scores}"
+    return Candidate(
+        agent_id=candidate.agent_id,
+        chosen=chosen or explored,
+        explored=explored,
+        rating=candidate.rating,
+        calibration=candidate.calibration,
+        domain=candidate.domain,
+        draw=candidate.draw,
+        reason=why,
+    )
+
+
+def _rank(candidate: Candidate) -> tuple[float, str]:
+    return -candidate.score, candidate.agent_id

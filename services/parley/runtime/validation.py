@@ -1,0 +1,95 @@
+"""Validation of requests: every bad field of a request is found before any is refused."""
+
+import re
+from typing import Final
+
+from parley.runtime.errors import FieldViolation, invalid_argument
+
+__all__ = [
+    "AGENT_ID",
+    "CHECKPOINT_KEY",
+    "CONTROL_CHARACTER",
+    "DEBATE_ID",
+    "NAME",
+    "REQUEST_ID",
+    "Violations",
+]
+
+AGENT_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+DEBATE_ID: Final = re.compile(r"deb-\d{8}-\d{6}-[a-z2-7]{8}")
+CHECKPOINT_KEY: Final = re.compile(r"(?=.{1,256}\Z)[a-z0-9._-]+(/[a-z0-9._-]+)*")
+NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+"""An id that its owner chose and others only keep: of a request, or of a debate outside the orchestrator."""
+REQUEST_ID: Final = NAME
+CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class Violations:
+    """The bad fields of one request."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._found: list[FieldViolation] = []
+
+    def add(self, field: str, description: str) -> None:
+        """Note a bad field."""
+        self._found.append(FieldViolation(field, description))
+
+    def check(self, *, that: bool, field: str, otherwise: str) -> None:
+        """Note a bad field unless something holds."""
+        if not that:
+            self.add(field, otherwise)
+
+    def check_range(self, field: str, value: float, minimum: float, maximum: float) -> None:
+        """Note a number that is out of its range."""
+        self.check(that=minimum <= value <= maximum, field=field, otherwise=f"must be {minimum} to {maximum}")
+
+    def check_setting(self, field: str, value: int, maximum: int) -> None:
+        """Note a number that is neither in 1 to `maximum` nor 0, which stands for the default."""
+        self.check(
+            that=0 <= value <= maximum,
+            field=field,
+            otherwise=f"is {value}, must be 1 to {maximum}, or 0 for the default",
+        )
+
+    def check_label(self, field: str, label: str) -> None:
+        """Note a label that is too long, such as a domain."""
+        self.check(that=len(label) <= 64, field=field, otherwise="must be at most 64 characters")
+
+    def check_text(self, field: str, text: str, *, max_characters: int) -> None:
+        """Note a text that is blank or too long."""
+        if not text.strip():
+            self.add(field, "is blank")
+        elif len(text) > max_characters:
+            self.add(field, f"has {len(text)} characters, at most {max_characters} are allowed")
+
+    def check_stored_text(self, field: str, text: str, *, max_bytes: int) -> None:
+        """Note a text that is blank, too long in UTF-8, or holds a NUL character."""
+        if not text.strip():
+            self.add(field, "is blank")
+        elif len(text.encode()) > max_bytes:
+            self.add(field, f"is longer than {max_bytes // 1024} KiB")
+        elif "\0" in text:
+            self.add(field, "holds a NUL character")
+
+    def check_agent_count(self, field: str, count: int, *, minimum: int, maximum: int) -> None:
+        """Note a list of agents that is too short or too long."""
+        self.check(
+            that=minimum <= count <= maximum,
+            field=field,
+            otherwise=f"has {count} agents, {minimum} to {maximum} are allowed",
+        )
+
+    def check_new(self, field: str, name: str, seen: set[str]) -> None:
+        """Note a name that was seen before, and add it to those seen."""
+        self.check(that=name not in seen, field=field, otherwise=f"{name!r} is there twice")
+        seen.add(name)
+
+    def refuse(self) -> None:
+        """Refuse the request if any field is bad.
+
+        Raises:
+            ParleyError: INVALID_ARGUMENT with every bad field.
+        """
+        if self._found:
+            raise invalid_argument(self._found)

@@ -1,0 +1,137 @@
+"""The Documents port on MongoDB: a document's key is its `_id`, its fields stand beside it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.errors import DuplicateKeyError
+
+from parley.storage.checks import check_changes, check_document, check_search, check_where
+from parley.storage.mongodb.database import Database, explaining
+from parley.storage.ports import (
+    Above,
+    Below,
+    Collection,
+    Document,
+    DuplicateError,
+    Fields,
+    Index,
+    OneOf,
+    Order,
+    Where,
+)
+
+
+class MongodbDocuments:
+    """Documents in one MongoDB database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def prepare(self, *collections: Collection) -> None:
+        """See `Documents.prepare`."""
+        with explaining():
+            for collection in collections:
+                if collection.indexes:
+                    await self._of(collection).create_indexes([_index(index) for index in collection.indexes])
+
+    async def get(self, collection: Collection, key: str) -> Document | None:
+        """See `Documents.get`."""
+        with explaining():
+            found = await self._of(collection).find_one({"_id": key})
+        return None if found is None else _document(found)
+
+    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
+        """See `Documents.insert`."""
+        check_document(collection, Document(key, fields))
+        try:
+            with explaining():
+                await self._of(collection).insert_one({"_id": key, **fields})
+        except DuplicateKeyError as error:
+            raise _duplicate(collection, key) from error
+
+    async def find(
+        self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
+    ) -> Sequence[Document]:
+        """See `Documents.find`."""
+        check_search(collection, where, order, limit)
+        with explaining():
+            found = self._of(collection).find(_filter(where), sort=_ordering(order), limit=limit)
+            return [_document(one) async for one in found]
+
+    async def update(
+        self, collection: Collection, key: str, changes: Fields, where: Where | None = None
+    ) -> bool:
+        """See `Documents.update`."""
+        if not changes:
+            raise ValueError("an update needs at least one field to change")
+        check_changes(collection, changes)
+        check_where(where or {})
+        try:
+            with explaining():
+                result = await self._of(collection).update_one(
+                    {"_id": key, **_filter(where or {})}, {"$set": dict(changes)}
+                )
+        except DuplicateKeyError as error:
+            raise _duplicate(collection, key) from error
+        return result.matched_count == 1
+
+    async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
+        """See `Documents.delete`."""
+        check_where(where or {})
+        with explaining():
+            result = await self._of(collection).delete_one({"_id": key, **_filter(where or {})})
+        return result.deleted_count == 1
+
+    def _of(self, collection: Collection) -> AsyncCollection[dict[str, Any]]:
+        return self._database[collection.name]
+
+
+def _index(index: Index) -> IndexModel:
+    fields = [(field, ASCENDING) for field in index.fields]
+    if not index.unique:
+        return IndexModel([*fields, ("_id", ASCENDING)], name="__".join(index.fields))
+    # Text alone is compared: any text is at least "". A search for a text is served by this index all the same.
+    compared = {field: {"$gte": ""} for field in index.fields}
+    name = "__".join([*index.fields, "unique"])
+    return IndexModel(fields, name=name, unique=True, partialFilterExpression=compared)
+
+
+def _document(found: dict[str, Any]) -> Document:
+    key = found.pop("_id")
+    return Document(key, found)
+
+
+def _duplicate(collection: Collection, key: str) -> DuplicateError:
+    return DuplicateError(
+        f"{collection.name} has a document with the key {key!r} or its unique values already"
+    )
+
+
+def _filter(where: Where) -> dict[str, Any]:
+    return {field: _condition(condition) for field, condition in where.items()}
+
+
+def _condition(condition: object) -> dict[str, Any]:
+    match condition:
+        case None | str() | int() | float():
+            return {"$eq": condition}
+        case Below(bound):
+            return {"$lt": bound, "$type": _type(bound)}
+        case Above(bound):
+            return {"$gt": bound, "$type": _type(bound)}
+        case OneOf(values):
+            return {"$in": list(values)}
+        case _:
+            raise ValueError(f"{condition!r} is not a condition")
+
+
+def _type(bound: str | float) -> str:
+    return "string" if isinstance(bound, str) else "number"
+
+
+def _ordering(order: Sequence[Order]) -> list[tuple[str, int]]:
+    fields = [(by.field, DESCENDING if by.descending else ASCENDING) for by in order]
+    last = fields[-1][1] if fields else ASCENDING
+    return [*fields, ("_id", last)]

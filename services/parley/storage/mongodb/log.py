@@ -1,0 +1,136 @@
+"""The Log port on MongoDB: a document a record, whose `_id` names the log and the place, so that one stands there.
+
+No hole can be made: a record goes in only behind one that a majority has and that ends just before it. Who comes
+second at a place meets the first one's `_id`, whatever either has read; no read decides a race.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+import pymongo
+from pymongo import ASCENDING
+from pymongo.errors import ConnectionFailure, DuplicateKeyError, PyMongoError
+
+from parley.runtime.backoff import Backoff, retry
+from parley.runtime.clock import SystemClock
+from parley.storage.checks import check_append
+from parley.storage.mongodb.database import LOG, Database, explaining
+from parley.storage.ports import AppendConflictError, Record, StorageError, StoreUnavailableError
+from parley.storage.tails import Tails
+
+_APPENDS = 3
+_APPEND_AGAIN = Backoff(first=0.1, factor=4.0, maximum=0.4)
+_STREAM_AGAIN = Backoff(first=1.0, maximum=1.0)
+
+_logger = logging.getLogger(__name__)
+
+
+class MongodbLog:
+    """Append-only logs in one MongoDB database."""
+
+    def __init__(self, database: Database, *, poll_interval: float = 0.5) -> None:
+        """Tell followers of another process's appends within `poll_interval` seconds, sooner while `listen` runs."""
+        self._records = database[LOG]
+        self._tails = Tails(self.read, poll_interval)
+
+    async def append(self, log: str, record: Record) -> None:
+        """See `Log.append`. An append whose outcome is unknown is sent again, unchanged, a few times."""
+        check_append(log, record)
+        await retry(
+            lambda: self._append(log, record),
+            on=StoreUnavailableError,
+            backoff=_APPEND_AGAIN,
+            clock=SystemClock(),
+            attempts=_APPENDS,
+        )
+        self._tails.offer(log, record)
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        """See `Log.read`."""
+        if limit < 1:
+            raise ValueError(f"limit is {limit}; it must be at least 1")
+        with explaining():
+            found = self._records.find(
+                {"log": log, "last": {"$gt": after}}, sort=[("last", ASCENDING)], limit=limit
+            )
+            return [_record(one) async for one in found]
+
+    def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
+        """See `Log.follow`."""
+        return self._tails.follow(log, after)
+
+    async def delete(self, log: str) -> None:
+        """See `Log.delete`."""
+        with explaining():
+            await self._records.delete_many({"log": log})
+        self._tails.forget(log)
+
+    async def listen(self) -> None:
+        """Wake followers by a change stream, until cancelled; return where the server has none.
+
+        Followers never depend on it: what it misses, they find when they poll.
+        """
+        with pymongo.timeout(None):  # an idle stream is no failure
+            try:
+                await retry(
+                    self._offer_inserted, on=ConnectionFailure, backoff=_STREAM_AGAIN, clock=SystemClock()
+                )
+            except PyMongoError as error:
+                _logger.info("followers of logs poll, for this MongoDB has no change streams: %s", error)
+
+    async def _offer_inserted(self) -> None:
+        while True:
+            async with await self._records.watch([{"$match": {"operationType": "insert"}}]) as changes:
+                async for change in changes:
+                    inserted = change["fullDocument"]
+                    self._tails.offer(inserted["log"], _record(inserted))
+
+    async def _append(self, log: str, record: Record) -> None:
+        if record.first > 1 and not await self._one({"log": log, "last": record.first - 1}):
+            if await self._one({"log": log, "last": {"$gte": record.first}}):
+                raise _conflict(log, record)
+            raise StorageError(
+                f"log {log} ends before {record.first - 1}; a record at {record.first} would leave a hole"
+            )
+        try:
+            with explaining():
+                await self._records.insert_one(_document(log, record))
+        except DuplicateKeyError:
+            await self._require_own(log, record)
+
+    async def _require_own(self, log: str, record: Record) -> None:
+        there = await self._one({"_id": _id(log, record.first)})
+        if there is None:  # written, but not by a majority yet: it may still be taken back
+            raise StoreUnavailableError(
+                f"log {log}: who wrote the record at {record.first} is not decided yet"
+            )
+        if there["append_id"] != record.append_id:
+            raise _conflict(log, record)
+
+    async def _one(self, query: Mapping[str, Any]) -> dict[str, Any] | None:
+        with explaining():
+            return await self._records.find_one(query, {"append_id": 1})
+
+
+def _id(log: str, first: int) -> str:
+    return f"{log}/{first:015d}"
+
+
+def _document(log: str, record: Record) -> dict[str, Any]:
+    return {
+        "_id": _id(log, record.first),
+        "log": log,
+        "first": record.first,
+        "last": record.last,
+        "append_id": record.append_id,
+        "entries": list(record.entries),
+    }
+
+
+def _record(found: Mapping[str, Any]) -> Record:
+    return Record(found["first"], found["append_id"], tuple(found["entries"]))
+
+
+def _conflict(log: str, record: Record) -> AppendConflictError:
+    return AppendConflictError(f"log {log} has another record at {record.first}")

@@ -1,0 +1,139 @@
+"""Vectors on a Qdrant server, over gRPC."""
+
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import grpc
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.http.exceptions import ApiException
+
+from parley.storage.ports import Near, Point, StorageError, StoreUnavailableError, VectorCollection
+
+__all__ = ["ServerVectors", "open_server"]
+
+T = TypeVar("T")
+
+_GRPC_PORT: Final = 6334
+_REST_PORT: Final = 6333
+_TIMEOUT_SECONDS: Final = 30
+_BATCH: Final = 256
+
+
+class ServerVectors:
+    """Collections of a Qdrant client."""
+
+    def __init__(self, client: AsyncQdrantClient) -> None:
+        self._client = client
+
+    async def prepare(self, collection: VectorCollection) -> None:
+        """Make the collection where it is missing."""
+        if not await _answered(self._client.collection_exists(collection.name)):
+            await self._create(collection)
+        found = await _answered(self._client.get_collection(collection.name))
+        parameters = found.config.params.vectors
+        size = parameters.size if isinstance(parameters, models.VectorParams) else None
+        if size != collection.size:
+            raise StorageError(
+                f"the vector collection {collection.name} of the Qdrant server holds vectors of {size} numbers, "
+                f"not {collection.size}; give it another name or remove it"
+            )
+        for name in collection.fields:
+            await _answered(
+                self._client.create_payload_index(
+                    collection.name, name, field_schema=models.PayloadSchemaType.KEYWORD, wait=True
+                )
+            )
+
+    async def upsert(self, collection: VectorCollection, points: Sequence[Point]) -> None:
+        """Store points, each in place of one with its id."""
+        for start in range(0, len(points), _BATCH):
+            batch = [
+                models.PointStruct(id=str(each.id), vector=list(each.vector), payload=dict(each.fields))
+                for each in points[start : start + _BATCH]
+            ]
+            await _answered(self._client.upsert(collection.name, batch, wait=True))
+
+    async def search(
+        self,
+        collection: VectorCollection,
+        vector: Sequence[float],
+        *,
+        where: Mapping[str, str] | None = None,
+        without: Sequence[UUID] = (),
+        limit: int = 10,
+        floor: float | None = None,
+    ) -> Sequence[Near]:
+        """Return the points nearest to `vector`, nearest first."""
+        found = await _answered(
+            self._client.query_points(
+                collection.name,
+                query=list(vector),
+                query_filter=_filter(where, without),
+                limit=limit,
+                score_threshold=floor,
+                with_payload=True,
+            )
+        )
+        return [Near(UUID(str(each.id)), each.score, dict(each.payload or {})) for each in found.points]
+
+    async def delete(self, collection: VectorCollection, ids: Sequence[UUID]) -> None:
+        """Remove points."""
+        if ids:
+            selector = models.PointIdsList(points=[str(each) for each in ids])
+            await _answered(self._client.delete(collection.name, selector, wait=True))
+
+    async def count(self, collection: VectorCollection, where: Mapping[str, str] | None = None) -> int:
+        """Count the points whose fields equal `where`."""
+        counted = await _answered(self._client.count(collection.name, _filter(where, ()), exact=True))
+        return counted.count
+
+    async def _create(self, collection: VectorCollection) -> None:
+        parameters = models.VectorParams(size=collection.size, distance=models.Distance.COSINE)
+        try:
+            await _answered(self._client.create_collection(collection.name, vectors_config=parameters))
+        except StorageError:
+            # Another replica may have made it since; if not, this was the reason.
+            if not await _answered(self._client.collection_exists(collection.name)):
+                raise
+
+
+@asynccontextmanager
+async def open_server(url: str) -> AsyncGenerator[ServerVectors, None]:
+    """Open the vectors of a Qdrant server by the URL of its gRPC port; it need not answer yet."""
+    address = urlsplit(url)
+    client = AsyncQdrantClient(
+        host=address.hostname or "localhost",
+        port=_REST_PORT,  # asked for nothing, since all calls go over gRPC
+        grpc_port=address.port or _GRPC_PORT,
+        prefer_grpc=True,
+        https=address.scheme == "https",
+        timeout=_TIMEOUT_SECONDS,
+        check_compatibility=False,
+    )
+    try:
+        yield ServerVectors(client)
+    finally:
+        await client.close()
+
+
+async def _answered(call: Awaitable[T]) -> T:
+    try:
+        return await call
+    except (grpc.RpcError, ApiException, OSError) as error:
+        message = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
+        raise StoreUnavailableError(f"the Qdrant server failed: {message}") from error
+
+
+def _filter(where: Mapping[str, str] | None, without: Sequence[UUID]) -> models.Filter | None:
+    if not where and not without:
+        return None
+    return models.Filter(
+        must=[
+            models.FieldCondition(key=name, match=models.MatchValue(value=value))
+            for name, value in (where or {}).items()
+        ],
+        must_not=[models.HasIdCondition(has_id=[str(each) for each in without])] if without else None,
+    )

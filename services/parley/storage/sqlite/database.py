@@ -1,0 +1,274 @@
+"""One SQLite file: a writer thread that commits in groups, and threads that read.
+
+Every write waits for a disk flush, and a flush costs the same for one write as for a hundred. So all writes that
+are waiting when the writer thread is free go into one transaction, each inside a savepoint of its own: one that
+fails takes nothing with it, and the callers hear only after the commit.
+"""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from sqlite3 import Connection
+from typing import Any, TypeVar
+
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
+
+from parley.storage.ports import StorageError, StoreUnavailableError
+
+T = TypeVar("T")
+
+_APPLICATION_ID = 0x50524C59  # "PRLY", so that another program's file is recognized
+_LOCK_WAIT = 5.0  # seconds to wait for a writer in another process
+_LOCK_PAUSE = 0.01  # seconds between two looks, where SQLite itself does not wait
+_MAX_GROUP = 1000
+_READERS = 2
+_MIGRATIONS: Sequence[Sequence[str]] = (
+    (
+        """CREATE TABLE log (
+            log TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, append_id TEXT NOT NULL,
+            entries BLOB NOT NULL, PRIMARY KEY (log, first)
+        )""",
+        "CREATE UNIQUE INDEX log_by_last ON log (log, last)",
+    ),
+)
+_UNAVAILABLE = {
+    sqlite3.SQLITE_BUSY: "{path} is locked by another process; try again when it has finished",
+    sqlite3.SQLITE_LOCKED: "{path} is locked by another process; try again when it has finished",
+    sqlite3.SQLITE_FULL: "the disk of {path} is full; free some room and try again",
+    sqlite3.SQLITE_IOERR: "{path} could not be read or written ({error}); check its disk",
+    sqlite3.SQLITE_CANTOPEN: "{path} could not be opened ({error}); check its folder and permissions",
+    sqlite3.SQLITE_NOMEM: "{path} could not be used: out of memory",
+}
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    work: Callable[[Connection], Any]
+    future: asyncio.Future[Any]
+
+
+_Outcome = tuple[_Write, Any, Exception | None]
+
+
+class SqliteDatabase:
+    """One SQLite file, worked on off the event loop. Made by `open_database`."""
+
+    def __init__(self, path: Path, writer: Connection) -> None:
+        self._path = path
+        self._loop = asyncio.get_running_loop()
+        self._writer = writer
+        self._queue: SimpleQueue[_Write | None] = SimpleQueue()
+        self._closing = False
+        self._thread = threading.Thread(
+            target=self._write_until_closed, name=f"writer of {path.name}", daemon=True
+        )
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix=f"reader of {path.name}")
+        self._reader = threading.local()
+        self._connections = [writer]
+        self._thread.start()
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Run the work in a transaction and return its result once that is durable.
+
+        Whether the work of a cancelled caller was done is not known. An exception undoes this work only.
+        """
+        if self._closing:
+            raise StoreUnavailableError(f"{self._path} is closed")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put(_Write(work, future))
+        return await future
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Run the work, which must not write, and return its result. It sees all that was written before."""
+        if self._closing:
+            raise StoreUnavailableError(f"{self._path} is closed")
+        return await self._loop.run_in_executor(self._readers, self._read, work)
+
+    async def close(self) -> None:
+        """Finish the writes that wait, then close the file."""
+        self._closing = True
+        self._queue.put(None)
+        await asyncio.to_thread(self._finish)
+
+    def _finish(self) -> None:
+        self._thread.join()
+        self._readers.shutdown()
+        for connection in self._connections:
+            connection.close()
+
+    def _read(self, work: Callable[[Connection], T]) -> T:
+        connection = getattr(self._reader, "connection", None)
+        try:
+            if connection is None:
+                connection = self._reader.connection = _connect(self._path)
+                self._connections.append(connection)
+                connection.execute("PRAGMA query_only = ON")
+            return work(connection)
+        except sqlite3.Error as error:
+            raise explained(error, self._path) from error
+
+    def _write_until_closed(self) -> None:
+        closed = False
+        while not closed:
+            group, closed = self._next_group()
+            outcomes = self._commit(group)
+            with suppress(RuntimeError):  # the loop is gone, and with it everyone who waited
+                self._loop.call_soon_threadsafe(_deliver, outcomes)
+
+    def _next_group(self) -> tuple[list[_Write], bool]:
+        group: list[_Write] = []
+        write = self._queue.get()
+        while write is not None:
+            group.append(write)
+            if len(group) == _MAX_GROUP:
+                return group, False
+            try:
+                write = self._queue.get_nowait()
+            except Empty:
+                return group, False
+        return group, True
+
+    def _commit(self, group: Sequence[_Write]) -> list[_Outcome]:
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+            outcomes = [self._attempt(write) for write in group if not write.future.cancelled()]
+            self._writer.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear it
+            with suppress(sqlite3.Error):
+                self._writer.execute("ROLLBACK")
+            return [(write, None, self._seen_by_callers(error)) for write in group]
+        return outcomes
+
+    def _attempt(self, write: _Write) -> _Outcome:
+        self._writer.execute("SAVEPOINT one_write")
+        try:
+            result = write.work(self._writer)
+        except Exception as error:
+            if not self._writer.in_transaction:  # SQLite itself has undone the whole group
+                raise
+            self._writer.execute("ROLLBACK TO one_write")
+            self._writer.execute("RELEASE one_write")
+            return write, None, self._seen_by_callers(error)
+        self._writer.execute("RELEASE one_write")
+        return write, result, None
+
+    def _seen_by_callers(self, error: Exception) -> Exception:
+        return explained(error, self._path) if isinstance(error, sqlite3.Error) else error
+
+
+@asynccontextmanager
+async def open_database(path: Path) -> AsyncGenerator[SqliteDatabase, None]:
+    """Open the file, making it and its folder where they are missing; closing waits for writes that wait.
+
+    Raises:
+        StorageError: the file is not one of ours, is damaged or comes from a newer Parley.
+        StoreUnavailableError: the file cannot be opened now.
+    """
+    database = SqliteDatabase(path, await asyncio.to_thread(_prepare, path))
+    try:
+        yield database
+    finally:
+        await asyncio.shield(database.close())
+
+
+def explained(error: sqlite3.Error, path: Path) -> StorageError:
+    """Return the error that a caller should see for what SQLite reported."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the kind, the rest its detail
+    if code in _UNAVAILABLE:
+        return StoreUnavailableError(_UNAVAILABLE[code].format(path=path, error=error))
+    if code in _DAMAGED:
+        return StorageError(
+            f"{path} is damaged or not a Parley store ({error}); move it away or restore a backup"
+        )
+    return StorageError(f"{path}: {error}")
+
+
+def _deliver(outcomes: Sequence[_Outcome]) -> None:
+    for write, result, error in outcomes:
+        if write.future.done():  # cancelled meanwhile
+            continue
+        if error is None:
+            write.future.set_result(result)
+        else:
+            write.future.set_exception(error)
+
+
+def _prepare(path: Path) -> Connection:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = _connect(path)
+    except OSError as error:
+        raise StorageError(f"{path} could not be made: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise explained(error, path) from error
+    try:
+        _require_ours(connection, path)
+        _switch_to_wal(connection)
+        # FULL flushes the WAL at each commit: without it a power cut takes back commits that were acknowledged.
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        _migrate(connection)
+    except sqlite3.Error as error:
+        connection.close()
+        raise explained(error, path) from error
+    except StorageError:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(path: Path) -> Connection:
+    return sqlite3.connect(path, timeout=_LOCK_WAIT, isolation_level=None, check_same_thread=False)
+
+
+def _switch_to_wal(connection: Connection) -> None:
+    """Let readers go on beside the writer. SQLite does not wait here for others that open the file: so we do."""
+    retrying = Retrying(
+        retry=retry_if_exception(_is_busy),
+        wait=wait_fixed(_LOCK_PAUSE),
+        stop=stop_after_delay(_LOCK_WAIT),
+        reraise=True,
+    )
+    retrying(connection.execute, "PRAGMA journal_mode = WAL")
+
+
+def _is_busy(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+
+
+def _migrate(connection: Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")  # of several processes at start, one migrates
+    for statements in _MIGRATIONS[_one(connection, "PRAGMA user_version") :]:
+        for statement in statements:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
+    connection.execute("COMMIT")
+
+
+def _require_ours(connection: Connection, path: Path) -> None:
+    connection.execute(
+        "BEGIN"
+    )  # the three belong together, and another process may be making the file just now
+    version = _one(connection, "PRAGMA user_version")
+    owner = _one(connection, "PRAGMA application_id")
+    tables = _one(connection, "SELECT count(*) FROM sqlite_master")
+    connection.execute("COMMIT")
+    if owner != _APPLICATION_ID and (owner or version or tables):
+        raise StorageError(f"{path} belongs to another program; choose another folder in PARLEY_STORE")
+    if version > len(_MIGRATIONS):
+        raise StorageError(
+            f"{path} was written by a newer Parley; upgrade, or choose another folder in PARLEY_STORE"
+        )
+
+
+def _one(connection: Connection, query: str) -> int:
+    value: int = connection.execute(query).fetchone()[0]
+    return value

@@ -1,0 +1,195 @@
+"""The Documents port on SQLite: a table a collection, a JSON text a document, an index on what is searched."""
+# ruff: noqa: S608 - names of collections and fields match [a-z][a-z0-9_]*; values are always parameters
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from sqlite3 import Connection
+from typing import Any
+
+from parley.storage.checks import check_changes, check_document, check_search, check_size, check_where
+from parley.storage.ports import (
+    Above,
+    Below,
+    Collection,
+    Document,
+    DuplicateError,
+    Fields,
+    Index,
+    OneOf,
+    Order,
+    Where,
+)
+from parley.storage.sqlite.database import SqliteDatabase
+
+_Clause = tuple[str, list[Any]]
+
+
+class SqliteDocuments:
+    """Documents in one SQLite file."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def prepare(self, *collections: Collection) -> None:
+        """See `Documents.prepare`."""
+        await self._database.write(lambda connection: _prepare(connection, collections))
+
+    async def get(self, collection: Collection, key: str) -> Document | None:
+        """See `Documents.get`."""
+        rows = await self._rows(f"SELECT key, body FROM {_table(collection)} WHERE key = ?", [key])
+        return rows[0] if rows else None
+
+    async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
+        """See `Documents.insert`."""
+        check_document(collection, Document(key, fields))
+        body = _json(fields)
+        await self._database.write(lambda connection: _insert(connection, collection, key, body))
+
+    async def find(
+        self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
+    ) -> Sequence[Document]:
+        """See `Documents.find`."""
+        check_search(collection, where, order, limit)
+        condition, values = _all_of(where)
+        return await self._rows(
+            f"SELECT key, body FROM {_table(collection)} WHERE {condition} ORDER BY {_ordering(order)} LIMIT ?",
+            [*values, limit],
+        )
+
+    async def update(
+        self, collection: Collection, key: str, changes: Fields, where: Where | None = None
+    ) -> bool:
+        """See `Documents.update`."""
+        if not changes:
+            raise ValueError("an update needs at least one field to change")
+        check_changes(collection, changes)
+        check_where(where or {})
+        return await self._database.write(
+            lambda connection: _update(connection, collection, key, changes, where or {})
+        )
+
+    async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
+        """See `Documents.delete`."""
+        check_where(where or {})
+        condition, values = _all_of(where or {})
+        statement = f"DELETE FROM {_table(collection)} WHERE key = ? AND {condition}"
+        return await self._database.write(
+            lambda connection: connection.execute(statement, [key, *values]).rowcount == 1
+        )
+
+    async def _rows(self, query: str, values: Sequence[Any]) -> list[Document]:
+        rows = await self._database.read(lambda connection: connection.execute(query, values).fetchall())
+        return [Document(key, json.loads(body)) for key, body in rows]
+
+
+def _prepare(connection: Connection, collections: Sequence[Collection]) -> None:
+    for collection in collections:
+        table = _table(collection)
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {table} (key TEXT PRIMARY KEY NOT NULL, body TEXT NOT NULL)"
+        )
+        for index in collection.indexes:
+            connection.execute(_index(collection, index))
+
+
+def _index(collection: Collection, index: Index) -> str:
+    unique = "UNIQUE" if index.unique else ""
+    name = "__".join([collection.name, *index.fields, *(["unique"] if index.unique else [])])
+    columns = [_extract(field) for field in index.fields]
+    if not index.unique:
+        columns.append("key")  # so that an ordered search reads in index order
+    return f'CREATE {unique} INDEX IF NOT EXISTS "{name}" ON {_table(collection)} ({", ".join(columns)})'
+
+
+def _insert(connection: Connection, collection: Collection, key: str, body: str) -> None:
+    try:
+        connection.execute(f"INSERT INTO {_table(collection)} (key, body) VALUES (?, ?)", (key, body))
+    except sqlite3.IntegrityError as error:
+        raise _duplicate(collection, key) from error
+
+
+def _update(connection: Connection, collection: Collection, key: str, changes: Fields, where: Where) -> bool:
+    condition, values = _all_of(where)
+    table = _table(collection)
+    row = connection.execute(
+        f"SELECT body FROM {table} WHERE key = ? AND {condition}", [key, *values]
+    ).fetchone()
+    if row is None:
+        return False
+    body = _json({**json.loads(row[0]), **changes})
+    try:
+        connection.execute(f"UPDATE {table} SET body = ? WHERE key = ?", (body, key))
+    except sqlite3.IntegrityError as error:
+        raise _duplicate(collection, key) from error
+    return True
+
+
+def _duplicate(collection: Collection, key: str) -> DuplicateError:
+    return DuplicateError(
+        f"{collection.name} has a document with the key {key!r} or its unique values already"
+    )
+
+
+def _all_of(where: Where) -> _Clause:
+    clauses = [_condition(field, condition) for field, condition in where.items()]
+    return _joined(clauses, " AND ", "1")
+
+
+def _condition(field: str, condition: object) -> _Clause:
+    match condition:
+        case None:
+            return f"{_extract(field)} IS NULL", []
+        case str() | int() | float():
+            return _comparison(field, "=", condition)
+        case Below(bound):
+            return _comparison(field, "<", bound)
+        case Above(bound):
+            return _comparison(field, ">", bound)
+        case OneOf(values):
+            return _joined([_condition(field, one) for one in values], " OR ", "0")
+        case _:
+            raise ValueError(f"{field}: {condition!r} is not a condition")
+
+
+def _comparison(field: str, operator: str, value: str | float) -> _Clause:
+    """Compare with values of the same type alone: to SQLite JSON's true is 1, and a number is below every text."""
+    match value:
+        case bool():
+            kind = "= 'true'" if value else "= 'false'"
+        case str():
+            kind = "= 'text'"
+        case _:
+            kind = "IN ('integer', 'real')"
+    return f"({_extract(field)} {operator} ? AND json_type(body, '$.{field}') {kind})", [value]
+
+
+def _joined(clauses: Sequence[_Clause], by: str, none: str) -> _Clause:
+    if not clauses:
+        return none, []
+    return f"({by.join(text for text, _ in clauses)})", [value for _, values in clauses for value in values]
+
+
+def _ordering(order: Sequence[Order]) -> str:
+    columns = [f"{_extract(by.field)} {'DESC' if by.descending else 'ASC'}" for by in order]
+    last = order[-1].descending if order else False
+    return ", ".join([*columns, f"key {'DESC' if last else 'ASC'}"])
+
+
+def _table(collection: Collection) -> str:
+    return f'"documents_{collection.name}"'
+
+
+def _extract(field: str) -> str:
+    return f"json_extract(body, '$.{field}')"
+
+
+def _json(fields: Fields) -> str:
+    body = json.dumps(dict(fields), ensure_ascii=False, separators=(",", ":"), default=_plain)
+    check_size(len(body.encode()), "a document")
+    return body
+
+
+def _plain(value: object) -> dict[str, object] | list[object]:
+    """Return what JSON knows for the mappings and sequences that it does not."""
+    return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]

@@ -1,0 +1,86 @@
+"""The Log port on SQLite."""
+
+from collections.abc import AsyncGenerator, Sequence
+from sqlite3 import Connection
+
+from parley.storage.checks import check_append
+from parley.storage.ports import AppendConflictError, Record, StorageError
+from parley.storage.sqlite.database import SqliteDatabase
+from parley.storage.tails import Tails
+
+_LENGTH_BYTES = 4
+
+
+class SqliteLog:
+    """Append-only logs in one SQLite file."""
+
+    def __init__(self, database: SqliteDatabase, *, poll_interval: float = 0.5) -> None:
+        """Tell followers of this process's appends at once, of another's within `poll_interval` seconds."""
+        self._database = database
+        self._tails = Tails(self.read, poll_interval)
+
+    async def append(self, log: str, record: Record) -> None:
+        """See `Log.append`."""
+        check_append(log, record)
+        entries = _framed(record.entries)
+        await self._database.write(lambda connection: _append(connection, log, record, entries))
+        self._tails.offer(log, record)
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        """See `Log.read`."""
+        if limit < 1:
+            raise ValueError(f"limit is {limit}; it must be at least 1")
+        rows = await self._database.read(
+            lambda connection: connection.execute(
+                "SELECT first, append_id, entries FROM log WHERE log = ? AND last > ? ORDER BY last LIMIT ?",
+                (log, after, limit),
+            ).fetchall()
+        )
+        return [Record(first, append_id, _unframed(entries)) for first, append_id, entries in rows]
+
+    def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
+        """See `Log.follow`."""
+        return self._tails.follow(log, after)
+
+    async def delete(self, log: str) -> None:
+        """See `Log.delete`."""
+        await self._database.write(
+            lambda connection: connection.execute("DELETE FROM log WHERE log = ?", (log,))
+        )
+        self._tails.forget(log)
+
+
+def _append(connection: Connection, log: str, record: Record, entries: bytes) -> None:
+    """Append inside a write transaction, where what was read still holds at the write."""
+    last = connection.execute("SELECT max(last) FROM log WHERE log = ?", (log,)).fetchone()[0] or 0
+    if record.first <= last:
+        _require_the_same(connection, log, record)
+    elif record.first > last + 1:
+        raise StorageError(f"log {log} ends at {last}; a record at {record.first} would leave a hole")
+    else:
+        connection.execute(
+            "INSERT INTO log (log, first, last, append_id, entries) VALUES (?, ?, ?, ?, ?)",
+            (log, record.first, record.last, record.append_id, entries),
+        )
+
+
+def _require_the_same(connection: Connection, log: str, record: Record) -> None:
+    there = connection.execute(
+        "SELECT append_id FROM log WHERE log = ? AND first = ?", (log, record.first)
+    ).fetchone()
+    if there != (record.append_id,):
+        raise AppendConflictError(f"log {log} has another record at {record.first}")
+
+
+def _framed(entries: Sequence[bytes]) -> bytes:
+    """Return entries as one: each behind its length, in 4 bytes, the most significant first."""
+    return b"".join(part for each in entries for part in (len(each).to_bytes(_LENGTH_BYTES, "big"), each))
+
+
+def _unframed(framed: bytes) -> tuple[bytes, ...]:
+    entries, end = [], 0
+    while end < len(framed):
+        begin = end + _LENGTH_BYTES
+        end = begin + int.from_bytes(framed[end:begin], "big")
+        entries.append(framed[begin:end])
+    return tuple(entries)

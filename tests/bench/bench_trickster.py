@@ -1,0 +1,120 @@
+"""How well the trickster tells hollow agreement from well-argued agreement, on topics that no weight was fitted to.
+
+The judge that is asked is scripted: a seeded die stands for it, which is right about three debates of four and unsure about the
+rest. So its lines show what asking adds if a judge is so good, and not how good a model is. With PARLEY_BENCH_TRICKSTER_MODEL,
+the model of that name at OPENAI_BASE_URL is asked about the same debates, too, with the trickster's own words.
+"""
+
+import asyncio
+import os
+import random
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Final
+
+import openai
+from pydantic import ValidationError
+from sklearn.metrics import roc_auc_score
+
+from parley.orchestrator.formats.arena.trickster import THRESHOLD_PERCENT, with_support
+from parley.orchestrator.model.hollowness import Features, features_of, hollow_probability, terms_of
+from parley.orchestrator.phases.assess_support import TOLD, Support
+from tests.bench.figures import main, table
+from tests.support.labelled_debates import LabelledDebate, fitted_debates, held_out_debates
+
+_HEAD: Final = ["told by", "debates", "precision", "recall", "AUC", "ms"]
+_RIGHT: Final = 0.75
+_SUPPORT: Final = {True: (1, 4), False: (6, 9)}
+"""What the scripted judge says, where it is right, of hollow and of well-argued debates: from, to."""
+_UNSURE: Final = (4, 6)
+_FORM: Final = 'Reply with JSON alone: {"proposals": [{"agent": "A", "support": 0}], "missing": ""}'
+_AT_ONCE: Final = 8
+
+
+def measured(debate: LabelledDebate) -> Features:
+    """What is measured of a debate."""
+    return features_of(debate.question, debate.work, debate.critiques)
+
+
+def row(name: str, debates: Sequence[LabelledDebate], told: Sequence[float], ms: float) -> list[str]:
+    """A line of figures."""
+    hollow = [each.hollow for each in debates]
+    fired = [100 * each >= THRESHOLD_PERCENT for each in told]
+    right = sum(a and b for a, b in zip(hollow, fired, strict=True))
+    precision = f"{right / sum(fired):.2f}" if any(fired) else "-"
+    recall, auc = right / sum(hollow), roc_auc_score(hollow, told)
+    return [name, str(len(debates)), precision, f"{recall:.2f}", f"{auc:.2f}", f"{ms:.1f}"]
+
+
+def by_texts(name: str, debates: Sequence[LabelledDebate]) -> tuple[list[str], list[float]]:
+    """The features of the texts alone."""
+    began = time.perf_counter()
+    told = [hollow_probability(measured(each)) for each in debates]
+    return row(name, debates, told, 1000 * (time.perf_counter() - began) / len(debates)), told
+
+
+def scripted(debates: Sequence[LabelledDebate]) -> list[float]:
+    """What the scripted judge says of the support."""
+    dice = random.Random(0)
+    return [dice.uniform(*(_SUPPORT[each.hollow] if dice.random() < _RIGHT else _UNSURE)) for each in debates]
+
+
+def by_feature(debates: Sequence[LabelledDebate]) -> list[list[str]]:
+    """The AUC of each feature by itself, towards hollow."""
+    terms = [terms_of(measured(each)) for each in debates]
+    hollow = [each.hollow for each in debates]
+    rows = []
+    for each in fields(Features):
+        auc = roc_auc_score(hollow, [getattr(term, each.name) for term in terms])
+        rows.append([each.name, f"{max(auc, 1 - auc):.2f}", "more" if auc >= 0.5 else "less"])
+    return rows
+
+
+async def by_endpoint(model: str, debates: Sequence[LabelledDebate], told: Sequence[float]) -> list[str]:
+    """The texts and any endpoint's model as the judge; where it keeps to no form, the texts alone count."""
+    client = openai.AsyncOpenAI(api_key=os.environ.get("OPENAI_API_KEY", "none"))
+    at_once = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(debate: LabelledDebate, by_text: float) -> float:
+        proposals = "\n\n".join(f"Proposal of agent {made.agent}:\n{made.text}" for made in debate.work)
+        prompt = f"Question: {debate.question}\n\n{proposals}\n\n{TOLD}\n{_FORM}"
+        async with at_once:
+            answer = await client.chat.completions.create(
+                model=model, messages=[{"role": "user", "content": prompt}]
+            )
+        written = answer.choices[0].message.content or ""
+        try:
+            said = Support.model_validate_json(written[written.find("{") : written.rfind("}") + 1])
+        except ValidationError:
+            return by_text
+        return with_support(by_text, said.mean)
+
+    began = time.perf_counter()
+    both = await asyncio.gather(*(ask(each, p) for each, p in zip(debates, told, strict=True)))
+    return row(f"texts and {model}", debates, both, 1000 * (time.perf_counter() - began) / len(debates))
+
+
+async def run(_quick: bool) -> None:
+    """Print the tables."""
+    held_out = held_out_debates()
+    first, told = by_texts("texts alone", held_out)
+    support = scripted(held_out)
+    both = [with_support(p, each) for p, each in zip(told, support, strict=True)]
+    rows = [
+        by_texts("texts alone, where it was fitted", fitted_debates())[0],
+        first,
+        row("scripted judge alone", held_out, [1 - each / 10 for each in support], 0),
+        row("texts and scripted judge", held_out, both, 0),
+    ]
+    if model := os.environ.get("PARLEY_BENCH_TRICKSTER_MODEL"):
+        rows.append(await by_endpoint(model, held_out, told))
+    table(_HEAD, rows)
+    sys.stdout.write("\n")
+    table(["feature alone", "AUC", "hollow where"], by_feature(held_out))
+    sys.stdout.write("\n")
+
+
+if __name__ == "__main__":
+    main(__doc__, run)

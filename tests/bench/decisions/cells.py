@@ -1,0 +1,162 @@
+"""Cells of the simulation: one panel under one regime, all policies on the same questions and dice."""
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.bench.decisions.agents import JUDGE_SEAT, Kind, Panel, Question, Regime, questions, with_another
+from tests.bench.decisions.debates import AFTER_ALL, AFTER_DRAFTS, Course, End, calls, held
+from tests.bench.decisions.deciding import Ballots, decided, judged
+from tests.bench.decisions.histories import Weights, weights_after
+from tests.bench.decisions.stops import adaptive_end, asked_in_turn
+
+__all__ = ["Cell", "Size", "cells"]
+
+HISTORIES: Final = 10
+"""Histories of a panel in one seed; each tells the weights of a part of its questions."""
+
+Found = dict[str, float]
+"""What one question came to, by the names of figures: whether a policy was right, or what it took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is simulated: questions of each seed, and seeds."""
+
+    questions: int = 400
+    seeds: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One panel under one regime. `figures`: what each question came to, the questions of all seeds in one order."""
+
+    panel: Panel
+    regime: Regime
+    figures: dict[str, npt.NDArray[np.float64]]
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a figure."""
+        return float(self.figures[name].mean())
+
+    def gain(self, name: str, over: str) -> float:
+        """Return how many points of accuracy a policy has over another."""
+        return 100 * (self.mean(name) - self.mean(over))
+
+    def percent(self, name: str) -> str:
+        """Return a policy's accuracy with its 95 % interval."""
+        return f"{100 * self.mean(name):.1f} ± {_spread(self.figures[name]):.1f}"
+
+    def points(self, name: str, over: str) -> str:
+        """Return the gain of a policy over another on the same questions, with its 95 % interval."""
+        gained = self.figures[name] - self.figures[over]
+        return f"{self.gain(name, over):+.1f} ± {_spread(gained):.1f}"
+
+
+def cells(panels: Sequence[Panel], regimes: Sequence[Regime], size: Size, processes: int = 2) -> list[Cell]:
+    """Return all cells."""
+    asked = [
+        (panel, regime, size, seed) for panel in panels for regime in regimes for seed in range(size.seeds)
+    ]
+    with ProcessPoolExecutor(processes) as pool:
+        found = list(pool.map(_simulated, *zip(*asked, strict=True)))
+    return [
+        Cell(panel, regime, _joined(found[place : place + size.seeds]))
+        for place, (panel, regime, _, seed) in enumerate(asked)
+        if seed == 0
+    ]
+
+
+def _spread(values: npt.NDArray[np.float64]) -> float:
+    return 196 * float(values.std(ddof=1)) / math.sqrt(len(values))
+
+
+def _joined(parts: Sequence[Sequence[Found]]) -> dict[str, npt.NDArray[np.float64]]:
+    rows = [row for part in parts for row in part]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def _simulated(panel: Panel, regime: Regime, size: Size, seed: int) -> list[Found]:
+    """Return what each question of a seed came to."""
+    joined = {kind: with_another(panel, kind) for kind in (Kind.SYCOPHANT, Kind.LOUD_FOOL)}
+    weights, others = [
+        [
+            {each: weights_after(each, np.random.default_rng([seed, panel.dice, part, 1])) for each in of}
+            for part in range(HISTORIES)
+        ]
+        for of in ([panel], joined.values())
+    ]
+    drawn = {
+        each: list(questions(each, size.questions, np.random.default_rng([seed, panel.dice])))
+        for each in (panel, *joined.values())
+    }
+    return [
+        _figures(panel, regime, question, weights[number % HISTORIES][panel])
+        | {
+            name: value
+            for kind, each in joined.items()
+            for name, value in _joined_by(
+                kind, each, regime, drawn[each][number], others[number % HISTORIES][each]
+            ).items()
+        }
+        for number, question in enumerate(drawn[panel])
+    ]
+
+
+def _figures(panel: Panel, regime: Regime, question: Question, weights: Weights) -> Found:
+    course = held(panel, regime, question)
+    size = len(panel.skills)
+    sure = question.confidences[:size]
+    drafts, last = Ballots(course.drafts, sure), Ballots(course.last, sure)
+    end = adaptive_end(course, sure)
+    found = {
+        "drafts, majority": decided(drafts),
+        "drafts, Elo": decided(drafts, weights.elo),
+        "drafts, log-odds": decided(drafts, weights.accuracy),
+        "majority": decided(last),
+        "Elo": decided(last, weights.elo),
+        "log-odds": decided(last, weights.accuracy),
+        "judge": judged(last, question.first[JUDGE_SEAT]),
+        "adaptive": decided(Ballots(course.stands[end.place], sure)),
+    }
+    best = max(range(size), key=lambda seat: panel.skills[seat])
+    found["best agent"] = question.first[best]
+    for topology in ("ring", "star"):
+        found[topology] = decided(Ballots(held(panel, regime, question, topology).last, sure))
+    in_turn, in_turn_calls = _in_turn(course, end, sure, weights)
+    found["in turn"] = in_turn
+    return {name: float(answer == question.right) for name, answer in found.items()} | {
+        "mean agent": sum(each == question.right for each in course.drafts) / size,
+        "calls": calls(size, AFTER_ALL),
+        "calls, adaptive": calls(size, end),
+        "calls, in turn": in_turn_calls,
+        "ended after drafts": float(end == AFTER_DRAFTS),
+    }
+
+
+def _in_turn(course: Course, end: End, sure: Sequence[float], weights: Weights) -> tuple[str, int]:
+    """Return what comes of asking one after the other, and the calls; where no answer is probable enough they debate."""
+    asked = asked_in_turn(course.drafts, weights.accuracy)
+    if asked is None:
+        cast = Ballots(course.stands[end.place], tuple(sure))
+        return decided(cast, weights.accuracy), calls(len(sure), end)
+    some = Ballots(tuple(course.drafts[seat] for seat in asked), tuple(sure[seat] for seat in asked))
+    return decided(some, [weights.accuracy[seat] for seat in asked]), calls(len(asked), AFTER_DRAFTS)
+
+
+def _joined_by(kind: Kind, panel: Panel, regime: Regime, question: Question, weights: Weights) -> Found:
+    """Return what a sixth agent makes of a question."""
+    size = len(panel.skills)
+    course, sure = held(panel, regime, question), question.confidences[:size]
+    last = Ballots(course.last, sure)
+    by_drafts = decided(Ballots(course.drafts, sure), weights.accuracy)
+    return {
+        f"{kind.value}, drafts, log-odds": float(by_drafts == question.right),
+        f"{kind.value}, majority": float(decided(last) == question.right),
+        f"{kind.value}, log-odds": float(decided(last, weights.accuracy) == question.right),
+    }

@@ -1,0 +1,44 @@
+"""What is decided from recorded ballots, by the functions that count them in a debate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from parley.orchestrator.model import voting
+from tests.bench.decisions.debates import NAMES
+
+__all__ = ["Ballots", "decided", "judged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ballots:
+    """Who votes for what, seat by seat: each for the proposal with its own answer. `confidences`: how sure each is, 0 to 1."""
+
+    stands: tuple[str, ...]
+    confidences: tuple[float, ...]
+
+
+def decided(cast: Ballots, weights: Sequence[float] = ()) -> str:
+    """Return the answer that stands; without weights each ballot counts 1. Proposals with one answer are one choice."""
+    names = NAMES[: len(cast.stands)]
+    found = _counted(cast.stands, tuple(weights))
+    stands = voting.surest(found, zip(names, cast.confidences, strict=True))
+    return cast.stands[names.index(stands)]
+
+
+def judged(cast: Ballots, judge: str) -> str:
+    """Return the answer that a judge ranks first: its own where an agent gives it, else the one of the vote."""
+    return judge if judge in cast.stands else decided(cast)
+
+
+@lru_cache(maxsize=65536)
+def _counted(stands: tuple[str, ...], weights: tuple[float, ...]) -> voting.Count:
+    names = NAMES[: len(stands)]
+    holders: dict[str, list[str]] = {}
+    for name, stand in zip(names, stands, strict=True):
+        holders.setdefault(stand, []).append(name)
+    cast = zip(names, weights or [1.0] * len(names), strict=True)
+    groups = voting.group_options(names, holders.values(), ())
+    return voting.count(
+        [voting.Ballot(name, name, weight) for name, weight in cast], len(names), groups=groups
+    )

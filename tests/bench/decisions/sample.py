@@ -1,0 +1,81 @@
+"""A sample of the simulated debates through the whole system: whether both come to the same, and what debates take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+import numpy as np
+
+from parley.v1.arena_pb2 import StoppingSettings
+from tests.bench.decisions.agents import REGIMES, Panel, Regime, questions
+from tests.bench.decisions.debates import AFTER_ALL, calls, held
+from tests.bench.decisions.deciding import Ballots, decided
+from tests.bench.decisions.engine import ADAPTIVE, FIXED, Debated, debated
+from tests.bench.decisions.scripted import Case
+from tests.bench.decisions.stops import adaptive_end
+
+__all__ = ["Sample", "sampled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Debates of one topology and one way to end.
+
+    Attributes:
+        debates: How many there were.
+        agreeing: How many came to the same drafts, ballots and answer, with as many calls, as in process.
+        calls: Model calls of a debate, on average; `tokens`: of its prompts.
+        one_voice: Panels whose voters were said to be one voice.
+    """
+
+    topology: str
+    ends: str
+    debates: int
+    agreeing: int
+    calls: float
+    tokens: float
+    one_voice: frozenset[str]
+
+
+async def sampled(panels: Sequence[Panel]) -> list[Sample]:
+    """Hold a debate of each cell of these panels that holds all rounds and one that ends by the rules; by ring and star fewer."""
+    every, few = _cases(panels, REGIMES), _cases(panels, REGIMES[-1:])
+    return [
+        await _sampled("all to all", "all rounds", every, FIXED),
+        await _sampled("all to all", "adaptive", every, ADAPTIVE),
+        await _sampled("ring", "all rounds", few, FIXED),
+        await _sampled("star", "all rounds", few, FIXED),
+    ]
+
+
+def _cases(panels: Sequence[Panel], regimes: Sequence[Regime]) -> list[Case]:
+    return [
+        Case(f"{panel.dice}-{regime.name}-{question.number}", panel, regime, question)
+        for panel in panels
+        for seed, regime in enumerate(regimes)
+        for question in questions(panel, 1, np.random.default_rng([seed, panel.dice]))
+    ]
+
+
+async def _sampled(topology: str, ends: str, cases: Sequence[Case], stopping: StoppingSettings) -> Sample:
+    found = await debated(cases, topology, stopping)
+    return Sample(
+        topology,
+        ends,
+        len(cases),
+        sum(_agrees(case, each, topology, ends) for case, each in zip(cases, found, strict=True)),
+        mean(each.calls for each in found),
+        mean(each.tokens for each in found),
+        frozenset(case.panel.name for case, each in zip(cases, found, strict=True) if each.one_voice),
+    )
+
+
+def _agrees(case: Case, found: Debated, topology: str, ends: str) -> bool:
+    panel = case.panel
+    sure = case.question.confidences[: len(panel.skills)]
+    course = held(panel, case.regime, case.question, topology)
+    end = AFTER_ALL if ends == "all rounds" else adaptive_end(course, sure, topology)
+    cast = Ballots(course.stands[end.place], sure)
+    expected = course.drafts, decided(cast), calls(len(sure), end, topology)
+    voted = all(one in ("", other) for one, other in zip(found.last, cast.stands, strict=True))
+    return voted and expected == (found.drafts, found.stood, found.calls)

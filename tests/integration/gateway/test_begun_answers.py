@@ -1,0 +1,71 @@
+"""Answers that are begun for a model: gone on with where that can be done, left alone elsewhere."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from parley.gateway.local_model.catalogue import SmallModel
+from parley.gateway.local_model.model import LocalModel
+from parley.gateway.settings import GatewaySettings
+from parley.v1 import gateway_pb2
+from tests.integration.gateway.harness import failure_of, one_server, request, running
+from tests.support.model_server import ModelServer
+
+START = "I recommend to"
+KEYLESS: dict[str, Any] = {"openai_api_key": None, "openai_base_url": None, "openrouter_api_key": None}
+
+
+@asynccontextmanager
+async def in_place_of_the_local_model(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[None]:
+    @asynccontextmanager
+    async def local_model(_model: SmallModel) -> AsyncIterator[LocalModel]:
+        yield LocalModel(server.base_url, "tiny", 2048, 4, cast(Any, None))
+
+    monkeypatch.setattr("parley.gateway.__main__.local_model", local_model)
+    yield
+
+
+@pytest.mark.parametrize("said", [" wait.", f"{START} wait."], ids=["the rest", "all of it"])
+async def test_the_model_on_this_machine_goes_on_from_what_was_begun(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(answer=said) as server, in_place_of_the_local_model(server, monkeypatch):
+        async with running(GatewaySettings(**KEYLESS)) as gateway:
+            heard = await gateway.ask(request(answer_start=START))
+            routes = await gateway.routes()
+        (call,) = server.ledger.calls
+    assert heard.answer.text == f"{START} wait."
+    assert heard.text().startswith(START)
+    assert call.body["messages"][-1] == {"role": "assistant", "content": START}
+    assert routes["local/tiny"].demonstration
+
+
+async def test_any_other_model_begins_its_own_answer() -> None:
+    async with ModelServer(answer="Wait.") as server, one_server(server) as gateway:
+        heard = await gateway.ask(request(answer_start=START))
+        assert START not in server.ledger.calls[0].prompt
+        assert not (await gateway.routes())["openai/m-1"].demonstration
+    assert heard.answer.text == heard.text() == "Wait."
+
+
+async def test_a_start_is_plain_text_of_some_length_at_most() -> None:
+    schema = gateway_pb2.AnswerSchema(name="a", json_schema='{"type": "object"}')
+    async with ModelServer() as server, one_server(server) as gateway:
+        beside = await failure_of(gateway, request(answer_start=START, schema=schema))
+        long = await failure_of(gateway, request(answer_start="x" * 1001))
+    assert [each.field for each in beside.violations] == ["answer_start"]
+    assert "1000 characters" in str(long)
+
+
+@pytest.mark.model
+async def test_the_real_model_goes_on_in_the_middle_of_the_sentence() -> None:
+    async with running(GatewaySettings(**KEYLESS)) as gateway:
+        asked = request("Should a team write its tests first?", answer_start=START, max_output_tokens=24)
+        heard = await gateway.ask(asked)
+    assert heard.answer.text.startswith(f"{START} ")
+    assert heard.answer.text.count(START) == 1
+    assert heard.text() == heard.answer.text

@@ -1,0 +1,218 @@
+"""What an arena saves: rounds that would change nothing, and agents that need not be asked."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.api.report import render
+from parley.orchestrator.api.state import fold
+from parley.orchestrator.formats.arena import V1
+from parley.orchestrator.log.envelope import Envelope
+from parley.v1.arena_pb2 import ArenaSettings, StoppingSettings
+from parley.v1.convergence_pb2 import (
+    CONVERGENCE_VERDICT_CONTINUING,
+    AgentStability,
+    AssessRequest,
+    AssessResponse,
+    Contradiction,
+    GroupPositionsResponse,
+    PositionGroup,
+)
+from parley.v1.debate_pb2 import (
+    STOP_REASON_ALL_ROUNDS_HELD,
+    STOP_REASON_PROBABLE_ENOUGH,
+    STOP_REASON_STABLE_POSITIONS,
+    STOP_REASON_UNANIMOUS_DRAFTS,
+    Outcome,
+)
+from parley.v1.event_pb2 import Concluded, RoundAssessed, RoundsEnded, RoundStarted
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.orchestration import backstage, check_log
+from tests.support.scripted_gateway import ScriptedGateway, refusal
+
+
+async def held(
+    folder: Path, gateway: ScriptedGateway, settings: ArenaSettings, agents: int = 3
+) -> list[Envelope]:
+    async with backstage(folder, gateway) as stage, stage.replica() as replica:
+        debate = await replica.create(arena_spec(agents, settings))
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    return events
+
+
+def ended(events: Sequence[Envelope]) -> RoundsEnded:
+    (end,) = [event.payload for event in events if isinstance(event.payload, RoundsEnded)]
+    return end
+
+
+def findings(events: Sequence[Envelope]) -> list[tuple[int, bool, str]]:
+    found = [event.payload for event in events if isinstance(event.payload, RoundAssessed)]
+    return [(each.round, each.ends_rounds, each.finding) for each in found]
+
+
+def rounds(events: Sequence[Envelope]) -> list[int]:
+    return [event.payload.number for event in events if isinstance(event.payload, RoundStarted)]
+
+
+def outcome(events: Sequence[Envelope]) -> Outcome:
+    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
+    return concluded.outcome
+
+
+def grouped(*groups: str, certain: bool = True) -> GroupPositionsResponse:
+    """Agents by position, as `ada bo`, `cy`."""
+    return GroupPositionsResponse(
+        groups=[PositionGroup(agent_ids=each.split(), position=f"as {each}") for each in groups],
+        certain=certain,
+    )
+
+
+async def test_where_all_first_drafts_agree_no_round_is_paid_for(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    gateway.group = lambda: grouped("ada bo cy")
+    events = await held(tmp_path, gateway, arena_settings())
+    assert ended(events).reason == STOP_REASON_UNANIMOUS_DRAFTS
+    assert (1, True, ended(events).explanation) in findings(events)
+    assert rounds(events) == [0, 1, 7, 8]
+    assert not gateway.steps("round/*/critique/*")
+    assert not gateway.steps("round/*/refine/*")
+    assert outcome(events).arena.votes, "the vote is held as always"
+
+
+@pytest.mark.parametrize(
+    ("groups", "stopping"),
+    [
+        (grouped("ada bo", "cy"), StoppingSettings()),
+        (grouped("ada bo cy", certain=False), StoppingSettings()),
+        (grouped("ada bo cy"), StoppingSettings(unanimous_drafts=False)),
+    ],
+    ids=["one is apart", "it is not certain", "the rule is off"],
+)
+async def test_otherwise_the_rounds_are_held(
+    groups: GroupPositionsResponse, stopping: StoppingSettings, tmp_path: Path
+) -> None:
+    gateway = ArenaScript().gateway()
+    gateway.group = lambda: groups
+    events = await held(tmp_path, gateway, arena_settings(revision_rounds=1, stopping=stopping))
+    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_HELD
+    assert gateway.steps("round/2/critique/*")
+
+
+async def test_a_judge_that_is_not_content_has_unanimous_drafts_criticized_after_all(tmp_path: Path) -> None:
+    gateway = ArenaScript(sufficient=False).gateway()
+    gateway.group = lambda: grouped("ada bo cy")
+    events = await held(tmp_path, gateway, arena_settings())
+    assert rounds(events) == [0, 1, 7, 8, 9]
+    assert len(gateway.steps("round/9/critique/*")) == 6
+
+
+def moving(
+    groups: Mapping[int, Sequence[str]], moved: Mapping[int, Sequence[str]]
+) -> Callable[[AssessRequest], AssessResponse]:
+    """Assessments of rounds: who is together after each, and who has left the position that it had before."""
+
+    def assess(request: AssessRequest) -> AssessResponse:
+        number = next(n for n in (5, 4, 3) if any(f"round/{n}/" in stand.text for stand in request.stands))
+        group_of = {agent: group for group in groups[number] for agent in group.split()}
+        agents = sorted(stand.agent_id for stand in request.stands)
+        return AssessResponse(
+            verdict=CONVERGENCE_VERDICT_CONTINUING,
+            stability=[
+                AgentStability(agent_id=each, stability_percent=10 if each in moved.get(number, ()) else 95)
+                for each in agents
+            ],
+            contradictions=[
+                Contradiction(agent_id=one, other_agent_id=other)
+                for one in agents
+                for other in agents
+                if one < other and group_of[one] != group_of[other]
+            ],
+        )
+
+    return assess
+
+
+async def test_rounds_end_once_who_holds_which_position_hardly_changes(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    gateway.group = lambda: grouped("ada", "bo", "cy")
+    gateway.assess = moving({3: ["ada bo", "cy"], 4: ["ada bo", "cy"]}, {3: ["bo"]})
+    events = await held(tmp_path, gateway, arena_settings())
+    assert ended(events).reason == STOP_REASON_STABLE_POSITIONS
+    assert rounds(events) == [0, 1, 2, 3, 4, 7, 8]
+    told = [finding for _, _, finding in findings(events) if finding.startswith("who holds")]
+    assert told == [
+        "who holds which position has changed by 36 % since the round before (threshold 5 %)",
+        "who holds which position has changed by 0 % since the round before (threshold 5 %)",
+    ]
+
+
+async def test_one_change_of_mind_a_round_keeps_them_going(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    gateway.group = lambda: grouped("ada", "bo", "cy")
+    gateway.assess = moving(
+        {3: ["ada bo", "cy"], 4: ["ada bo cy"], 5: ["ada cy", "bo"]}, {3: ["bo"], 4: ["cy"], 5: ["bo"]}
+    )
+    events = await held(tmp_path, gateway, arena_settings())
+    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_HELD
+
+
+async def test_they_go_on_where_it_cannot_be_told_or_the_rule_is_off(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    events = await held(tmp_path / "untold", gateway, arena_settings(revision_rounds=1))
+    assert "whether the agents have changed their positions cannot be told" in [
+        f for _, _, f in findings(events)
+    ]
+    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_HELD
+    gateway = ArenaScript().gateway()
+    gateway.assess = moving({3: ["ada bo cy"]}, {})
+    off = arena_settings(revision_rounds=1, stopping=StoppingSettings(stable_positions=False))
+    assert ended(await held(tmp_path / "off", gateway, off)).reason == STOP_REASON_ALL_ROUNDS_HELD
+
+
+def in_turn() -> ArenaSettings:
+    return arena_settings(revision_rounds=1, stopping=StoppingSettings(sequential=True))
+
+
+async def test_the_best_rated_are_asked_first_and_nobody_else_where_they_are_sure_enough(
+    tmp_path: Path,
+) -> None:
+    gateway = ArenaScript().gateway()
+    gateway.weights = {"ada": 1.0, "bo": 2.8, "cy": 1.0, "dee": 2.8}
+    gateway.group = lambda: grouped("bo dee")
+    events = await held(tmp_path, gateway, in_turn(), agents=4)
+    assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
+    assert ended(events).explanation == (
+        "the position of bo, dee is 96 % probable (threshold 90 %); not asked: ada, cy"
+    )
+    assert (1, True, ended(events).explanation) in findings(events)
+    assert {asked.agent.id for asked in gateway.calls} == {"bo", "dee", "judge"}
+    assert outcome(events).arena.not_asked_agent_ids == ["ada", "cy"]
+    assert "ada, cy: what the others proposed was probable enough." in render("d", fold(events), V1)
+
+
+async def test_where_they_are_not_all_are_asked_one_after_the_other_and_debate(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    gateway.weights = {"ada": 1.0, "bo": 1.0, "cy": 1.5}
+
+    def by_calls() -> GroupPositionsResponse:
+        return grouped(*sorted({asked.agent.id for asked in gateway.calls if "/propose/" in asked.step}))
+
+    gateway.group = by_calls
+    events = await held(tmp_path, gateway, in_turn())
+    assert sorted(gateway.steps("round/1/propose/*")[:2]) == ["round/1/propose/ada", "round/1/propose/cy"]
+    assert gateway.steps("round/1/propose/*")[2] == "round/1/propose/bo"
+    assert [ends for number, ends, _ in findings(events) if number == 1] == [False, False, False]
+    assert len(gateway.steps("round/2/critique/*")) == 6
+    assert not outcome(events).arena.not_asked_agent_ids
+
+
+async def test_an_agent_that_cannot_be_reached_is_left_out_and_the_next_one_asked(tmp_path: Path) -> None:
+    gateway = ArenaScript().gateway()
+    gateway.weights = {"ada": 2.8, "bo": 2.8, "cy": 2.8}
+    gateway.fail("round/1/propose/bo", refusal())
+    gateway.group = lambda: grouped("ada cy")
+    events = await held(tmp_path, gateway, in_turn())
+    assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
+    assert len(gateway.steps("round/1/propose/*")) >= 3

@@ -1,0 +1,133 @@
+"""A debate keeps its words: whatever has changed since, it goes on as it began, on the version it began with."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from parley.orchestrator.api import state
+from parley.orchestrator.api.report import render
+from parley.orchestrator.engine.format import Formats
+from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.log.envelope import Envelope
+from parley.v1.event_pb2 import Concluded, Event
+from tests.support.kept_logs import FOLDER, KEPT, NEVER_KEPT, KeptDebate, Person, kept_log
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_spec
+from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.small_format import formats_with_small
+
+CUTS = 12
+"""Places, about, that a kept log is gone on with from."""
+
+
+class Ended(NamedTuple):
+    """How a debate ended, and the gateway that was asked."""
+
+    events: Sequence[Envelope]
+    gateway: ScriptedGateway
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
+    async with backstage(tmp_path) as behind:
+        yield behind
+
+
+def outcome(events: Sequence[Envelope]) -> Concluded:
+    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
+    return concluded
+
+
+async def gone_on_with(kept: KeptDebate, events: Sequence[Envelope], folder: Path) -> Ended:
+    """Go on with a log as a new owner would, while the person does what is not in it."""
+    clock, gateway = ManualClock(events[-1].time), kept.gateway()
+    async with (
+        backstage(folder, gateway, formats_with_small()) as stage,
+        stage.replica(clock=clock) as replica,
+    ):
+        debate = await left_behind(stage, events)
+        await kept.steer(Person(stage, replica, debate, clock))
+        return Ended(await stage.comes_to(debate, "COMPLETED"), gateway)
+
+
+def place_of(kind: str, events: Sequence[Envelope]) -> int:
+    """How many events stand before the first of a kind."""
+    return next(place for place, event in enumerate(events) if event.kind == kind)
+
+
+def test_logs_are_kept_of_every_version_of_every_format() -> None:
+    assert {each.format for each in KEPT.values()} == {each.id for each in formats_with_small().all()}
+    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.log" for name in KEPT}
+
+
+def test_nearly_every_kind_of_event_is_in_a_kept_log() -> None:
+    kinds = {each.name for each in Event.DESCRIPTOR.oneofs_by_name["payload"].fields}
+    kept = {event.kind for each in KEPT.values() for event in kept_log(each)}
+    assert kinds - kept == NEVER_KEPT.keys()
+
+
+@pytest.mark.parametrize("last", ["concluded", "closed"])
+@pytest.mark.parametrize("name", KEPT)
+async def test_a_kept_log_is_gone_on_with_to_the_same_end_and_nothing_is_asked_again(
+    name: str, last: str, tmp_path: Path
+) -> None:
+    """If this fails, words or steps of a released version have changed: make them a new version of the format."""
+    events = kept_log(KEPT[name])
+    replayed, gateway = await gone_on_with(KEPT[name], events[: place_of(last, events)], tmp_path)
+    check_log(replayed)
+    assert not gateway.calls
+    assert outcome(replayed) == outcome(events)
+
+
+@pytest.mark.parametrize("name", KEPT)
+async def test_a_kept_log_is_gone_on_with_from_anywhere(name: str, tmp_path: Path) -> None:
+    """The gateway of the tests answers the same as when the log was kept, so that the end is the same too."""
+    events = kept_log(KEPT[name])
+    end = place_of("concluded", events)
+    for place in range(2, end, max(end // CUTS, 1)):
+        cut = place + (
+            events[place].kind == "checkpoint_closed"
+        )  # it is one record with the act that closes it
+        replayed, _ = await gone_on_with(KEPT[name], events[:cut], tmp_path / str(cut))
+        assert _but_for_ballots(outcome(replayed)) == _but_for_ballots(outcome(events)), f"cut after {cut}"
+
+
+def _but_for_ballots(found: Concluded) -> Concluded:
+    """An end without the ballots: which ones are in when a vote ends early is a matter of time, who wins is not."""
+    told = Concluded()
+    told.CopyFrom(found)
+    for vote in told.outcome.arena.votes:
+        for name in ("options", "ballots", "groups", "left_out_agent_ids", "left_out_weight"):
+            vote.ClearField(name)
+    return told
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_kept_log_can_be_read(name: str) -> None:
+    events, kept = kept_log(KEPT[name]), KEPT[name].format
+    folded = state.fold(events)
+    assert folded.status == "COMPLETED"
+    assert f"Format: {kept}" in render(folded.debate, folded, formats_with_small().known(kept))
+
+
+async def test_an_open_debate_finishes_on_its_version_while_new_ones_begin_with_the_latest(
+    stage: Backstage,
+) -> None:
+    async def newer(debate: object) -> object:
+        raise AssertionError("an open debate of one version is none of the next")
+
+    hold = stage.gateway.hold("round/2/propose/ada")
+    async with stage.replica() as before:
+        debate = await before.create(make_spec(2, 2))
+        await hold.reached.wait()
+        await before.crash()
+    both = replace(stage, formats=Formats([V2, replace(V2, version=3, run=newer)]))  # type: ignore[arg-type]
+    assert both.formats.get("panel").id == "panel@3"
+    async with both.replica():
+        hold.release()
+        events = await both.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert state.fold(events).spec.format == "panel@2"

@@ -1,0 +1,153 @@
+"""Nobody pays for a debate and gets nothing: whatever form a judge's answer has, it comes to a result."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.orchestrator.log.envelope import Envelope
+from parley.runtime.channel import channel
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.event_pb2 import Concluded, DebateFailed, StepSucceeded, Warned
+from tests.integration.gateway.harness import one_server
+from tests.integration.orchestrator.lenient_answers import DEVIATIONS, WHOLE, Deviation
+from tests.support.model_server import Fault, FaultKind, Match, ModelServer, Rule
+from tests.support.orchestration import Backstage, backstage, check_log, left_behind, make_spec
+
+JUDGE = Match(prompt="Score the work of every agent")
+UNLISTED = Rule(Match(prompt="list what an answer has to meet"), answer="I cannot say.")
+"""Nothing is listed at the start, so that the judge is asked in its own words for what is not met."""
+
+
+@asynccontextmanager
+async def before_models(folder: Path, server: ModelServer) -> AsyncIterator[Backstage]:
+    """Agents are asked through a real gateway."""
+    async with (
+        one_server(server) as gateway,
+        channel(gateway.server.address) as models,
+        backstage(folder) as stage,
+    ):
+        yield replace(stage, models=models)
+
+
+async def debated(folder: Path, server: ModelServer) -> list[Envelope]:
+    async with before_models(folder, server) as stage, stage.replica() as replica:
+        events = await stage.comes_to(await replica.create(make_spec(2, 1)), "COMPLETED")
+    check_log(events)
+    return events
+
+
+def outcome_of(events: list[Envelope]) -> Outcome:
+    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
+    return concluded.outcome
+
+
+def read(outcome: Outcome) -> dict[str, Any]:
+    """An outcome in the words of the judge's answer."""
+    panel = outcome.panel
+    letters = {"ada": "A", "bo": "B"}
+    return {
+        "description": outcome.description,
+        "implementation": panel.implementation,
+        "tradeoffs": list(panel.tradeoffs),
+        "recommendations": list(panel.recommendations),
+        "unfulfilled_requirements": [
+            {"text": each.text, "hard": each.hard} for each in panel.unfulfilled_requirements
+        ],
+        "open_questions": list(panel.open_questions),
+        "confidence": panel.confidence if panel.HasField("confidence") else None,
+        "scores": {letters[each.agent_id]: each.score for each in outcome.scores},
+    }
+
+
+def warnings_of(events: list[Envelope]) -> list[str]:
+    return [
+        event.payload.message
+        for event in events
+        if isinstance(event.payload, Warned) and event.key == "synthesis/warning"
+    ]
+
+
+def test_there_are_twenty_usual_deviations_and_more() -> None:
+    assert len(DEVIATIONS) > 20
+
+
+@pytest.mark.parametrize("deviation", DEVIATIONS.values(), ids=DEVIATIONS)
+async def test_a_judges_answer_with_any_usual_deviation_comes_to_a_result(
+    deviation: Deviation, tmp_path: Path
+) -> None:
+    async with ModelServer(rules=[UNLISTED, Rule(JUDGE, answer=deviation.said)]) as server:
+        events = await debated(tmp_path, server)
+        asked = [call for call in server.ledger.calls if JUDGE.prompt and JUDGE.prompt in call.prompt]
+    assert read(outcome_of(events)) == {**WHOLE, **deviation.meant}
+    assert len(asked) == deviation.calls
+    if deviation.warning:
+        (warning,) = warnings_of(events)
+        assert deviation.warning in warning
+    else:
+        assert not warnings_of(events)
+
+
+@pytest.mark.parametrize("name", ["prose", "a score left out", "an object of its own", "trailing commas"])
+async def test_what_was_read_is_read_the_same_from_the_log(name: str, tmp_path: Path) -> None:
+    async with ModelServer(rules=[UNLISTED, Rule(JUDGE, answer=DEVIATIONS[name].said)]) as server:
+        events = await debated(tmp_path / "first", server)
+    end = next(place for place, event in enumerate(events) if event.kind == "concluded")
+    async with backstage(tmp_path / "again") as stage, stage.replica():
+        replayed = await stage.comes_to(await left_behind(stage, events[:end]), "COMPLETED")
+    assert not stage.gateway.calls
+    assert outcome_of(replayed) == outcome_of(events)
+    assert warnings_of(replayed) == warnings_of(events)
+
+
+async def test_the_fuller_of_two_answers_counts_where_neither_is_whole(tmp_path: Path) -> None:
+    first = Rule(JUDGE, answer=DEVIATIONS["a score left out"].said, times=1)
+    async with ModelServer(
+        rules=[UNLISTED, first, Rule(JUDGE, answer="I have said all that I know. " * 40)]
+    ) as server:
+        events = await debated(tmp_path, server)
+    assert read(outcome_of(events)) == {**WHOLE, "scores": {"A": 9}}
+
+
+async def test_an_answer_that_is_cut_off_is_asked_for_again_and_then_read_as_far_as_it_goes(
+    tmp_path: Path,
+) -> None:
+    cut = Rule(JUDGE, answer=DEVIATIONS["nothing is wrong"].said, fault=Fault(FaultKind.CUT_SHORT))
+    async with ModelServer(rules=[UNLISTED, cut]) as server:
+        events = await debated(tmp_path, server)
+        asked = [call for call in server.ledger.calls if JUDGE.prompt and JUDGE.prompt in call.prompt]
+    assert len(asked) == 2
+    answer = read(outcome_of(events))
+    assert (answer["description"], answer["implementation"]) == ("Keep one process.", "Begin today.")
+    assert (answer["confidence"], answer["scores"]) == (None, {})
+    assert warnings_of(events) == ["the judge's answer is without confidence and a score of A, B"]
+
+
+@pytest.mark.parametrize(
+    "said", ["{}", '{"description": " ", "confidence": 80}', '{"confidence": 80, "scores": {}}']
+)
+async def test_a_judge_that_gives_no_text_at_all_fails(said: str, tmp_path: Path) -> None:
+    async with (
+        ModelServer(rules=[UNLISTED, Rule(JUDGE, answer=said)]) as server,
+        before_models(tmp_path, server) as stage,
+        stage.replica() as replica,
+    ):
+        events = await stage.comes_to(await replica.create(make_spec(2, 1)), "FAILED")
+    (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
+    assert (failed.failure.reason, failed.failure.agent_id) == ("INVALID_STRUCTURED_ANSWER", "judge")
+
+
+async def test_reasoning_never_reaches_another_agent(tmp_path: Path) -> None:
+    rules = [
+        Rule(JUDGE, answer=DEVIATIONS["nothing is wrong"].said),
+        Rule(answer="<think>MY SECRET THOUGHT</think>\nKeep one.\nPosition: one"),
+    ]
+    async with ModelServer(rules=rules) as server:
+        events = await debated(tmp_path, server)
+        assert not [call for call in server.ledger.calls if "SECRET" in call.prompt]
+    replies = [event.payload.reply for event in events if isinstance(event.payload, StepSucceeded)]
+    assert {each.text for each in replies[:-1]} >= {"Keep one.\nPosition: one"}
+    assert not [each for each in replies if "SECRET" in each.text]

@@ -1,0 +1,340 @@
+"""A debate that only waits gives its slot back, and takes one again, in turn, before anything is called."""
+
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+
+from parley.orchestrator.engine import runner as runner_module
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.format import Format, Formats
+from parley.orchestrator.formats import panel
+from parley.orchestrator.formats.panel.outcome import answer_parts
+from parley.orchestrator.log.index import RUNNING, WAITING
+from parley.orchestrator.log.journal import read_events
+from parley.orchestrator.model.spec import DebateSpec, Limits
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.event_pb2 import Intervened
+from tests.support.checked_format import AFTER, BEFORE, CHECKED_FORMATS, checked_spec, person
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import Backstage, Replica, check_log, make_spec, until
+from tests.support.scripted_gateway import ScriptedGateway, refusal
+
+SPEC = make_spec(2, 1)
+TIMER_SECONDS = 60.0
+
+
+async def _timed(debate: Debate) -> Outcome:
+    await debate.timer("cooling", TIMER_SECONDS)
+    return await panel.V2.run(debate)
+
+
+TIMED = Format(
+    name="timed",
+    version=1,
+    run=_timed,
+    settings=panel.V2.settings,
+    debater_sections=panel.V2.debater_sections,
+    judge_sections=panel.V2.judge_sections,
+    activities=panel.V2.activities,
+    answer=answer_parts,
+)
+
+
+@pytest.fixture
+def formats() -> Formats:
+    return Formats([*CHECKED_FORMATS.all(), TIMED])
+
+
+async def waits(stage: Backstage, debate: str) -> bool:
+    """Whether it is owned, and waits for something outside."""
+    record = await stage.record(debate)
+    return record.status == WAITING and record.owner is not None
+
+
+async def waits_for_slot(stage: Backstage, debate: str) -> bool:
+    record = await stage.record(debate)
+    return record.open and record.owner is None and record.status == RUNNING
+
+
+async def accept(replica: Replica, tenant: str, spec: DebateSpec) -> str:
+    request = uuid.uuid4().hex
+    debate, _ = await replica.intake.debate(tenant, request, request, spec)
+    return debate
+
+
+async def given_back(replica: Replica) -> None:
+    """Wait until a slot of a replica is free."""
+
+    async def is_free() -> bool:
+        return replica.runner.has_slot
+
+    await until(is_free, "a slot is free")
+
+
+def begun(stage: Backstage) -> set[str]:
+    return {asked.debate for asked in stage.gateway.calls}
+
+
+async def finish(stage: Backstage, replica: Replica, debate: str) -> None:
+    """Let a checked debate through its second checkpoint."""
+    await stage.has(debate, "checkpoint_opened", 2)
+    await replica.intervene(debate, "approve", approved=True, checkpoint=AFTER)
+    check_log(await stage.comes_to(debate, "COMPLETED"))
+
+
+@asynccontextmanager
+async def kept_busy(stage: Backstage, replica: Replica) -> AsyncIterator[str]:
+    """A debate that holds the only slot while the block runs, and then comes to its end."""
+    await given_back(replica)
+    hold = stage.gateway.hold("round/1/refine/*")
+    busy = await replica.create(SPEC)
+    await stage.gateway.wait_for("round/1/refine/*")
+    yield busy
+    hold.release()
+    check_log(await stage.comes_to(busy, "COMPLETED"))
+
+
+async def test_a_debate_that_waits_for_a_person_keeps_no_other_from_running(stage: Backstage) -> None:
+    async with stage.replica(max_debates=1) as replica:
+        waiting = await replica.create(checked_spec())
+        await stage.has(waiting, "checkpoint_opened")
+        check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
+        await replica.intervene(waiting, "continue_debate")
+        check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
+        await finish(stage, replica, waiting)
+        claims = (await stage.kinds(waiting)).count("claimed")
+    assert claims <= 2, "its owner went on with it wherever the slot was free"
+
+
+async def test_nor_does_one_that_waits_for_time_to_pass(stage: Backstage, clock: ManualClock) -> None:
+    async with stage.replica(clock=clock, max_debates=1) as replica:
+        waiting = await replica.create(make_spec(2, 1, format=TIMED.id))
+        await stage.has(waiting, "timer_started")
+        await given_back(replica)
+        check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
+        await clock.sleeping(2)
+        clock.advance(TIMER_SECONDS)
+        check_log(await stage.comes_to(waiting, "COMPLETED"))
+
+
+async def test_nor_does_one_that_waits_for_providers(stage: Backstage, clock: ManualClock) -> None:
+    stage.gateway.fail("round/1/propose/*", refusal("PROVIDER_UNAVAILABLE"), times=2)
+    async with stage.replica(clock=clock, max_debates=1) as replica:
+        waiting = await replica.create(SPEC)
+        await stage.has(waiting, "wait_started")
+        await given_back(replica)
+        check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
+        await clock.sleeping(2)
+        clock.advance(5)
+        check_log(await stage.comes_to(waiting, "COMPLETED"))
+
+
+async def test_after_the_answer_it_calls_nobody_before_it_has_a_slot_and_that_wait_counts_against_no_limit(
+    stage: Backstage, clock: ManualClock
+) -> None:
+    async with stage.replica(clock=clock, max_debates=1) as replica:
+        waiting = await replica.create(checked_spec(limits=Limits(total_seconds=30, round_seconds=20)))
+        await stage.has(waiting, "checkpoint_opened")
+        async with kept_busy(stage, replica) as busy:
+            await replica.intervene(waiting, "continue_debate")
+            await until(partial(waits_for_slot, stage, waiting), "it waits for a slot")
+            assert begun(stage) == {busy}
+            clock.advance(1000)
+        await finish(stage, replica, waiting)
+        assert "limit_reached" not in await stage.kinds(waiting)
+
+
+@pytest.mark.parametrize(("act", "status"), [("cancel", "CANCELLED"), ("pause", "PAUSED")])
+async def test_a_debate_that_waits_for_a_slot_again_is_steered_at_once(
+    stage: Backstage, act: str, status: str
+) -> None:
+    async with stage.replica(max_debates=1) as replica:
+        waiting = await replica.create(checked_spec())
+        await stage.has(waiting, "checkpoint_opened")
+        async with kept_busy(stage, replica) as busy:
+            await replica.intervene(waiting, "continue_debate")
+            await until(partial(waits_for_slot, stage, waiting), "it waits for a slot")
+            await replica.intervene(waiting, act)
+            await stage.comes_to(waiting, status)
+            if act == "pause":
+                await replica.intervene(waiting, "resume")
+            assert begun(stage) == {busy}
+        if act == "pause":
+            await finish(stage, replica, waiting)
+
+
+async def test_what_is_said_in_the_moment_in_which_it_finds_no_slot_is_recorded(stage: Backstage) -> None:
+    async with stage.replica(max_debates=1) as replica:
+        waiting = await replica.create(checked_spec())
+        await stage.has(waiting, "checkpoint_opened")
+        async with kept_busy(stage, replica):
+            texts = [f"guidance {number}" for number in range(8)]
+            await asyncio.gather(*(replica.intervene(waiting, "guide", text=text) for text in texts))
+            recorded = [event.payload for event in await stage.events(waiting)]
+            told = [each.intervention.guide.text for each in recorded if isinstance(each, Intervened)]
+            assert sorted(told) == texts
+        await finish(stage, replica, waiting)
+
+
+async def test_it_waits_for_a_slot_in_turn(stage: Backstage) -> None:
+    async with stage.replica(max_debates=1) as replica:
+        waiting = await replica.create(checked_spec())
+        await stage.has(waiting, "checkpoint_opened")
+        async with kept_busy(stage, replica) as busy:
+            other = await replica.create(SPEC)
+            await replica.intervene(waiting, "continue_debate")
+            await until(partial(waits_for_slot, stage, waiting), "it waits for a slot")
+        await finish(stage, replica, waiting)
+        await until(partial(_has_begun, stage, other), "the other begins too")
+        order = list(dict.fromkeys(asked.debate for asked in stage.gateway.calls))
+    assert order == [busy, waiting, other], (
+        "of tenants that run nothing, the one with the oldest debate is next"
+    )
+
+
+async def _has_begun(stage: Backstage, debate: str) -> bool:
+    return debate in begun(stage)
+
+
+async def test_a_tenant_whose_debate_waits_is_not_put_behind_for_it(stage: Backstage) -> None:
+    async with stage.replica(max_debates=1) as replica:
+        waiting = await accept(replica, "acme", checked_spec())
+        await until(partial(_opened, stage, "acme", waiting), "it waits")
+        async with kept_busy(stage, replica) as busy:
+            first, second = [await accept(replica, tenant, SPEC) for tenant in ("acme", "small")]
+        await stage.gateway.wait_for("synthesis", 3, within=30)
+        order = list(dict.fromkeys(asked.debate for asked in stage.gateway.calls))
+    assert order == [busy, first, second]
+
+
+async def _opened(stage: Backstage, tenant: str, debate: str) -> bool:
+    events = await read_events(stage.store.log, tenant, debate)
+    return "checkpoint_opened" in [event.kind for event in events]
+
+
+async def test_what_follows_the_answer_takes_no_slot(stage: Backstage) -> None:
+    async with stage.replica(max_debates=1) as replica:
+        waiting = await replica.create(checked_spec())
+        await stage.has(waiting, "checkpoint_opened")
+        await replica.intervene(waiting, "continue_debate")
+        await stage.has(waiting, "checkpoint_opened", 2)
+        async with kept_busy(stage, replica):
+            await finish(stage, replica, waiting)
+
+
+async def test_only_so_many_wait_without_a_slot(stage: Backstage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_module, "_MAX_IDLE", 2)
+    async with stage.replica(max_debates=1) as replica:
+        debates = [await replica.create(checked_spec()) for _ in range(4)]
+        await until(partial(_so_many_wait, stage, debates, 3), "three wait")
+        assert len(replica.runner._owned) == 3
+        for debate in debates:
+            await stage.has(debate, "checkpoint_opened")
+            await replica.intervene(debate, "cancel")
+            await stage.comes_to(debate, "CANCELLED")
+
+
+async def _so_many_wait(stage: Backstage, debates: list[str], count: int) -> bool:
+    return sum([await waits(stage, debate) for debate in debates]) == count
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["before the answer", "after the answer"])
+async def test_the_next_owner_goes_on_with_a_debate_whose_owner_died_while_it_waited(
+    stage: Backstage, *, answered: bool
+) -> None:
+    async with stage.replica(max_debates=1) as one:
+        waiting = await one.create(checked_spec())
+        await stage.has(waiting, "checkpoint_opened")
+        if answered:
+            hold = stage.gateway.hold("round/1/refine/*")
+            await one.create(SPEC)
+            await hold.reached.wait()
+            await one.intervene(waiting, "continue_debate")
+            await until(partial(waits_for_slot, stage, waiting), "it waits for a slot")
+            hold.release()
+    async with stage.replica(max_debates=1) as two:
+        if not answered:
+            await two.intervene(waiting, "continue_debate")
+        await finish(stage, two, waiting)
+
+
+async def test_a_drained_replica_gives_up_what_waits(stage: Backstage) -> None:
+    async with stage.replica(max_debates=1) as one:
+        debates = [await one.create(checked_spec()) for _ in range(3)]
+        await until(partial(_so_many_wait, stage, debates, 3), "all wait")
+        await one.runner.drain()
+        assert [(await stage.record(debate)).owner for debate in debates] == [None] * 3
+
+
+class Watched:
+    """Counts the debates that have a call in flight whenever one begins."""
+
+    def __init__(self, gateway: ScriptedGateway) -> None:
+        self.most = 0
+        self._gateway = gateway
+        self._text = gateway.text
+        gateway.text = self._says
+
+    def _says(self, step: str, agent: str) -> str:
+        running = {asked.debate for asked in self._gateway.calls if asked.end == "open"}
+        self.most = max(self.most, len(running))
+        return self._text(step, agent)
+
+
+async def test_fifty_that_wait_come_to_their_ends_through_one_slot(stage: Backstage) -> None:
+    watched = Watched(stage.gateway)
+    async with stage.replica(max_debates=1) as replica:
+        debates = await asyncio.gather(*(replica.create(checked_spec()) for _ in range(50)))
+        await until(partial(_so_many_wait, stage, list(debates), 50), "all wait", 60)
+        check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
+        await _answer_all(stage, replica, debates, "continue_debate", BEFORE)
+        await _answer_all(stage, replica, debates, "approve", AFTER)
+        for debate in debates:
+            check_log(await stage.comes_to(debate, "COMPLETED", 60))
+    assert watched.most == 1
+
+
+async def _answer_all(
+    stage: Backstage, replica: Replica, debates: list[str], act: str, checkpoint: str
+) -> None:
+    async def answer(debate: str) -> None:
+        async def asked() -> bool:
+            keys = [event.key for event in await stage.events(debate) if event.kind == "checkpoint_opened"]
+            return checkpoint in keys
+
+        await until(asked, f"{checkpoint} is open", 60)
+        await replica.intervene(debate, act, approved=True, checkpoint=checkpoint)
+
+    await asyncio.gather(*map(answer, debates))
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_no_slot_is_given_twice_whatever_waits_and_whoever_dies(stage: Backstage, seed: int) -> None:
+    dice = random.Random(seed)
+    watched = Watched(stage.gateway)
+    made: list[Callable[[], DebateSpec]] = [checked_spec, lambda: SPEC]
+    debates: list[str] = []
+    for turn in range(3):
+        await until(partial(_hung_up, stage), "the gateway has heard of the owner's death")
+        async with stage.replica(max_debates=2) as replica, person(stage, replica):
+            debates += [await replica.create(dice.choice(made)()) for _ in range(4)]
+            calls = len(stage.gateway.calls) + dice.randint(1, 20)
+            if turn < 2:
+                await until(partial(_called, stage, calls), "some calls")
+                continue  # its owner dies here
+            for debate in debates:
+                check_log(await stage.comes_to(debate, "COMPLETED", 30))
+    assert watched.most <= 2
+
+
+async def _hung_up(stage: Backstage) -> bool:
+    return all(asked.end != "open" for asked in stage.gateway.calls)
+
+
+async def _called(stage: Backstage, count: int) -> bool:
+    return len(stage.gateway.calls) >= count

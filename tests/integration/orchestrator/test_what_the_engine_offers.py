@@ -1,0 +1,439 @@
+"""What the engine offers to formats, shown by a small one: settling, joining, structured answers, checkpoints, timers."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.orchestrator.api import state
+from parley.orchestrator.api.report import render
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.format import Format, Formats
+from parley.orchestrator.engine.owner import FollowUp
+from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.model.errors import OutOfReachError
+from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Limits
+from parley.orchestrator.model.tasks import PromptPart, Task
+from parley.v1 import debate_pb2
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.event_pb2 import (
+    Concluded,
+    Intervened,
+    LimitReached,
+    Settled,
+    StepFailed,
+    StepSucceeded,
+    Warned,
+)
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import TENANT, Backstage, Replica, backstage, check_log, make_spec, until
+from tests.support.small_format import SMALL, VOTE, WAIT_SECONDS, formats_with_small, voting
+
+ANSWERS = debate_pb2.Answer(
+    answers=[debate_pb2.QuestionAnswer(question_id="budget", text="ten euros")], text=""
+)
+
+
+def spec(**fields: Any) -> DebateSpec:
+    return replace(make_spec(2, 1, **fields), format=SMALL.id, settings=None)
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
+    async with backstage(tmp_path, voting()) as behind:
+        yield replace(behind, formats=formats_with_small())
+
+
+async def answer_questions(replica: Replica, debate: str) -> None:
+    made = Intervened(request_id="answers", intervention=debate_pb2.Intervention(answer=ANSWERS))
+    await replica.intake.intervene(TENANT, debate, made)
+
+
+async def finished(stage: Backstage, replica: Replica, clock: ManualClock, debate: str) -> list[Envelope]:
+    """Let a debate that waits at its first checkpoint come to its end."""
+    await stage.has(debate, "checkpoint_opened")
+    await answer_questions(replica, debate)
+    await stage.has(debate, "timer_started")
+    clock.advance(WAIT_SECONDS)
+    await stage.has(debate, "checkpoint_opened", 2)
+    await replica.intervene(debate, "approve", approved=True)
+    return await stage.comes_to(debate, "COMPLETED")
+
+
+def outcome(events: list[Envelope]) -> str:
+    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
+    return concluded.outcome.description
+
+
+async def test_a_vote_ends_early_and_says_who_counted_before_the_rest_is_stopped(stage: Backstage) -> None:
+    hold, clock = stage.gateway.hold("vote/doubt"), ManualClock()
+    async with stage.replica(clock=clock) as replica:
+        debate = await replica.create(spec())
+        events = await finished(stage, replica, clock, debate)
+    check_log(events)
+    (settled,) = [event.payload for event in events if isinstance(event.payload, Settled)]
+    assert sorted(settled.counted) == ["ada", "bo", "hope"]
+    assert (list(settled.left_out), list(settled.late)) == (["doubt"], ["vote/doubt"])
+    assert hold.reached.is_set()
+    assert ("vote/doubt", 1) in stage.gateway.cancelled, "the call of whoever is left out is stopped"
+    (failed,) = [event.payload for event in events if isinstance(event.payload, StepFailed)]
+    assert failed.reason == "SETTLED"
+    assert outcome(events) == "tea, approved; counted: ada, bo, hope; without consent: nobody"
+
+
+async def test_who_was_left_out_of_a_vote_is_never_asked_again(stage: Backstage) -> None:
+    stage.gateway.hold("vote/doubt")
+    clock = ManualClock()
+    async with stage.replica(clock=clock) as first:
+        debate = await first.create(spec())
+        await stage.has(debate, "checkpoint_opened")
+        await answer_questions(first, debate)
+        await stage.has(debate, "timer_started")
+        await first.crash()
+    async with stage.replica(clock=clock) as second:
+        await stage.has(debate, "claimed", 2)
+        clock.advance(WAIT_SECONDS)
+        await stage.has(debate, "checkpoint_opened", 2)
+        await second.intervene(debate, "approve", approved=True)
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert stage.gateway.steps("vote/*").count("vote/doubt") == 1
+    assert "counted: ada, bo, hope" in outcome(events)
+
+
+async def test_participants_that_join_have_letters_consent_and_a_place_in_the_report(
+    stage: Backstage,
+) -> None:
+    clock = ManualClock()
+    async with stage.replica(clock=clock) as replica:
+        debate = await replica.create(spec())
+        events = await finished(stage, replica, clock, debate)
+    assert "You are agent C." in stage.gateway.asked("vote/hope").prompt
+    assert stage.gateway.steps("consent/*").count("consent/doubt") == 1
+    folded = state.fold(events)
+    assert [each.id for each in folded.participants] == ["ada", "bo", "hope", "doubt"]
+    report = render(debate, folded, SMALL)
+    assert "| C | hope |" in report
+    assert "### Consent: Doubt (doubt)" in report
+
+
+async def test_a_participant_that_joined_can_be_muted(stage: Backstage) -> None:
+    async with stage.replica(clock=ManualClock()) as replica:
+        debate = await replica.create(spec())
+        await stage.has(debate, "participant_joined", 2)
+        await replica.intervene(debate, "mute", agent_id="hope")
+        await replica.intervene(debate, "cancel")
+
+
+async def test_a_structured_answer_is_recorded_as_it_was_given_and_as_people_read_it(
+    stage: Backstage,
+) -> None:
+    clock = ManualClock()
+    async with stage.replica(clock=clock) as replica:
+        debate = await replica.create(spec())
+        events = await finished(stage, replica, clock, debate)
+    (ballot,) = [
+        event.payload.reply
+        for event in events
+        if isinstance(event.payload, StepSucceeded) and event.key == "vote/ada"
+    ]
+    assert json.loads(ballot.text)["choice"] == "tea"
+    assert ballot.rendered == "votes for tea, since it is warm"
+    report = render(debate, state.fold(events), SMALL)
+    assert "### Votes" not in report, "votes stand outside of rounds here"
+    assert "> votes for tea, since it is warm" in report
+
+
+async def test_an_answer_that_is_not_of_its_shape_is_a_failure_with_what_it_used(stage: Backstage) -> None:
+    stage.gateway.judge = lambda _schema: json.dumps({"choice": "", "reason": "none"})
+    clock = ManualClock()
+    async with stage.replica(clock=clock) as replica:
+        debate = await replica.create(spec())
+        events = await finished(stage, replica, clock, debate)
+    failed = [event.payload for event in events if isinstance(event.payload, StepFailed)]
+    assert {each.reason for each in failed} == {"INVALID_STRUCTURED_ANSWER"}
+    assert len(failed) == 4
+    assert all(each.usage.output_tokens for each in failed)
+    assert outcome(events).startswith("nothing, approved")
+
+
+async def test_answers_to_single_questions_reach_the_format(stage: Backstage) -> None:
+    clock = ManualClock()
+    async with stage.replica(clock=clock) as replica:
+        debate = await replica.create(spec())
+        await finished(stage, replica, clock, debate)
+    assert "the budget is ten euros" in stage.gateway.asked("answer").prompt
+
+
+async def test_a_timer_goes_on_where_an_owner_before_began_it(stage: Backstage) -> None:
+    clock = ManualClock()
+    async with stage.replica(clock=clock) as first:
+        debate = await first.create(spec())
+        await stage.has(debate, "checkpoint_opened")
+        await answer_questions(first, debate)
+        await stage.has(debate, "timer_started")
+        await first.crash()
+    clock.advance(WAIT_SECONDS)
+    async with stage.replica(clock=clock) as second:
+        await stage.has(debate, "timer_fired")
+        await second.intervene(debate, "cancel")
+        kinds = [event.kind for event in await stage.comes_to(debate, "CANCELLED")]
+    assert kinds.count("timer_started") == kinds.count("timer_fired") == 1
+
+
+async def test_what_is_asked_after_the_answer_obeys_the_budget(stage: Backstage) -> None:
+    clock = ManualClock()
+    async with stage.replica(clock=clock) as replica:
+        debate = await replica.create(spec(limits=Limits(max_tokens=1800)))
+        events = await finished(stage, replica, clock, debate)
+    check_log(events)
+    assert len(stage.gateway.steps("consent/*")) == 2, "a third one could exceed it"
+    (reached,) = [event.payload for event in events if isinstance(event.payload, LimitReached)]
+    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
+    assert (reached.limit, concluded.ended_by) == ("token_budget", "token_budget")
+    assert "without consent: hope, doubt" in concluded.outcome.description
+
+
+async def test_time_that_is_over_when_the_answer_is_there_stops_what_would_be_asked_after_it(
+    stage: Backstage,
+) -> None:
+    hold, clock = stage.gateway.hold("answer"), ManualClock()
+    async with stage.replica(clock=clock) as replica:
+        debate = await replica.create(spec(limits=Limits(total_seconds=WAIT_SECONDS + 10)))
+        await stage.has(debate, "checkpoint_opened")
+        await answer_questions(replica, debate)
+        await stage.has(debate, "timer_started")
+        clock.advance(WAIT_SECONDS)
+        await stage.gateway.wait_for("answer")
+        clock.advance(20)
+        hold.release()
+        await stage.has(debate, "checkpoint_opened", 2)
+        await replica.intervene(debate, "approve", approved=True)
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert not stage.gateway.steps("consent/*")
+    (reached,) = [event.payload for event in events if isinstance(event.payload, LimitReached)]
+    assert reached.limit == "total_timeout"
+    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
+    assert concluded.ended_by == "total_timeout"
+    assert "without consent: ada, bo, hope, doubt" in concluded.outcome.description
+
+
+async def test_the_states_that_a_format_names_are_the_phase_that_people_see(stage: Backstage) -> None:
+    async with stage.replica(clock=ManualClock()) as replica:
+        debate = await replica.create(spec())
+        events = await stage.has(debate, "checkpoint_opened")
+        assert state.fold(events).phase == "GATHERING"
+        await replica.intervene(debate, "cancel")
+
+
+async def test_a_checkpoint_is_closed_by_the_acts_of_its_kind_alone(stage: Backstage) -> None:
+    async with stage.replica(clock=ManualClock()) as replica:
+        debate = await replica.create(spec())
+        await stage.has(debate, "checkpoint_opened")
+        with pytest.raises(Exception, match="no open checkpoint that approve closes"):
+            await replica.intervene(debate, "approve", approved=True)
+        await replica.intervene(debate, "guide", text="mind the cost")
+        kinds = [event.kind for event in await stage.events(debate)]
+        assert "checkpoint_closed" not in kinds
+        await replica.intervene(debate, "continue_debate")
+        await stage.has(debate, "checkpoint_closed")
+        await replica.intervene(debate, "cancel")
+
+
+async def test_a_debate_of_a_format_that_a_replica_does_not_know_waits_for_one_that_does(
+    stage: Backstage, tmp_path: Path
+) -> None:
+    clock = ManualClock()
+    async with stage.replica(clock=clock) as first:
+        debate = await first.create(spec())
+        await stage.has(debate, "checkpoint_opened")
+        await first.crash()
+    known = [each for each in stage.formats.all() if each.id != SMALL.id]
+    older = replace(stage, formats=Formats(known))
+    async with older.replica("older", clock=clock) as old:
+        other = await old.create(make_spec(1, 1))
+        await stage.comes_to(other, "COMPLETED")  # it has looked at the store since, more than once
+        assert [event.epoch for event in await stage.events(debate)][-1] == 1
+    async with stage.replica(clock=clock) as newer:
+
+        async def claimed() -> bool:
+            return (await stage.events(debate))[-1].epoch == 2
+
+        await until(claimed, "the newer replica owns it")
+        await newer.intervene(debate, "cancel")
+        await stage.comes_to(debate, "CANCELLED")
+
+
+def formats_with(*runs: Callable[[Debate], Awaitable[Outcome]]) -> Formats:
+    """The shipped formats, and one for each function, by its name."""
+    return Formats([*shipped_formats().all(), *(Format(run.__name__, 1, run) for run in runs)])
+
+
+def of(run: Callable[[Debate], Awaitable[Outcome]], **fields: Any) -> DebateSpec:
+    return replace(make_spec(2, 1, **fields), format=f"{run.__name__}@1", settings=None)
+
+
+def plain(agent: str) -> Task:
+    return Task(VOTE.work(agent), (PromptPart("user", "Say something."),), 20)
+
+
+async def two_in_a_row(debate: Debate) -> Outcome:
+    ada, bo = debate.spec.agents
+
+    async def one() -> object:
+        return await debate.ask("one", ada, plain("ada"))
+
+    async def two() -> object:
+        await debate.ask("two/first", bo, plain("bo"))
+        return await debate.ask("two/second", bo, plain("bo"))
+
+    await debate.settle("settled", {"one": one, "two": two}, lambda results: "one" in results)
+    return Outcome(description="done")
+
+
+async def test_whoever_is_left_out_begins_nothing_any_more(stage: Backstage) -> None:
+    stage = replace(stage, formats=formats_with(two_in_a_row))
+    async with stage.replica() as replica:
+        for _ in range(20):
+            events = await stage.comes_to(await replica.create(of(two_in_a_row)), "COMPLETED")
+            check_log(events)
+            place = next(event.sequence for event in events if event.kind == "settled")
+            begun = {event.key for event in events if event.kind == "step_started"}
+            ended = {event.key for event in events if event.kind in {"step_succeeded", "step_failed"}}
+            late = [event.key for event in events if event.kind == "step_started" and event.sequence > place]
+            assert begun <= ended, "what was begun was answered, or stopped"
+            assert all(key.startswith("after/") for key in late)
+
+
+async def twins(debate: Debate) -> Outcome:
+    agent = AgentSpec("hope", "Hope", "generalist")
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(debate.join("join/one", agent))
+        tasks.create_task(debate.join("join/two", agent))
+    return Outcome(description="done")
+
+
+async def test_two_that_join_at_once_under_one_id_stop_the_debate(stage: Backstage) -> None:
+    stage = replace(stage, formats=formats_with(twins))
+    async with stage.replica() as replica:
+        events = await stage.comes_to(await replica.create(of(twins)), "FAILED")
+    assert [event.kind for event in events].count("participant_joined") <= 1
+
+
+async def nothing(_debate: Debate) -> Outcome:
+    return None  # type: ignore[return-value]
+
+
+async def test_a_format_that_returns_no_outcome_fails_its_debate(stage: Backstage) -> None:
+    stage = replace(stage, formats=formats_with(nothing))
+    async with stage.replica() as replica:
+        debate = await replica.create(of(nothing))
+        events = await stage.comes_to(debate, "FAILED")
+    folded = state.fold(events)
+    assert folded.failure is not None
+    assert folded.failure.reason == "INTERNAL"
+
+
+async def sleeper(debate: Debate) -> Outcome:
+    await debate.timer("long", 3600)
+    return Outcome(description="woken")
+
+
+async def test_a_limit_that_ends_the_debate_ends_a_timer_too(stage: Backstage) -> None:
+    stage, clock = replace(stage, formats=formats_with(sleeper)), ManualClock()
+    async with stage.replica(clock=clock) as replica:
+        debate = await replica.create(of(sleeper, limits=Limits(total_seconds=10)))
+        await stage.has(debate, "timer_started")
+        await clock.sleeping(2)
+        clock.advance(11)
+        events = await stage.comes_to(debate, "COMPLETED")
+    assert [event.kind for event in events].count("timer_fired") == 1
+
+
+async def two_questions(debate: Debate) -> Outcome:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(debate.checkpoint("first", debate_pb2.Direction(text="Go on?")))
+        tasks.create_task(debate.checkpoint("second", debate_pb2.Approval(text="Is it so?")))
+    return Outcome(description="done")
+
+
+async def test_a_debate_that_waits_at_two_checkpoints_goes_on_waiting_when_one_is_closed(
+    stage: Backstage,
+) -> None:
+    stage = replace(stage, formats=formats_with(two_questions))
+    async with stage.replica() as replica:
+        debate = await replica.create(of(two_questions))
+        await stage.has(debate, "checkpoint_opened", 2)
+        await replica.intervene(debate, "continue_debate")
+        folded = state.fold(await stage.has(debate, "checkpoint_closed"))
+        assert folded.waiting is not None
+        assert (folded.status, folded.waiting.checkpoint) == ("WAITING", "second")
+        assert (await stage.record(debate)).status == "WAITING"
+        await replica.intervene(debate, "approve", approved=True)
+        assert state.fold(await stage.comes_to(debate, "COMPLETED")).waiting is None
+
+
+async def away_for_ever(debate: Debate, _outcome: Outcome, _at: datetime) -> None:
+    async def call() -> Outcome:
+        raise OutOfReachError("ratings is away")
+
+    outcome = await debate.step("after/ratings", VOTE.work(), Outcome(), call)
+    assert isinstance(outcome, StepFailed)
+    debate.note("after/ratings/warning", Warned(message=f"not recorded: {outcome.message}"))
+
+
+async def test_what_follows_an_answer_is_given_up_at_its_own_limit(stage: Backstage) -> None:
+    clock = ManualClock()
+    limits = Limits(total_seconds=60)
+    async with stage.replica(clock=clock, follow_up=away_for_ever, follow_up_limits=limits) as replica:
+        debate = await replica.create(make_spec(2, 1))
+        await stage.has(debate, "concluded")
+        await stage.has(debate, "step_started", 10)  # the panel's nine, and this one
+        await clock.sleeping(2)
+        for _ in range(7):
+            clock.advance(10)
+            await clock.sleeping(1)
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    (failed,) = [event.payload for event in events if isinstance(event.payload, StepFailed)]
+    assert (failed.reason, failed.message) == (
+        "TOTAL_TIMEOUT",
+        "no answer within the follow-up's limit of 60 s",
+    )
+    folded = state.fold(events)
+    assert (folded.status, folded.ended_by) == ("COMPLETED", "")
+    assert folded.warnings == ("not recorded: no answer within the follow-up's limit of 60 s",)
+
+
+async def test_a_debate_is_closed_though_another_version_had_begun_what_follows_it_otherwise(
+    stage: Backstage,
+) -> None:
+    def asking(question: str, hang: asyncio.Event | None) -> FollowUp:
+        async def follow_up(debate: Debate, _outcome: Outcome, _at: datetime) -> None:
+            async def call() -> Outcome:
+                if hang is not None:
+                    hang.set()
+                    await asyncio.Event().wait()
+                return Outcome()
+
+            await debate.step("after/ratings", VOTE.work(), Outcome(description=question), call)
+
+        return follow_up
+
+    hangs = asyncio.Event()
+    async with stage.replica(follow_up=asking("one", hangs)) as first:
+        debate = await first.create(make_spec(2, 1))
+        await hangs.wait()
+        await stage.has(debate, "step_started", 10)  # the panel's nine, and this one
+        await first.crash()
+    async with stage.replica(follow_up=asking("other", None)):
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert "what follows the answer was left undone" in state.fold(events).warnings[0]

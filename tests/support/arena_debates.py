@@ -1,0 +1,91 @@
+"""Arenas on the scripted gateway: what is debated, and agents that vote, judge and consent as a test wants."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from parley.orchestrator.formats.arena.settings import SETTINGS
+from parley.orchestrator.model.spec import DebateSpec
+from parley.v1.arena_pb2 import ArenaSettings
+from tests.support.orchestration import make_spec
+from tests.support.scripted_gateway import ScriptedGateway, StepRequest, judgement
+
+__all__ = ["ArenaScript", "arena_settings", "arena_spec"]
+
+
+def arena_settings(**fields: Any) -> ArenaSettings:
+    """The arena's defaults, with these fields in place of them."""
+    completed = SETTINGS.completed(ArenaSettings(**fields))
+    assert isinstance(completed, ArenaSettings)
+    return completed
+
+
+def arena_spec(count: int = 3, settings: ArenaSettings | None = None, **fields: Any) -> DebateSpec:
+    """An arena of so many agents, named ada, bo, cy, and so on."""
+    return make_spec(count, format="arena@1", settings=settings or arena_settings(), **fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaScript:
+    """What the agents of an arena say where they are asked for something structured: the same whenever they are asked.
+
+    Attributes:
+        choice: Whose proposal everybody votes for; empty: the one that it is shown first.
+        sufficient: What the judge says of the discussion; `more_is_of_use`: what it says between rounds.
+        judging_role: The role that everybody wants as judge; empty: the first that it is shown.
+        support: How well each proposal is supported, as the judge says where it is asked, 0 to 10.
+        objections: What participants cannot live with, by agent id; the others can.
+    """
+
+    choice: str = ""
+    sufficient: bool = True
+    more_is_of_use: bool = True
+    judging_role: str = ""
+    objections: Mapping[str, str] = field(default_factory=dict)
+    support: int = 2
+
+    def gateway(self) -> ScriptedGateway:
+        """Return a gateway whose agents answer so."""
+        gateway = ScriptedGateway()
+
+        def answer(schema: str) -> str:
+            said = self._answer(gateway.calls[-1], json.loads(schema)["properties"])
+            return judgement(schema) if said is None else json.dumps(said)
+
+        gateway.judge = answer
+        return gateway
+
+    def _answer(self, asked: StepRequest, properties: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if "choice" in properties:
+            judge = {"choice": self._judge(asked), "reason": "it sees the whole"}
+            ballot = {"choice": self._choice(asked), "confidence": 0.9, "reason": "it holds"}
+            return ballot if "confidence" in properties else judge
+        if "ranking" in properties:
+            letters = properties["ranking"]["items"]["properties"]["agent"]["enum"]
+            ranking = [
+                {"agent": letter, "score": 9 - place, "reason": f"{letter} is sound"}
+                for place, letter in enumerate(letters)
+            ]
+            missing = "" if self.sufficient else "Who pays for it?"
+            return {"ranking": ranking, "sufficient": self.sufficient, "missing": missing}
+        if "can_live_with_it" in properties:
+            objection = self.objections.get(asked.agent.id, "")
+            return {"can_live_with_it": not objection, "objection": objection}
+        if "proposals" in properties:
+            letters = properties["proposals"]["items"]["properties"]["agent"]["enum"]
+            proposals = [{"agent": letter, "support": self.support} for letter in letters]
+            return {"proposals": proposals, "missing": "Nobody says what it costs."}
+        if "more_is_of_use" in properties:
+            return {"reason": "They repeat themselves.", "more_is_of_use": self.more_is_of_use}
+        return None
+
+    def _judge(self, asked: StepRequest) -> int:
+        lines = [line.partition(". ") for line in asked.parts[-1].text.splitlines()]
+        wanted = (number for number, _, role in lines if role and role == self.judging_role)
+        return int(next(wanted, "1"))
+
+    def _choice(self, asked: StepRequest) -> int:
+        shown = [part.text for part in asked.parts if part.text.startswith("Proposal ")]
+        written = (number for number, text in enumerate(shown, start=1) if f"{self.choice} answers" in text)
+        return next(written, 1)

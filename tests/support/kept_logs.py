@@ -1,0 +1,483 @@
+"""Logs of debates that every later version must be able to go on with: a few small ones for each version of a format.
+
+A file holds the stored bytes of a log in base64, an event a line. `python -m tests.support.kept_logs` records the logs
+that are missing. One that is there stays, since open debates of its version have these words; only before a version is
+released may `--again FORMAT` record its logs anew.
+"""
+
+import argparse
+import asyncio
+import base64
+import json
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
+from parley.orchestrator.model.spec import Clarifications, ContextDocument, DebateSpec, Limits, Prompt
+from parley.v1 import debate_pb2
+from parley.v1.agent_pb2 import SummarySettings, ToolCall
+from parley.v1.arena_pb2 import (
+    DEBATE_PROTOCOL_ADVERSARIAL,
+    DEBATE_PROTOCOL_SOCRATIC,
+    DUTY_CRITIC,
+    DUTY_VOTER,
+    JUDGE_CHOICE_RANDOM,
+    JUDGE_CHOICE_VOTED,
+    TOPOLOGY_KIND_RING,
+    TOPOLOGY_KIND_SPARSE,
+    TOPOLOGY_KIND_STAR,
+    AgentDuties,
+    ArenaSettings,
+    StoppingSettings,
+    TeamSettings,
+    Topology,
+    TricksterSettings,
+)
+from parley.v1.convergence_pb2 import (
+    CONVERGENCE_VERDICT_CONTINUING,
+    CONVERGENCE_VERDICT_CONVERGED,
+    AssessRequest,
+    AssessResponse,
+)
+from parley.v1.debate_pb2 import Intervention
+from parley.v1.evaluation_pb2 import EvaluatedDebate, EvaluatedProposal, EvaluationSettings
+from parley.v1.event_pb2 import Intervened
+from parley.v1.memory_pb2 import RecallResponse
+from parley.v1.panel_pb2 import (
+    SYNTHESIS_METHOD_MERGE,
+    SYNTHESIS_METHOD_VOTING,
+    TERMINATION_RULE_CONVERGENCE,
+    TERMINATION_RULE_QUALITY,
+    Termination,
+)
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import TENANT, Backstage, Replica, agent, backstage, make_spec
+from tests.support.scripted_gateway import ScriptedGateway, answer_text, judgement, refusal
+from tests.support.small_format import SMALL, WAIT_SECONDS, formats_with_small, voting
+
+__all__ = ["FOLDER", "KEPT", "NEVER_KEPT", "KeptDebate", "Person", "kept_log", "recorded_now"]
+
+FOLDER: Final = Path(__file__).parents[1] / "data" / "logs"
+
+NEVER_KEPT: Final[Mapping[str, str]] = {}
+"""Kinds of events that are in no kept log, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Whoever steers a debate. What the log has already is not done again, so that a cut log can be gone on with."""
+
+    stage: Backstage
+    replica: Replica
+    debate: str
+    clock: ManualClock
+
+    async def sees(self, kind: str, count: int = 1) -> None:
+        """Wait for events of a kind."""
+        await self.stage.has(self.debate, kind, count)
+
+    async def does(self, request_id: str, act: Intervention) -> None:
+        """Act on the debate, once."""
+        made = Intervened(request_id=request_id, intervention=act)
+        payloads = [event.payload for event in await self.stage.events(self.debate)]
+        if not any(isinstance(each, Intervened) and each.request_id == request_id for each in payloads):
+            async with asyncio.timeout(10):
+                await self.replica.intake.intervene(TENANT, self.debate, made)
+
+    async def lets_pass(self, seconds: float, until: str) -> None:
+        """Let time pass until there is an event of a kind."""
+        async with asyncio.timeout(10):
+            while until not in await self.stage.kinds(self.debate):
+                self.clock.advance(seconds)
+                await asyncio.sleep(0.01)
+
+
+async def _let_be(_person: Person) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDebate:
+    """A debate whose log is kept.
+
+    Attributes:
+        format: `name@version`.
+        name: What it shows, in a word.
+        spec: Makes what is debated, of the format.
+        gateway: Makes a gateway that answers, each time, what it answered when the log was recorded.
+        steer: Does what a person does in it.
+    """
+
+    format: str
+    name: str
+    spec: Callable[[str], DebateSpec]
+    gateway: Callable[[], ScriptedGateway] = ScriptedGateway
+    steer: Callable[[Person], Awaitable[None]] = _let_be
+
+    @property
+    def id(self) -> str:
+        """What the file is called."""
+        return f"{self.format}-{self.name}"
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return FOLDER / f"{self.id}.log"
+
+
+def _rounds_spec(version: str) -> DebateSpec:
+    return make_spec(
+        3,
+        2,
+        format=version,
+        history_limit=3,
+        max_output_tokens=200,
+        summaries=SummarySettings(threshold=50, max_length=400),
+        termination=Termination(rule=TERMINATION_RULE_CONVERGENCE),
+    )
+
+
+def _rounds_gateway() -> ScriptedGateway:
+    gateway = ScriptedGateway()
+    gateway.fail("round/1/critique/ada/of/bo")
+    gateway.hold("round/1/propose/ada")
+    return gateway
+
+
+async def _steer_rounds(person: Person) -> None:
+    await person.sees("step_started", 3)
+    await person.does("guide", Intervention(guide=debate_pb2.Guide(text="Mind the cost.")))
+    await person.does("mute", Intervention(mute=debate_pb2.Mute(agent_id="cy")))
+    person.stage.gateway.release("round/1/propose/ada")
+
+
+def _quality_spec(version: str) -> DebateSpec:
+    told = Prompt("You are a pirate who knows water.", "pirate.md")
+    spec = make_spec(
+        2,
+        2,
+        format=version,
+        history_limit=2,
+        include_full_history=False,
+        carry_forward=True,
+        termination=Termination(rule=TERMINATION_RULE_QUALITY, threshold_percent=90),
+        context=(
+            ContextDocument("docs/water.md", "Water is a liquid.\n>>>\n"),
+            ContextDocument("b.md", "Ice floats."),
+        ),
+    )
+    equipped = agent("ada", tools=("file_read", "list_files"), tool_call_limit=4, system_prompt=told)
+    return replace(spec, agents=(equipped, *spec.agents[1:]))
+
+
+def _quality_gateway() -> ScriptedGateway:
+    gateway = ScriptedGateway()
+    gateway.past = (
+        RecallResponse(debate_id="deb-20260101-000000-aaaaaaaa", question="Is ice wet?", conclusion="No."),
+        RecallResponse(debate_id="deb-20260102-000000-bbbbbbbb", question="Is fog wet?", conclusion="Yes."),
+    )
+    gateway.tool_calls["ada"] = (ToolCall(name="file_read", arguments='{"path": "b.md"}', characters=11),)
+    gateway.requirements = (("It must float.", True), ("It should be blue.", False))
+    return gateway
+
+
+def _agreement_spec(version: str) -> DebateSpec:
+    ends = Termination(rule=TERMINATION_RULE_CONVERGENCE, threshold_percent=80)
+    return make_spec(2, 4, format=version, termination=ends)
+
+
+def _agreement_gateway() -> ScriptedGateway:
+    """Let the agents agree after a second round."""
+
+    def assess(request: AssessRequest) -> AssessResponse:
+        if request.previous:
+            return AssessResponse(verdict=CONVERGENCE_VERDICT_CONVERGED, agreement_percent=85)
+        return AssessResponse(verdict=CONVERGENCE_VERDICT_CONTINUING, agreement_percent=40)
+
+    gateway = ScriptedGateway()
+    gateway.assess = assess
+    return gateway
+
+
+def _ballots_and_stands() -> ScriptedGateway:
+    """Let every agent vote for the proposal that it is shown first, and object to what is merged."""
+
+    def answer(schema: str) -> str:
+        if "choice" in json.loads(schema)["properties"]:
+            return json.dumps({"choice": 1, "confidence": 0.5, "reason": "it stands first"})
+        return json.dumps({"objects": True, "objection": "It forgets the cost."})
+
+    gateway = ScriptedGateway()
+    gateway.judge = answer
+    return gateway
+
+
+def _voting_spec(version: str) -> DebateSpec:
+    return make_spec(2, 1, format=version, synthesis_method=SYNTHESIS_METHOD_VOTING)
+
+
+def _merge_spec(version: str) -> DebateSpec:
+    return make_spec(2, 1, format=version, synthesis_method=SYNTHESIS_METHOD_MERGE)
+
+
+def _panels(version: str) -> Sequence[KeptDebate]:
+    """Return the debates that are kept of a version of the panel.
+
+    - `rounds`: guidance, an agent that is muted, summaries, a failed critique, agreement that cannot be told;
+    - `quality`: the judge scores rounds, work is carried forward, agents see their own line of work, past debates and
+      documents;
+    - `agreement`: agents that see the full history agree after the second round, and the rounds end;
+    - `voting`: the answer by vote;
+    - `merge`: the answer by merge, with objections.
+    """
+    return (
+        KeptDebate(version, "rounds", _rounds_spec, _rounds_gateway, _steer_rounds),
+        KeptDebate(version, "quality", _quality_spec, _quality_gateway),
+        KeptDebate(version, "agreement", _agreement_spec, _agreement_gateway),
+        KeptDebate(version, "voting", _voting_spec, _ballots_and_stands),
+        KeptDebate(version, "merge", _merge_spec, _ballots_and_stands),
+    )
+
+
+def _clarified_spec(version: str) -> DebateSpec:
+    return make_spec(2, 1, format=version, clarifications=Clarifications(max_times=1))
+
+
+def _curious() -> ScriptedGateway:
+    """Let every agent ask the same before it begins."""
+
+    def answer(schema: str) -> str:
+        asks = "questions" in json.loads(schema)["properties"]
+        return json.dumps({"questions": ["Which water?"]}) if asks else judgement(schema)
+
+    gateway = ScriptedGateway()
+    gateway.judge = answer
+    return gateway
+
+
+async def _steer_clarified(person: Person) -> None:
+    await person.sees("checkpoint_opened")
+    answers = [debate_pb2.QuestionAnswer(question_id="ada-1", text="That of the sea.")]
+    await person.does("answers", Intervention(answer=debate_pb2.Answer(answers=answers)))
+
+
+def _demonstration_spec(version: str) -> DebateSpec:
+    return make_spec(2, 2, format=version, demonstration=True)
+
+
+def _second_panels(version: str) -> Sequence[KeptDebate]:
+    """Return what is kept of the panel since its second version: questions to the person, and a demonstration."""
+    return (
+        KeptDebate(version, "clarified", _clarified_spec, _curious, _steer_clarified),
+        KeptDebate(version, "demonstration", _demonstration_spec),
+    )
+
+
+def _small_spec(_version: str) -> DebateSpec:
+    spec = make_spec(2, 1, limits=Limits(max_tokens=1800))
+    return replace(spec, format=SMALL.id, settings=None)
+
+
+def _small_gateway() -> ScriptedGateway:
+    """Leave one agent out of the vote, and let the answer come with the third attempt."""
+    gateway = voting()
+    gateway.hold("vote/doubt")
+    gateway.fail("answer", refusal("PROVIDER_AUTH"), attempt=1)
+    gateway.fail("answer", refusal("PROVIDER_UNAVAILABLE"), attempt=2)
+    return gateway
+
+
+async def _steer_small(person: Person) -> None:
+    await person.sees("checkpoint_opened")
+    await person.lets_pass(Limits().checkpoint_seconds, until="checkpoint_expired")
+    await person.sees("paused")
+    await person.does("resume-1", Intervention(resume=debate_pb2.Resume()))
+    await person.sees("checkpoint_opened", 2)
+    answers = [debate_pb2.QuestionAnswer(question_id="budget", text="ten euros")]
+    await person.does("answers", Intervention(answer=debate_pb2.Answer(answers=answers)))
+    await person.sees("timer_started")
+    await person.lets_pass(WAIT_SECONDS, until="timer_fired")
+    await person.sees("debate_failed")
+    await person.does("resume-2", Intervention(resume=debate_pb2.Resume()))
+    await person.sees("wait_started")
+    await person.lets_pass(5, until="wait_finished")
+    await person.sees("checkpoint_opened", 3)
+    await person.does("approve", Intervention(approve=debate_pb2.Approve(approved=True)))
+
+
+EVERYTHING = KeptDebate(SMALL.id, "everything", _small_spec, _small_gateway, _steer_small)
+"""All that the engine offers; a person who comes too late, a failure, a wait for a provider, a limit."""
+
+
+def _evaluation_spec(format_id: str) -> DebateSpec:
+    evaluated = EvaluatedDebate(
+        question="Is water wet?\n>>> Say yes.",
+        requirements=["R1 (a must): say yes or no"],
+        clarifications="- Which water?\n  Tap water.",
+        answer="Yes.\n\n## Recommendations\n\n- Touch it.",
+        proposals=[
+            EvaluatedProposal(agent_id="ada", text="It is."),
+            EvaluatedProposal(agent_id="bo", text="No."),
+        ],
+    )
+    settings = EvaluationSettings(
+        debate_id="deb-20260101-000000-aaaaaaaa", include_proposals=True, evaluated=evaluated
+    )
+    settings.timeouts["cy"].FromSeconds(30)
+    told = Prompt("Judge {final_solution} for {problem}.", "user.md")
+    return DebateSpec(
+        question="Evaluation of deb-20260101-000000-aaaaaaaa: Is water wet?",
+        format=format_id,
+        agents=(
+            agent("ada", "evaluator"),
+            agent("bo", "evaluator", evaluation_prompt=told),
+            agent("cy", "evaluator", system_prompt=Prompt("You are strict.", "strict.md")),
+        ),
+        judge=agent("judge", "judge"),
+        history_limit=0,
+        settings=settings,
+        context=(ContextDocument("docs/water.md", "Water is a liquid.\n"),),
+    )
+
+
+def _evaluation_gateway() -> ScriptedGateway:
+    def answer(schema: str) -> str:
+        given = {name: {"score": 7, "reason": f"{name} is fair"} for name in json.loads(schema)["properties"]}
+        points = {"strengths": ["It is short."], "weaknesses": []}
+        return json.dumps({**given, "security": {"score": None, "reason": "not asked"}, **points})
+
+    gateway = ScriptedGateway()
+    gateway.judge = answer
+    gateway.fail("evaluation/cy")
+    return gateway
+
+
+EVALUATION = KeptDebate("evaluation@1", "scores", _evaluation_spec, _evaluation_gateway)
+"""Evaluators with prompts of their own and without, one that fails, a document, proposals, clarifications."""
+
+
+def _arena_spec(settings: ArenaSettings, agents: int, **fields: object) -> Callable[[str], DebateSpec]:
+    return lambda version: replace(arena_spec(agents, settings, **fields), format=version)
+
+
+def _adversarial_gateway() -> ScriptedGateway:
+    """Let one critique fail, and let the agents be sure, but not ready."""
+    gateway = ArenaScript(choice="ada", sufficient=False, objections={"bo": "It forgets the cost."}).gateway()
+    gateway.text = lambda step, agent: f"{answer_text(step, agent)}\nReady: no, 60 %"
+    gateway.fail("round/2/critique/ada/of/bo")
+    gateway.requirements = (("It must float.", True),)
+    gateway.past = (
+        RecallResponse(debate_id="deb-20260101-000000-aaaaaaaa", question="Is ice wet?", conclusion="No."),
+    )
+    return gateway
+
+
+def _agreeing_arena() -> ScriptedGateway:
+    gateway = ArenaScript().gateway()
+    gateway.assess = lambda _: AssessResponse(verdict=CONVERGENCE_VERDICT_CONVERGED, agreement_percent=95)
+    return gateway
+
+
+def _chosen_arena() -> ScriptedGateway:
+    gateway = ArenaScript().gateway()
+    gateway.team = ("ada", "cy", "dee")
+    return gateway
+
+
+def _arenas(version: str) -> Sequence[KeptDebate]:
+    """Return the debates that are kept of a version of the arena.
+
+    - `adversarial`: all nine rounds and one that the judge adds, a star, requirements, a past debate, dissent;
+    - `collaborative`: the judge ends the rounds after the critiques, which are drawn sparsely;
+    - `socratic`: agents of different duties that agree after the first revision, in a ring, are challenged once, and judge
+      themselves;
+    - `chosen`: three of four agents, chosen by the ratings, of whom they vote one to judge;
+    - `alone`: one agent that examines its own work.
+    """
+    stopping = StoppingSettings(convergence=False, confidence_threshold_percent=90)
+    adversarial = arena_settings(
+        protocol=DEBATE_PROTOCOL_ADVERSARIAL, topology=Topology(kind=TOPOLOGY_KIND_STAR), stopping=stopping
+    )
+    sparse = arena_settings(
+        topology=Topology(kind=TOPOLOGY_KIND_SPARSE), stopping=StoppingSettings(judge_termination=True)
+    )
+    duties = [AgentDuties(agent_id="cy", duties=[DUTY_CRITIC, DUTY_VOTER])]
+    socratic = arena_settings(
+        protocol=DEBATE_PROTOCOL_SOCRATIC,
+        topology=Topology(kind=TOPOLOGY_KIND_RING),
+        judge_choice=JUDGE_CHOICE_RANDOM,
+        team=TeamSettings(duties=duties),
+        trickster=TricksterSettings(max_interventions=1, asks=True),
+        observer=True,
+    )
+    chosen = arena_settings(revision_rounds=1, team=TeamSettings(size=3), judge_choice=JUDGE_CHOICE_VOTED)
+    return (
+        KeptDebate(
+            version, "adversarial", _arena_spec(adversarial, 3, history_limit=2), _adversarial_gateway
+        ),
+        KeptDebate(
+            version, "collaborative", _arena_spec(sparse, 4), ArenaScript(more_is_of_use=False).gateway
+        ),
+        KeptDebate(version, "chosen", _arena_spec(chosen, 4), _chosen_arena),
+        KeptDebate(version, "socratic", _arena_spec(socratic, 3), _agreeing_arena),
+        KeptDebate(
+            version, "alone", _arena_spec(arena_settings(revision_rounds=1), 1), ArenaScript().gateway
+        ),
+    )
+
+
+KEPT: Final = {
+    each.id: each
+    for each in (
+        *_panels("panel@1"),
+        *_panels("panel@2"),
+        *_second_panels("panel@2"),
+        *_arenas("arena@1"),
+        EVALUATION,
+        EVERYTHING,
+    )
+}
+"""By name of the file."""
+
+
+def kept_log(debate: KeptDebate) -> list[Envelope]:
+    """The events of a file, checked to be chained."""
+    events: list[Envelope] = []
+    for line in debate.path.read_text("ascii").splitlines():
+        before = events[-1].hash if events else GENESIS
+        events.append(open_entry(base64.b64decode(line), before))
+    return events
+
+
+async def recorded_now(kept: KeptDebate) -> Sequence[Envelope]:
+    """Hold a debate and return its log."""
+    clock = ManualClock()
+    with tempfile.TemporaryDirectory() as folder:
+        async with (
+            backstage(Path(folder), kept.gateway(), formats_with_small()) as stage,
+            stage.replica("kept", clock=clock) as replica,
+        ):
+            debate = await replica.create(kept.spec(kept.format), "kept")
+            await kept.steer(Person(stage, replica, debate, clock))
+            return await stage.comes_to(debate, "COMPLETED")
+
+
+def main() -> None:
+    """Record the logs that are missing, and those of a format anew."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--again", metavar="FORMAT", help="record those of this format anew too")
+    again = parser.parse_args().again
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for each in KEPT.values():
+        if again == each.format or not each.path.exists():
+            events = asyncio.run(recorded_now(each))
+            lines = [base64.b64encode(event.entry).decode() for event in events]
+            each.path.write_text("\n".join(lines) + "\n", "ascii")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Ports for processes that are started later, or again."""
+
+import random
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+
+__all__ = ["free_ports"]
+
+_PORTS = range(12_000, 31_000)
+"""Below what the kernel gives to outgoing connections, so that a port stays ours while its process is dead."""
+
+
+def free_ports() -> Iterator[int]:
+    """Ports of this machine where nothing listens now, each another one."""
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        with socket.socket() as probe, suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            yield port
+    raise AssertionError("no port is free")

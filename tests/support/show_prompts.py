@@ -1,0 +1,105 @@
+"""The prompts of a panel, or an arena, at real lengths, as models get them: `python -m tests.support.show_prompts --help`.
+
+A debate is held on the scripted gateway, with answers of the given length. What a phase is told can then be read as a whole.
+"""
+
+import argparse
+import asyncio
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+
+from parley.orchestrator.model.spec import AgentSpec
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.orchestration import agent, backstage, make_spec
+from tests.support.scripted_gateway import ScriptedGateway, StepRequest
+
+__all__ = ["long_answer", "main"]
+
+_ROLES = ("architect", "security", "performance", "simplicity", "testing", "data-modeling", "generalist")
+_REQUIREMENTS = (("The answer is yes or no.", True), ("It names an example.", False))
+_ASKED_ISSUES = re.compile(r"The issues: ([A-Z]\.\d+(?:, [A-Z]\.\d+)*)\.")
+_FILLER = re.compile(r"(?:[a-z]+ says sentence \d+\. ?){3,}")
+
+
+def long_answer(step: str, name: str, characters: int) -> str:
+    """Return an answer of about so many characters that names its step first and last."""
+    sentences = (f"{name} says sentence {number}." for number in range(1, characters))
+    text = " ".join(islice(sentences, characters // 24))
+    return f"Begin of {step}. {text} End of {step}.\nPosition: {name} stands by {step}."
+
+
+def _answer(gateway: ScriptedGateway, step: str, name: str, characters: int) -> str:
+    """Return an answer that says what became of each issue, where its prompt asks for that: one is taken up, and so on in turn."""
+    text = long_answer(step, name, characters)
+    issues = _ASKED_ISSUES.search(gateway.asked(step).prompt)
+    if issues is None:
+        return text
+    told = [
+        f"{issue}: {'taken up, the proposal now says so' if place % 2 == 0 else 'not taken up, because it costs more than it gains'}"
+        for place, issue in enumerate(issues[1].split(", "))
+    ]
+    return "\n".join([text, "", "## Answers to issues", *told])
+
+
+def _team(count: int, context_tokens: int) -> tuple[AgentSpec, ...]:
+    names = ("ada", "bo", "cy", "dee", "eve", "fay", "gil")[:count]
+    return tuple(
+        replace(agent(name, role), context_tokens=context_tokens)
+        for name, role in zip(names, _ROLES, strict=False)
+    )
+
+
+async def _held(given: argparse.Namespace) -> list[StepRequest]:
+    gateway = ArenaScript().gateway() if given.format == "arena" else ScriptedGateway()
+    gateway.text = lambda step, name: _answer(gateway, step, name, given.characters)
+    gateway.requirements = _REQUIREMENTS
+    judge = replace(agent("judge", "judge"), context_tokens=given.context)
+    team = _team(given.agents, given.context)
+    spec = make_spec(3, given.rounds, agents=team, judge=judge)
+    if given.format == "arena":
+        settings = arena_settings(revision_rounds=given.rounds)
+        spec = arena_spec(3, settings, agents=team, judge=judge)
+    with tempfile.TemporaryDirectory() as folder:
+        async with backstage(Path(folder), gateway) as stage, stage.replica() as replica:
+            await stage.comes_to(await replica.create(spec), "COMPLETED")
+    return gateway.calls
+
+
+def _shown(asked: StepRequest, *, whole: bool) -> Iterator[str]:
+    yield f"{'=' * 20} {asked.step} {'=' * 20}"
+    yield f"({len(asked.prompt):,} characters, about {len(asked.prompt) // 4:,} tokens)"
+    for part in asked.parts:
+        text = part.text if whole else _FILLER.sub("[…] ", part.text)
+        yield f"{'[system] ' if part.role == 1 else ''}{text}\n"
+    if asked.schema:
+        yield f"[schema] {asked.schema}\n"
+
+
+def main() -> None:
+    """Hold a debate and print the prompts of the steps that match."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument(
+        "steps", nargs="*", default=["round/[135]/*/ada*", "synthesis*"], help="patterns of keys"
+    )
+    parser.add_argument("--format", choices=("panel", "arena"), default="panel")
+    parser.add_argument("--agents", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--characters", type=int, default=3000, help="of an answer")
+    parser.add_argument(
+        "--context", type=int, default=0, help="tokens of every agent's context; 0: not known"
+    )
+    parser.add_argument("--whole", action="store_true", help="do not shorten the answers in the output")
+    given = parser.parse_args()
+    for asked in asyncio.run(_held(given)):
+        if any(fnmatchcase(asked.step, pattern) for pattern in given.steps):
+            sys.stdout.write("\n".join(_shown(asked, whole=given.whole)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""A folder of its own for every test, and a scripted orchestrator."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.scripted_orchestrator import ScriptedOrchestrator, scripted
+from tests.unit.cli.commands.scripts import one_round
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PARLEY_STORE", f"sqlite:///{tmp_path / 'data'}")
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "stdin", None)  # as where it was closed
+    return tmp_path
+
+
+@pytest.fixture
+def orchestrator() -> Iterator[ScriptedOrchestrator]:
+    with scripted(ScriptedOrchestrator(script=one_round)) as serving:
+        yield serving

@@ -1,0 +1,159 @@
+"""What the command does with a debate that failed, was paused, or whose server is away."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from parley.cli.__main__ import run
+from parley.v1.debate_pb2 import Work
+from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
+from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator
+from tests.unit.cli.commands.scripts import ANSWER, OTHER_ID, SAVED
+
+SAVED_FAILED = f"Saved debate {DEBATE_ID}; go on with: parley debate --resume {DEBATE_ID}"
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("PROVIDER_AUTH", 3),
+        ("PROVIDER_UNAVAILABLE", 3),
+        ("NO_ROUTE_AVAILABLE", 3),
+        ("CALL_TIMEOUT", 3),
+        ("QUORUM_LOST", 1),
+    ],
+)
+def test_a_failed_debate_names_agent_and_phase(
+    reason: str, code: int, orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orchestrator.script = lambda debate: debate.fail(reason, "it said\nno", "ada", "round 1 proposal")
+    assert run(["debate", "Which?", "--server", orchestrator.address]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-2:] == [
+        SAVED_FAILED,
+        f"parley: ada in round 1 proposal: {reason}: it said no",
+    ]
+
+
+def test_a_failed_debate_is_resumed_and_followed_to_its_end(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orchestrator.script = lambda debate: debate.fail("PROVIDER_AUTH", "no", "ada", "round 1 proposal")
+    assert run(["debate", "Which?", "--server", orchestrator.address]) == 3
+    assert run(["debate", "--resume", DEBATE_ID, "--server", orchestrator.address]) == 0
+    out, err = capsys.readouterr()
+    assert out == ANSWER
+    assert err.splitlines()[-3:] == ["resumed", SAVED, "0 calls · 0 tokens · 0.0 s"]
+    assert [each.intervention.WhichOneof("act") for each in orchestrator.interventions] == ["resume"]
+
+
+def test_a_resumed_debate_tells_what_is_recorded_and_not_how_it_came(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(debate: ScriptedDebate) -> None:
+        for number in (1, 2):
+            debate.add(RoundStarted(number=number, total=3))
+            debate.step("ada", "proposal", "Use one.", round=number)
+            debate.add(RoundFinished(number=number))
+        work = Work(activity="proposal", agent_id="ada", round=3)
+        debate.add(StepFailed(work=work, reason="X", message="old"), key="k", attempt=1)
+        debate.fail("X", "old", "ada", "round 3 proposal")
+
+    def going_on(debate: ScriptedDebate) -> None:
+        debate.add(RoundStarted(number=3, total=3))
+        debate.conclude()
+
+    orchestrator.script, orchestrator.after_resume = failing, going_on
+    server = ["--server", orchestrator.address]
+    assert run(["debate", "Which?", *server]) == 1
+    capsys.readouterr()
+    assert run(["debate", "--resume", DEBATE_ID, *server]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "2 rounds are recorded; going on in round 3",
+        "resumed",
+        "round 3/3",
+        SAVED,
+        "m · 2 calls · 240 tokens · 0.0 s",
+    ]
+    assert run(["debate", "--resume", DEBATE_ID, *server]) == 0
+    out, err = capsys.readouterr()
+    assert out == ANSWER
+    assert err.splitlines() == [
+        f"Debate {DEBATE_ID} is already completed.",
+        SAVED,
+        "m · 2 calls · 240 tokens · 0.0 s",
+    ]
+
+
+def test_agents_that_failed_alike_are_named_together_with_the_variable_of_their_key(
+    orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(debate: ScriptedDebate) -> None:
+        for agent in ("ada", "bo"):
+            work = Work(activity="proposal", agent_id=agent, round=1)
+            failed = StepFailed(work=work, reason="PROVIDER_AUTH", message="401")
+            debate.add(failed, key=f"round/1/propose/{agent}", attempt=1)
+            debate.state.failures.add(work=work, reason="PROVIDER_AUTH", message="401")
+        debate.fail("PROVIDER_AUTH", "401", "ada", "round 1 proposal")
+
+    orchestrator.script = failing
+    (folder / "parley.yaml").write_text(
+        "agents:\n- {id: ada, role: architect, model: m, provider: house}\n- {id: bo, role: testing}\n"
+        "providers: [{name: house, base_url: 'http://localhost/v1', api_key_env: HOUSE_KEY}]\n"
+    )
+    assert run(["debate", "Which?", "--server", orchestrator.address]) == 3
+    err = capsys.readouterr().err.splitlines()
+    assert "  ada: round 1 proposal failed: PROVIDER_AUTH: 401" in err
+    assert "  bo: round 1 proposal failed in the same way" in err
+    assert err[-1] == "parley: ada, bo in round 1 proposal: PROVIDER_AUTH: 401; check HOUSE_KEY"
+    assert run(["show", DEBATE_ID, "--server", orchestrator.address]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert "Failed     ada, bo in round 1 proposal: PROVIDER_AUTH: 401" in shown
+    assert shown[-1] == f"Go on      parley debate --resume {DEBATE_ID}"
+
+
+def test_a_server_that_is_not_there_is_told_with_its_address(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["list"], ["debate", "x"]):
+        assert run([*arguments, "--server", "127.0.0.1:1"]) == 1
+        assert capsys.readouterr().err == (
+            "parley: no orchestrator answers at 127.0.0.1:1 (connection refused); start one with: parley up\n"
+        )
+
+
+def test_a_service_that_is_another_is_told_with_its_address(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["agents", "--server", orchestrator.address]) == 1
+    assert capsys.readouterr().err == (
+        f"parley: what answers at {orchestrator.address} is no gateway; --server takes the gateway's HOST:PORT\n"
+    )
+
+
+def test_a_debate_that_is_there_no_more_cannot_be_resumed(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["debate", "--resume", OTHER_ID, "--server", orchestrator.address]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == f"parley: debate '{OTHER_ID}' not found"
+
+
+def test_ctrl_c_pauses_the_debate_and_says_how_to_go_on(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(debate: ScriptedDebate) -> None:
+        debate.add(RoundStarted(number=1, total=1))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    orchestrator.script = interrupted
+    assert run(["debate", "Which?", "--server", orchestrator.address]) == 130
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1] == f"Paused. Go on with: parley debate --resume {DEBATE_ID}"
+    assert [
+        (each.intervention.WhichOneof("act"), each.intervention.pause.stop_calls)
+        for each in orchestrator.interventions
+    ] == [("pause", True)]
+    assert run(["debate", "--resume", DEBATE_ID, "--server", orchestrator.address]) == 0
+    assert capsys.readouterr().out == ANSWER

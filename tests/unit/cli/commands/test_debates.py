@@ -1,0 +1,118 @@
+"""The commands that read debates."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from parley.cli.__main__ import run
+from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator
+from tests.unit.cli.commands.scripts import ANSWER, OTHER_ID
+
+
+def test_list_show_watch_and_report(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ["--server", orchestrator.address]
+    run(["debate", "Which?", *server])
+    capsys.readouterr()
+    assert run(["list", "--limit", "3", *server]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "ID",
+        "deb-0-0",
+        "deb-0-1",
+        "deb-1-0",
+    ]
+    assert run(["show", DEBATE_ID, *server]) == 0
+    shown = capsys.readouterr().out
+    assert "Status     completed" in shown
+    assert shown.endswith(ANSWER)
+    assert run(["show", DEBATE_ID, "--json", *server]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "completed"
+    assert run(["watch", DEBATE_ID, "--after", "2", "--quiet", *server]) == 0
+    events = [
+        "3 round 1/1",
+        "4 round 1 proposal: 1 to come",
+        "5 ada proposes",
+        "6 ada proposal: done (1.2 s, 120 tokens)",
+        "7 round 1 proposal: done",
+        "8 completed",
+        "9 closed",
+    ]
+    assert capsys.readouterr().out.splitlines() == events
+    assert run(["watch", DEBATE_ID, "--after", "2", *server]) == 0
+    contributed = ["    Use one.", "    Because.", ""]
+    assert capsys.readouterr().out.splitlines() == [*events[:4], *contributed, *events[4:]]
+    assert run(["report", DEBATE_ID, *server]) == 0
+    assert capsys.readouterr().out == "# Report\n"
+
+
+def test_lists_and_events_are_json_too(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ["--server", orchestrator.address]
+    run(["debate", "Which?", *server])
+    capsys.readouterr()
+    assert run(["list", "--limit", "3", "--json", *server]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [(each["id"], each["status"]) for each in listed] == [
+        ("deb-0-0", "completed"),
+        ("deb-0-1", "completed"),
+        ("deb-1-0", "completed"),
+    ]
+    assert run(["watch", DEBATE_ID, "--after", "2", "--json", *server]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["sequence"] for each in events] == [3, 4, 5, 6, 7, 8, 9]
+    assert events[0]["round_started"] == {"number": 1, "total": 1}
+    assert isinstance(events[0]["hash"], str)
+
+
+@pytest.mark.parametrize("command", ["show", "watch", "report"])
+def test_a_debate_that_is_not_there_is_one_line(
+    command: str, orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([command, OTHER_ID, "--server", orchestrator.address]) == 1
+    assert capsys.readouterr().err == f"parley: debate '{OTHER_ID}' not found\n"
+
+
+def test_a_report_is_written_where_it_was_told(
+    orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ["--server", orchestrator.address]
+    run(["debate", "Which?", *server])
+    assert run(["report", DEBATE_ID, "-o", "new/report.txt", *server]) == 0
+    assert (folder / "new/report.txt").read_text() == "# Report\n"
+    capsys.readouterr()
+    assert run(["report", DEBATE_ID, "-o", "new", *server]) == 2
+    assert capsys.readouterr().err == "parley: --output new: is a folder; name a file in it\n"
+
+
+@pytest.mark.parametrize("written", [DEBATE_ID, "deb-2026", "20260102-030405-a", DEBATE_ID[4:]])
+def test_the_beginning_of_an_id_is_enough(
+    written: str, orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ["--server", orchestrator.address]
+    run(["debate", "Which?", *server])
+    capsys.readouterr()
+    for command in (["show"], ["watch"], ["report"], ["debate", "--resume"], ["pause"]):
+        assert run([*command, written, *server]) == 0, capsys.readouterr().err
+    assert orchestrator.interventions[-1].debate_id == DEBATE_ID
+
+
+def test_a_beginning_that_is_not_one_debates_alone_is_refused(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ["--server", orchestrator.address]
+    run(["debate", "Which?", *server])
+    orchestrator.older_ids = (OTHER_ID,)
+    capsys.readouterr()
+    for command in (["show"], ["debate", "--resume"], ["mute"]):
+        assert run([*command, "2026", *(["ada"] if command == ["mute"] else []), *server]) == 2
+        assert capsys.readouterr().err.splitlines()[-1] == (
+            f"parley: ids of 2 debates begin with deb-2026: {DEBATE_ID}, {OTHER_ID}"
+        )
+    assert run(["show", "2025", *server]) == 1
+    assert capsys.readouterr().err == (
+        "parley: no debate's id begins with deb-2025; parley list shows them\n"
+    )
+    assert not orchestrator.interventions

@@ -1,0 +1,203 @@
+"""Every command and option on a terminal, in a pipe, with stdin closed and interrupted: never a traceback, the terminal as it was."""
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from parley.cli.app import parley
+from parley.client import DebateSpec
+from tests.support.scripted_listings import add_listings
+from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator, scripted
+from tests.support.terminal import Terminal
+from tests.unit.cli.commands.scripts import ANSWER, one_round
+
+XTERM = {"TERM": "xterm-256color"}
+FILES = {"q.md": "Which?", "context.md": "Ten users.", "parley.yaml": "debate: {rounds: 2}\n"}
+
+DEBATE: dict[str, list[str]] = {
+    "-p": ["-p", "q.md"],
+    "--agents": ["Which?", "-a", "ada,bo"],
+    "--format": ["Which?", "--format", "panel"],
+    "--protocol": ["Which?", "--format", "arena", "--protocol", "socratic"],
+    "--topology": ["Which?", "--format", "arena", "--topology", "ring"],
+    "--voting": ["Which?", "--format", "arena", "--voting", "weighted"],
+    "--sequential": ["Which?", "--format", "arena", "--sequential"],
+    "--team": ["Which?", "--format", "arena", "--team", "2"],
+    "--trickster": ["Which?", "--format", "arena", "--trickster"],
+    "--observer": ["Which?", "--format", "arena", "--observer"],
+    "--model": ["Which?", "--model", "openai/m"],
+    "--rounds": ["Which?", "-r", "2"],
+    "--config": ["Which?", "-c", "parley.yaml"],
+    "--context": ["Which?", "--context", "context.md"],
+    "--clarify": ["Which?", "--no-clarify"],
+    "--max-output-tokens": ["Which?", "--max-output-tokens", "64"],
+    "--output": ["Which?", "-o", "out.md"],
+    "--report": ["Which?", "--report", "report.md"],
+    "--verbose": ["Which?", "-v"],
+    "--quiet": ["Which?", "-q"],
+    "--progress": ["Which?", "--progress", "none"],
+    "--resume": ["--resume", DEBATE_ID],
+    "--server": ["Which?"],
+}
+"""What shows each option of `parley debate`; the server is added."""
+
+READING: dict[str, list[str]] = {
+    "list": ["list", "--limit", "3"],
+    "list --json": ["list", "--limit", "3", "--json"],
+    "show": ["show", DEBATE_ID],
+    "show --json": ["show", DEBATE_ID, "--json"],
+    "watch": ["watch", DEBATE_ID, "--after", "1"],
+    "watch --quiet": ["watch", DEBATE_ID, "--quiet"],
+    "watch --json": ["watch", DEBATE_ID, "--json"],
+    "report": ["report", DEBATE_ID],
+    "report --output": ["report", DEBATE_ID, "-o", "report.md"],
+}
+STEERING: dict[str, list[str]] = {
+    "pause": ["pause", DEBATE_ID, "--now"],
+    "resume": ["resume", DEBATE_ID],
+    "guide": ["guide", DEBATE_ID, "be brief"],
+    "end": ["end", DEBATE_ID],
+    "mute": ["mute", DEBATE_ID, "ada"],
+    "cancel": ["cancel", DEBATE_ID, "enough"],
+    "continue": ["continue", DEBATE_ID, "--checkpoint", "k"],
+    "answer": ["answer", DEBATE_ID, "ten"],
+    "approve": ["approve", DEBATE_ID, "--no"],
+}
+EVALUATING: dict[str, list[str]] = {
+    "eval": ["eval", DEBATE_ID],
+    "eval --output": ["eval", DEBATE_ID, "-o", "out.csv"],
+    "feedback": ["feedback", DEBATE_ID, "up", "-m", "it helped"],
+}
+LISTING: dict[str, list[str]] = {
+    "agents": ["agents"],
+    "ratings": ["ratings", "--domain", "storage"],
+}
+ALONE: dict[str, list[str]] = {
+    "demo": ["demo", "--speed", "100"],
+    "demo --report": ["demo", "--report"],
+}
+"""Commands that ask no server."""
+ALL = {
+    **{f"debate {name}": ["debate", *arguments] for name, arguments in DEBATE.items()},
+    **READING,
+    **STEERING,
+    **EVALUATING,
+    **LISTING,
+    **ALONE,
+}
+
+
+def command(name: str, address: str) -> list[str]:
+    """The arguments of a command, with the server that it asks."""
+    return ALL[name] if name in ALONE else [*ALL[name], "--server", address]
+
+
+@pytest.fixture(scope="module")
+def serving() -> Iterator[ScriptedOrchestrator]:
+    orchestrator = ScriptedOrchestrator(script=one_round)
+    with scripted(orchestrator, add_listings):
+        yield orchestrator
+
+
+@pytest.fixture
+def address(serving: ScriptedOrchestrator, folder: Path) -> str:
+    """An orchestrator that has a debate which is over, and files to be named."""
+    serving.debate = ScriptedDebate(DebateSpec(question="Which?"))
+    one_round(serving.debate)
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    return serving.address
+
+
+def piped(arguments: list[str], folder: Path, *, closed: bool) -> tuple[int, str, str]:
+    """What a command comes to in a pipe, with nothing on stdin, or with stdin closed."""
+    command = [sys.executable, "-m", "parley.cli", *arguments]
+    ended = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *command] if closed else command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def test_no_option_of_the_debate_command_is_left_out_here() -> None:
+    command = parley.commands["debate"]
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    assert all(any(name in DEBATE for name in each.opts) for each in options), [
+        each.opts for each in options if not any(name in DEBATE for name in each.opts)
+    ]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_on_a_terminal(name: str, address: str, folder: Path) -> None:
+    with Terminal(command(name, address), folder, XTERM, columns=72) as terminal:
+        assert terminal.end() == 0, terminal.text
+        terminal.assert_sane()
+        assert "Traceback" not in terminal.written
+        assert "\x1b[?25l" not in terminal.written or "\x1b[?25h" in terminal.written
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["from-nothing", "closed"])
+@pytest.mark.parametrize("name", ALL)
+def test_in_a_pipe(name: str, closed: bool, address: str, folder: Path) -> None:
+    code, out, err = piped(command(name, address), folder, closed=closed)
+    assert code == 0, err
+    assert "Traceback" not in err
+    assert "\x1b" not in out + err
+    if name.startswith("debate"):
+        expected = "" if name == "debate --output" else ANSWER
+        assert out == expected
+        assert ("round 1/1" in err) == (name not in {"debate --progress", "debate --resume"})
+
+
+def test_an_interrupt_amid_the_picture_gives_the_terminal_back(address: str, folder: Path) -> None:
+    with Terminal(command("demo", address), folder, XTERM) as terminal:
+        terminal.wait_until(lambda _: terminal.screen.cursor.hidden)
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.end() == 130, terminal.text
+        terminal.assert_sane()
+
+
+@pytest.mark.parametrize("name", ["debate --server", "list", "watch", "pause", "agents", "eval", "demo"])
+def test_an_interrupt_at_any_moment_is_quiet(
+    name: str, address: str, serving: ScriptedOrchestrator, folder: Path
+) -> None:
+    """From our first module on to after the last line: some moments, drawn once."""
+    go_on = threading.Event()
+
+    def held(debate: ScriptedDebate) -> None:
+        go_on.wait(10)
+        debate.conclude()
+
+    serving.script = held
+    moments = random.Random(name)
+    try:
+        for _ in range(6):
+            with Terminal(command(name, address), folder, XTERM) as terminal:
+                ends = time.monotonic() + moments.uniform(0.3, 1.5)
+                while time.monotonic() < ends and terminal.process.poll() is None:
+                    terminal.read(0.02)
+                terminal.process.send_signal(signal.SIGINT)
+                code = terminal.end()
+                assert code in {130, -signal.SIGINT, 0, 1}, (code, terminal.text)
+                terminal.assert_sane()
+                # Before Python has come to our first module, the interrupt is Python's own to tell.
+                assert "Exception ignored" not in terminal.written, terminal.written
+                assert not ("Traceback" in terminal.written and "/parley/" in terminal.written), (
+                    terminal.written
+                )
+    finally:
+        go_on.set()
+        serving.script = one_round

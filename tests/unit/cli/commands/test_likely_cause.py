@@ -1,0 +1,70 @@
+"""What is said of an endpoint that did not answer."""
+
+import pytest
+
+from parley.cli.commands.likely_cause import asked_and_why
+from parley.config import Provider
+
+OPENAI = Provider("openai", "openai", api_key_env="OPENAI_API_KEY", declared=False)
+LAB = Provider("lab", "openai-compatible", base_url="https://lab:8443/v1")
+
+
+@pytest.mark.parametrize(
+    ("url", "message", "said"),
+    [
+        ("http://h:1", "openai/m: 404 Not Found", "most base URLs end in /v1, try http://h:1/v1"),
+        ("http://h:1/", "openai: 404 Not Found", "most base URLs end in /v1, try http://h:1/v1"),
+        (
+            "http://h:1/v1",
+            "openai: 404 Not Found",
+            "it may have no list of models; name one with PARLEY_MODEL",
+        ),
+        ("http://h:1/v1", "openai/m: 404 Not Found", "no OpenAI-compatible API answers under this address"),
+        (
+            "http://h:1/v1",
+            "no route lets a call through; openai/m failed with: the answer is not JSON",
+            "no OpenAI-compatible API answers under this address",
+        ),
+        (
+            "https://h:1/v1",
+            "openai/m: cannot connect to h:1: [SSL: WRONG_VERSION_NUMBER] wrong version number",
+            "what listens there speaks http, try http://h:1/v1",
+        ),
+        (
+            "http://h:1/v1",
+            "openai/m: the answer is not proper HTTP: BadStatusLine",
+            "what listens there may speak https, try https://h:1/v1",
+        ),
+        (
+            "http://h:1/v1",
+            "openai/m: cannot connect to h:1: Connect call failed ('127.0.0.1', 1)",
+            "nothing listens there; is the server running, and the port its own?",
+        ),
+        (
+            "http://h:1/v1",
+            "openai/m: cannot connect to h:1: Name or service not known",
+            "there is no such host",
+        ),
+    ],
+)
+def test_the_address_and_the_likely_cause_are_named(
+    url: str, message: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    assert asked_and_why((LAB, OPENAI), message) == f"; asked {url}: {said}"
+
+
+def test_the_address_is_that_of_the_provider_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://h:1/v1")
+    assert asked_and_why((LAB, OPENAI), "lab/m: 503 busy") == "; asked https://lab:8443/v1"
+    assert asked_and_why((LAB, OPENAI), "other/m: 503 busy") == ""
+
+
+def test_no_key_in_an_address_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:secret@h:1/v1?key=secret")
+    assert asked_and_why((OPENAI,), "openai/m: 503 busy") == "; asked http://h:1/v1"
+
+
+def test_without_an_address_of_ones_own_nothing_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert asked_and_why((OPENAI,), "openai/m: 404 Not Found") == ""

@@ -1,0 +1,51 @@
+"""Who answers where nobody said who is to."""
+
+from typing import Any
+
+from parley.cli.terminal.answering import answering_line
+from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import DebateSpec, Participant
+from parley.v1.gateway_pb2 import FoundServer, ListRoutesResponse, RouteStatus
+
+SMALL = RouteStatus(name="local/smollm2", provider="local", model="smollm2", local=True, demonstration=True)
+OLLAMA = FoundServer(
+    provider="ollama",
+    title="Ollama",
+    base_url="http://127.0.0.1:11434/v1",
+    models=["llama3.2:3b", "qwen3:8b"],
+)
+VLLM = FoundServer(provider="vllm", title="vLLM", base_url="http://127.0.0.1:8000/v1", models=["m"])
+
+
+def line(spec: DebateSpec | None = None, *, own: bool = True, **listed: Any) -> str:
+    return answering_line(spec or DebateSpec(), ListRoutesResponse(**listed), own=own) or ""
+
+
+def test_the_small_model_is_named_and_called_a_demonstration() -> None:
+    said = line(routes=[SMALL], default_routes=["local/smollm2"])
+    assert said.startswith("No key and no base URL is set: the small model smollm2 answers on this machine.")
+    assert "demonstration" in said
+    assert line(routes=[SMALL], default_routes=["local/smollm2"], own=False).startswith(
+        "The Parley that runs was started without a key: the small model smollm2"
+    )
+
+
+def test_what_was_found_what_is_used_and_how_to_choose_are_one_line() -> None:
+    said = line(found_servers=[OLLAMA], default_routes=["ollama/llama3.2:3b"])
+    assert said == (
+        "No key and no base URL is set, and this machine runs Ollama (http://127.0.0.1:11434/v1): ollama/llama3.2:3b "
+        "answers; PARLEY_MODEL=… takes another of the 2 models there; PARLEY_LOCAL_SERVERS=off leaves it alone."
+    )
+
+
+def test_several_servers_are_named_in_the_order_in_which_they_are_asked() -> None:
+    said = line(found_servers=[OLLAMA, VLLM], default_routes=["ollama/llama3.2:3b", "vllm/m"])
+    assert "runs Ollama (http://127.0.0.1:11434/v1) and vLLM (http://127.0.0.1:8000/v1): " in said
+    assert ": ollama/llama3.2:3b, then vllm/m answers; " in said
+
+
+def test_nothing_is_said_where_somebody_chose() -> None:
+    assert line(default_routes=["openai/gpt-5-mini"]) == ""
+    team = [Participant(agent=Agent(id="ada", routes=["openai/m"]))]
+    chosen = DebateSpec(agents=team, judge=team[0])
+    assert line(chosen, found_servers=[OLLAMA], default_routes=["ollama/llama3.2:3b"]) == ""

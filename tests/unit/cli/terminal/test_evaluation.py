@@ -1,0 +1,89 @@
+"""An evaluation as CSV and JSON: every score in its place, and nothing that a spreadsheet would run."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from parley.cli.terminal.evaluation import csv_text, put_evaluation
+from parley.v1.debate_pb2 import Debate, Outcome
+from parley.v1.evaluation_pb2 import (
+    EVALUATION_DIMENSION_PERFORMANCE,
+    EVALUATION_DIMENSION_SECURITY,
+    DimensionAverage,
+    DimensionScore,
+    EvaluationOutcome,
+    EvaluatorScores,
+    FailedEvaluator,
+)
+
+JUDGED, ID = "deb-20260101-000000-aaaaaaaa", "deb-20260102-000000-bbbbbbbb"
+
+
+def evaluation(reason: str = "sealed") -> Debate:
+    scores = [
+        DimensionScore(dimension=EVALUATION_DIMENSION_PERFORMANCE, score=4),
+        DimensionScore(dimension=EVALUATION_DIMENSION_SECURITY, score=7.5, reason=reason),
+    ]
+    averages = [
+        DimensionAverage(dimension=EVALUATION_DIMENSION_PERFORMANCE, average=4, evaluators=1),
+        DimensionAverage(dimension=EVALUATION_DIMENSION_SECURITY, average=7.5, evaluators=1),
+    ]
+    outcome = EvaluationOutcome(
+        debate_id=JUDGED,
+        evaluators=[EvaluatorScores(agent_id="ada", scores=scores, overall=5.75)],
+        averages=averages,
+        overall=5.75,
+        failed=[FailedEvaluator(agent_id="bo", reason="PROVIDER_AUTH", message="no key")],
+    )
+    return Debate(id=ID, answer="**5.8 of 10**", outcome=Outcome(description="5.8", evaluation=outcome))
+
+
+def rows(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text, newline="")))
+
+
+def test_csv_has_a_row_for_each_evaluator_and_dimension_and_for_each_average() -> None:
+    head, *found = rows(csv_text(evaluation()))
+    assert head == ["debate", "evaluation", "evaluator", "dimension", "score", "reason"]
+    assert {tuple(row[:2]) for row in found} == {(JUDGED, ID)}
+    cells = [tuple(row[2:]) for row in found]
+    assert len(cells) == 2 * (7 + 1)
+    assert ("ada", "security", "7.5", "sealed") in cells
+    assert ("ada", "compliance", "", "") in cells, "what was not given is empty, not 0"
+    assert ("ada", "overall", "5.75", "") in cells
+    assert ("(average)", "security", "7.50", "") in cells
+    assert ("(average)", "compliance", "", "") in cells
+    assert cells[-1] == ("(average)", "overall", "5.75", "")
+
+
+@pytest.mark.parametrize("reason", ['he said "no", twice', "two\nlines", "a,b;c", "é – 漢"])  # noqa: RUF001
+def test_csv_is_quoted_so_that_any_reason_comes_back_as_it_was(reason: str) -> None:
+    text = csv_text(evaluation(reason))
+    assert text.endswith("\r\n")
+    assert reason in {row[5] for row in rows(text)}
+
+
+@pytest.mark.parametrize("reason", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1"])
+def test_a_reason_that_looks_like_a_formula_is_none_in_csv(reason: str) -> None:
+    assert f"'{reason}" in {row[5] for row in rows(csv_text(evaluation(reason)))}
+
+
+def test_json_names_both_debates_and_who_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    put_evaluation(evaluation(), "json", None)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["id"], found["debate_id"], found["overall"]) == (ID, JUDGED, 5.75)
+    assert found["evaluators"][0]["scores"][1] == {"dimension": "security", "score": 7.5, "reason": "sealed"}
+    assert found["failed"] == [{"agent_id": "bo", "reason": "PROVIDER_AUTH", "message": "no key"}]
+
+
+def test_an_evaluation_is_written_where_it_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_evaluation(evaluation(), "csv", tmp_path / "deep" / "x.csv")
+    assert (tmp_path / "deep" / "x.csv").read_bytes() == csv_text(evaluation()).encode()
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"Evaluation: {tmp_path / 'deep' / 'x.csv'}" in told.err

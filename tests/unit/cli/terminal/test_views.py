@@ -1,0 +1,53 @@
+"""Ways to show a debate: each name has its view, and another one is a module and a line in two places."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import cast
+
+import pytest
+
+from parley.cli.progress_style import STYLES, Style
+from parley.cli.terminal.display import VIEWS, Display, Seen, display
+from parley.cli.terminal.progress import advance
+from parley.client import Event, TextPiece
+from parley.v1.event_pb2 import RoundStarted
+from tests.support.made_events import made_event
+
+
+class Counter:
+    """A view from outside: it counts."""
+
+    shows_text = False
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+        self.said: list[str] = []
+
+    def show(self, event: Event, *, quiet: bool = False) -> None:
+        self.seen = Seen(advance(self.seen.progress, event), self.seen.agents)
+        if not quiet:
+            self.say(f"event {event.sequence}, round {self.seen.progress.round}")
+
+    def show_text(self, piece: TextPiece) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def aside(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+def test_every_name_has_its_view() -> None:
+    assert set(VIEWS) == set(STYLES)
+
+
+def test_a_view_from_outside_shows_a_debate(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, made = cast("Style", "count"), Counter(Seen())
+
+    def count(_seen: Seen) -> AbstractContextManager[Display]:
+        return nullcontext(made)
+
+    monkeypatch.setitem(VIEWS, name, count)
+    with display(Seen(), name) as shown:
+        shown.show(made_event(RoundStarted(number=1, total=2), "round/1/started"))
+    assert made.said == ["event 1, round 1"]

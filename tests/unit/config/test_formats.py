@@ -1,0 +1,169 @@
+"""The formats that the configuration knows, and what is asked of each."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from parley import config
+from parley.config import DebateEntry
+from parley.config.formats import DEFAULT, FORMATS, Format, format_named
+from parley.config.messages import debate_message, key_of_field
+from parley.v1.arena_pb2 import (
+    DEBATE_PROTOCOL_SOCRATIC,
+    DUTY_CRITIC,
+    DUTY_VOTER,
+    JUDGE_CHOICE_BY_CALIBRATION,
+    TOPOLOGY_KIND_SPARSE,
+    TOPOLOGY_KIND_STAR,
+    AgentDuties,
+    ArenaSettings,
+    RoundTopology,
+    StoppingSettings,
+    TeamSettings,
+    Topology,
+    TricksterSettings,
+)
+from parley.v1.debate_pb2 import DebateSpec
+from parley.v1.orchestrator_pb2 import CreateDebateRequest
+from parley.v1.voting_pb2 import VOTE_WEIGHTS_ACCURACY, VOTING_METHOD_SUPERMAJORITY, VotingSettings
+
+FIELDS = sorted({field for each in FORMATS for field in each.key_of_field} | {"spec.limits.round"})
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_the_keys_of_a_format_are_keys_of_the_section(each: Format) -> None:
+    assert issubclass(DebateEntry, each.keys)
+    keys = {field.name for field in dataclasses.fields(each.keys)}
+    assert set(each.renamed.values()) <= keys
+    assert {key.partition(".")[0] for key in each.key_of_field.values()} <= keys
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_the_number_of_rounds_replaces_what_the_section_says(each: Format) -> None:
+    spec = DebateSpec()
+    each.set_settings(spec, DebateEntry(rounds=2))
+    each.set_rounds(spec, 7)
+    assert spec.WhichOneof("format_settings") == each.name
+    settings = getattr(spec, each.name)
+    assert 7 in {value for field, value in settings.ListFields() if "rounds" in field.name}
+    assert 2 not in {value for field, value in settings.ListFields() if "rounds" in field.name}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_fields_that_keys_set_are_fields_of_the_contract(field: str) -> None:
+    assert key_of_field(field) is not None
+    message = CreateDebateRequest.DESCRIPTOR
+    for part in field.split("."):
+        if message.GetOptions().map_entry:
+            break  # a key of a map is the format's word, not the contract's
+        found = message.fields_by_name[part]
+        message = found.message_type or message
+
+
+def test_a_format_is_found_by_its_name_whatever_the_version() -> None:
+    assert format_named(None) is DEFAULT
+    assert format_named(f"{DEFAULT.name}@1") is DEFAULT
+    assert format_named("opera") is None
+
+
+def test_a_format_that_is_not_known_here_gets_what_holds_for_all() -> None:
+    entry = config.loads("debate: {rounds: 2, domain: storage}\n", "debate.yaml", Path()).debate
+    assert debate_message(entry, "opera") == DebateSpec(domain="storage")
+
+
+def test_the_file_may_say_the_format_and_a_name_that_is_given_counts_before_it() -> None:
+    text = "debate: {format: arena, rounds: 2, arena: {revision_rounds: 4}}\n"
+    entry = config.loads(text, "debate.yaml", Path()).debate
+    assert entry.format == "arena"
+    assert debate_message(entry).arena.revision_rounds == 4
+    assert debate_message(entry, "panel").panel.rounds == 2
+
+
+def test_every_key_of_the_arena_sets_what_it_says() -> None:
+    text = """
+    debate:
+      max_concurrent_critiques: 4
+      arena:
+        revision_rounds: 2
+        max_extended_rounds: 0
+        protocol: socratic
+        topology: star
+        hub: ada
+        topologies: [{round: 4, topology: sparse, sparsity: 0.3}]
+        consensus: supermajority
+        allow_self_votes: false
+        weighted_by: accuracy
+        vote_early_end: false
+        group_similar_choices: false
+        convergence: false
+        convergence_threshold: 80
+        ready_signal: false
+        ready_share: 60
+        ready_confidence: 70
+        early_stop_confidence: 95
+        judge_termination: true
+        unanimous_drafts: false
+        stable_positions: false
+        stable_positions_threshold: 10
+        sequential: true
+        sequential_threshold: 95
+        grouping_agent: bo
+        judge_selection: by-calibration
+        duties: {ada: [critic, voter]}
+        team_size: 2
+        team_exploration: 0.5
+        team_domain: storage
+        trickster: {max_interventions: 3, threshold: 60, asks: true}
+        observer: true
+        verification: false
+    """
+    spec = debate_message(config.loads(text, "debate.yaml", Path()).debate, "arena")
+    assert spec.concurrency == {"critiques": 4}
+    assert spec.arena == ArenaSettings(
+        revision_rounds=2,
+        max_extended_rounds=0,
+        protocol=DEBATE_PROTOCOL_SOCRATIC,
+        topology=Topology(kind=TOPOLOGY_KIND_STAR, hub_agent_id="ada"),
+        topologies=[RoundTopology(round=4, topology=Topology(kind=TOPOLOGY_KIND_SPARSE, sparsity=0.3))],
+        voting=VotingSettings(
+            method=VOTING_METHOD_SUPERMAJORITY,
+            weighted_by=VOTE_WEIGHTS_ACCURACY,
+            allow_self_votes=False,
+            early_end=False,
+            group_choices=False,
+        ),
+        stopping=StoppingSettings(
+            convergence=False,
+            convergence_threshold_percent=80,
+            ready_signal=False,
+            ready_share_percent=60,
+            ready_confidence_percent=70,
+            confidence_threshold_percent=95,
+            judge_termination=True,
+            unanimous_drafts=False,
+            stable_positions=False,
+            stable_positions_percent=10,
+            sequential=True,
+            sequential_percent=95,
+        ),
+        judge_choice=JUDGE_CHOICE_BY_CALIBRATION,
+        team=TeamSettings(
+            duties=[AgentDuties(agent_id="ada", duties=[DUTY_CRITIC, DUTY_VOTER])],
+            size=2,
+            exploration_share=0.5,
+            domain="storage",
+        ),
+        grouping_agent_id="bo",
+        trickster=TricksterSettings(max_interventions=3, threshold_percent=60, asks=True),
+        observer=True,
+        verification=False,
+    )
+
+
+@pytest.mark.parametrize(("value", "is_on"), [("true", True), ("false", False), ("{}", True)])
+def test_the_trickster_can_be_switched_on_alone(value: str, is_on: bool) -> None:
+    text = f"debate: {{arena: {{trickster: {value}}}}}"
+    spec = debate_message(config.loads(text, "debate.yaml", Path()).debate, "arena")
+    assert spec.arena.HasField("trickster") is is_on
+    assert spec.arena.trickster == TricksterSettings()

@@ -1,0 +1,116 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from parley.convergence.agreement import NliAgreement
+from parley.convergence.encoder import CrossEncoder, EncoderFiles, installed_encoder
+from parley.convergence.head import SHIPPED_HEAD, AgreementHead
+from parley.runtime.errors import ConfigurationError, ParleyError
+
+ONE, OTHER = "Keep the monolith.", "Split the monolith into services, one for each team that works on it."
+
+
+def test_the_order_of_two_texts_does_not_matter(cross_encoder: CrossEncoder) -> None:
+    assert np.array_equal(cross_encoder.read(ONE, OTHER), cross_encoder.read(OTHER, ONE))
+
+
+def test_the_vector_has_a_weight_for_each_number(cross_encoder: CrossEncoder) -> None:
+    assert cross_encoder.read(ONE, OTHER).shape == AgreementHead.read(SHIPPED_HEAD).weights.shape
+
+
+def test_long_texts_are_read_as_far_as_the_model_reads(cross_encoder: CrossEncoder) -> None:
+    long = OTHER * 200
+    assert np.isfinite(cross_encoder.read(long, ONE)).all()
+
+
+@pytest.mark.parametrize("text", ["", "42 %", "用Kafka。", "日曜日に店を開けるべきだ。"])
+def test_a_text_without_words_that_the_model_knows_is_in_no_language(
+    cross_encoder: CrossEncoder, text: str
+) -> None:
+    assert cross_encoder.known_words(text) == 0
+
+
+@pytest.mark.parametrize("text", ["Use PostgreSQL.", "Split it: one service, one team, 3 replicas!"])
+def test_numbers_marks_and_product_names_do_not_make_a_text_foreign(
+    cross_encoder: CrossEncoder, text: str
+) -> None:
+    assert cross_encoder.known_words(text) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Läden sollen sonntags geschlossen bleiben.",
+        "Utiliser PostgreSQL pour les commandes.",
+        "El servicio debe guardar la sesión en Redis.",
+        "Gebruik geen microservices.",
+        "Implementar una solución global en la nube.",
+        "يجب منع السيارات من وسط المدينة.",
+    ],
+)
+def test_words_of_the_trade_do_not_make_a_foreign_text_known(cross_encoder: CrossEncoder, text: str) -> None:
+    assert cross_encoder.known_words(text) < AgreementHead.read(SHIPPED_HEAD).known_words
+
+
+def test_another_file_than_the_one_expected_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "model.onnx"
+    other.write_bytes(b"something else")
+    files = installed_encoder()
+    with pytest.raises(ConfigurationError, match="is not the agreement model expected"):
+        CrossEncoder(EncoderFiles(other, files.sha256, files.tokenizer))
+
+
+def test_a_missing_file_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+    missing = tmp_path / "none.onnx"
+    files = EncoderFiles(missing, installed_encoder().sha256, installed_encoder().tokenizer)
+    with pytest.raises(ConfigurationError, match=re.escape(str(missing))):
+        NliAgreement(files, AgreementHead.read(SHIPPED_HEAD))
+
+
+def test_a_head_of_another_encoder_is_refused() -> None:
+    files = installed_encoder()
+    with pytest.raises(ConfigurationError, match="trained for another encoder"):
+        NliAgreement(EncoderFiles(files.model, "0" * 64, files.tokenizer), AgreementHead.read(SHIPPED_HEAD))
+
+
+def test_what_is_no_head_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "head.json"
+    file.write_text('{"weights": []}')
+    with pytest.raises(ConfigurationError, match="is no head"):
+        AgreementHead.read(file)
+
+
+def test_a_head_is_read_as_it_was_written(tmp_path: Path) -> None:
+    head = AgreementHead.read(SHIPPED_HEAD)
+    head.write(tmp_path / "head.json")
+    again = AgreementHead.read(tmp_path / "head.json")
+    assert (again.bias, again.known_words, again.encoder_sha256) == (
+        head.bias,
+        head.known_words,
+        head.encoder_sha256,
+    )
+    assert np.array_equal(again.weights, head.weights)
+
+
+async def test_a_file_that_changed_since_the_start_is_said_in_the_answer(tmp_path: Path) -> None:
+    changed = tmp_path / "model.onnx"
+    changed.write_bytes(b"something else")
+    installed = installed_encoder()
+    model = NliAgreement(
+        EncoderFiles(changed, installed.sha256, installed.tokenizer), AgreementHead.read(SHIPPED_HEAD)
+    )
+    with pytest.raises(ParleyError) as raised:
+        await model.probabilities([(ONE, OTHER)])
+    assert raised.value.reason == "AGREEMENT_MODEL_UNAVAILABLE"
+    await model.close()
+
+
+async def test_what_is_not_in_a_language_it_knows_cannot_be_told() -> None:
+    model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD))
+    german = "Läden sollen sonntags öffnen dürfen.", "Läden sollen sonntags geschlossen bleiben."
+    told = await model.probabilities([(ONE, OTHER), german])
+    await model.close()
+    assert told[0] is not None
+    assert told[1] is None

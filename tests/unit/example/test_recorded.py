@@ -1,0 +1,69 @@
+"""The example debate: its record is whole, shows today's format, and says what its source says."""
+
+from pathlib import Path
+
+import pytest
+
+from parley.example import LOG, example_debate, recorded
+from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.log.events import CorruptEventError
+from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
+from parley.v1.event_pb2 import StepSucceeded
+from tests.support.example_debate import source
+from tests.support.orchestration import check_log
+
+RECORD_AGAIN = "record it again: python -m tests.support.example_debate"
+
+
+def said() -> dict[str, str]:
+    """What the agents say in the record, by step."""
+    return {
+        event.key: event.payload.reply.text
+        for event in recorded.recorded_events()
+        if isinstance(event.payload, StepSucceeded) and event.payload.work.agent_id
+    }
+
+
+def test_the_record_comes_to_a_completed_debate_with_an_answer_and_a_report() -> None:
+    events = list(recorded.recorded_events())
+    check_log(events)
+    example = example_debate()
+    assert example.debate.status == DEBATE_STATUS_COMPLETED
+    assert example.debate.answer.startswith("Record the payment before you make it")
+    assert not example.debate.warnings
+    assert not example.debate.failures
+    assert example.report.startswith(f"# Debate {example.debate.id}")
+    assert "## Answer" in example.report
+
+
+def test_a_record_that_was_changed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = LOG.read_text("ascii").splitlines()
+    changed = tmp_path / "debate.log"
+    changed.write_text("\n".join([*lines[:5], *lines[6:]]), "ascii")
+    monkeypatch.setattr(recorded, "LOG", changed)
+    with pytest.raises(CorruptEventError):
+        example_debate()
+
+
+def test_the_record_says_what_its_source_says() -> None:
+    written = source()
+    assert example_debate().debate.spec.question == written.question
+    assert said() == {step: written.text(step) for step in said()}, RECORD_AGAIN
+    count = len(written.agents)
+    assert len(said().keys() - {"requirements"}) == count + count * (count - 1) + count + 1
+
+
+def test_the_record_shows_the_latest_version_of_the_default_format() -> None:
+    formats = shipped_formats()
+    latest = formats.get(formats.default())
+    assert example_debate().debate.spec.format == latest.id, RECORD_AGAIN
+
+
+def test_nobody_is_taken_for_a_model() -> None:
+    models = {each.reply.model for each in example_debate().debate.contributions}
+    assert models == {"written by hand"}
+
+
+def test_it_takes_some_ten_seconds() -> None:
+    events = example_debate().events
+    assert 7 < (events[-1].time.ToNanoseconds() - events[0].time.ToNanoseconds()) / 1e9 < 13

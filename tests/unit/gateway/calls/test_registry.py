@@ -1,0 +1,484 @@
+"""Calls by name over one store: told from the answers, shared by replicas, kept, taken over and stopped."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.gateway.answer import Answer
+from parley.gateway.calls.key import CallKey
+from parley.gateway.calls.registry import CallRegistry
+from parley.gateway.calls.store import CallStore, StoredCall
+from parley.gateway.calls.stream import CallFailed, Completed, Delta, RouteAttempt, RunningCall
+from parley.gateway.failures import BAD_REQUEST, CALL_CANCELLED, Failure
+from parley.runtime.errors import ParleyError
+from parley.storage.opening import open_store
+from parley.storage.ports import StoreUnavailableError
+from tests.support.manual_clock import ManualClock
+
+KEY = CallKey("t", "deb-1", "round/1/propose/ada", 1)
+LEASE = 60.0
+"""Longer than any test: what is done within it was done at once."""
+SHORT_LEASE = 1.0
+"""For tests that see one end. A busy machine must let who lives say so within it."""
+
+
+def answer(text: str) -> Answer:
+    return Answer(text, "p/m", "m", truncated=False, characters_left_out=0, reasks=0)
+
+
+async def all_of(events: AsyncIterator[object]) -> list[object]:
+    return [event async for event in events]
+
+
+async def completed(events: AsyncIterator[object]) -> Completed:
+    last = (await all_of(events))[-1]
+    assert isinstance(last, Completed)
+    return last
+
+
+async def until(condition: Callable[[], bool], within: float = 30.0) -> None:
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110 (the store tells nobody)
+            await asyncio.sleep(0.005)
+
+
+@dataclass
+class Model:
+    """Answers when it is let, and counts what it was asked."""
+
+    asked: int = 0
+    stopped: int = 0
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+    text: str = "yes"
+
+    async def __call__(self, call: RunningCall) -> Answer:
+        self.asked += 1
+        call.route_attempt_started("p/m")
+        call.text(self.text[:1])
+        try:
+            await self.may_answer.wait()
+        except asyncio.CancelledError:
+            self.stopped += 1
+            raise
+        return answer(self.text)
+
+
+class Replica:
+    """One gateway's calls; `die` is what kill -9 does to them."""
+
+    def __init__(self, store: CallStore, calls: CallRegistry) -> None:
+        self.store, self.calls = store, calls
+        self.keeping = asyncio.create_task(calls.keep())
+
+    def ask(self, model: Any, key: CallKey | None = KEY, digest: str = "d") -> AsyncIterator[object]:
+        return self.calls.listen(key, digest, model)
+
+    async def die(self) -> None:
+        self.keeping.cancel()
+
+        async def gone(*_: object) -> bool:
+            raise StoreUnavailableError("dead")
+
+        self.store.end = gone  # type: ignore[method-assign, assignment]
+
+
+@asynccontextmanager
+async def replicas(
+    folder: Path, count: int = 1, clock: ManualClock | None = None, lease: float = LEASE
+) -> AsyncIterator[list[Replica]]:
+    async with AsyncExitStack() as stack:
+        made = []
+        for _ in range(count):
+            opened = await stack.enter_async_context(open_store(f"sqlite:///{folder}", "gateway"))
+            store = CallStore(opened.documents, clock or ManualClock())
+            await store.prepare()
+            made.append(Replica(store, CallRegistry(store, lease)))
+        try:
+            yield made
+        finally:
+            for each in made:
+                each.keeping.cancel()
+                await each.calls.close(0)
+
+
+async def test_text_that_came_while_the_listener_was_away_comes_as_one_piece(tmp_path: Path) -> None:
+    async def work(call: RunningCall) -> Answer:
+        call.route_attempt_started("p/m")
+        for word in ("a ", "b ", "c"):
+            call.text(word)
+        return answer("a b c")
+
+    async with replicas(tmp_path) as (one,):
+        events = await all_of(one.ask(work, key=None))
+    assert events[:2] == [RouteAttempt(1, "p/m"), Delta(1, 0, "a b c")]
+    assert isinstance(events[2], Completed)
+
+
+async def test_text_of_an_attempt_that_is_over_is_not_sent_to_those_who_come_late(tmp_path: Path) -> None:
+    async def work(call: RunningCall) -> Answer:
+        call.route_attempt_started("p/m")
+        call.text("old")
+        call.route_attempt_started("q/m")
+        call.text("new")
+        return answer("new")
+
+    async with replicas(tmp_path) as (one,):
+        events = await all_of(one.ask(work, key=None))
+    assert events[:3] == [RouteAttempt(1, "p/m"), RouteAttempt(2, "q/m"), Delta(2, 0, "new")]
+
+
+async def test_a_call_without_a_name_is_stopped_when_its_listener_goes(tmp_path: Path) -> None:
+    model = Model()
+    async with replicas(tmp_path) as (one,):
+        async with aclosing(one.ask(model, key=None)) as events:  # type: ignore[type-var]
+            assert await anext(events) == RouteAttempt(1, "p/m")
+        assert model.stopped == 1
+
+
+async def test_an_answer_is_stored_before_it_is_heard_and_had_again_without_asking(tmp_path: Path) -> None:
+    model = Model()
+    model.may_answer.set()
+    async with replicas(tmp_path, 2) as (one, two):
+        first = await completed(one.ask(model))
+        assert not first.stored
+        for each in (one, two):
+            again = await completed(each.ask(model))
+            assert again.stored
+            assert (again.answer, again.usage, again.seconds) == (first.answer, first.usage, first.seconds)
+    async with replicas(tmp_path) as (later,):
+        assert (await completed(later.ask(model))).answer.text == "yes"
+    assert model.asked == 1
+
+
+async def test_a_new_call_is_claimed_without_a_look_for_it_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model()
+    model.may_answer.set()
+    async with replicas(tmp_path) as (one,):
+        look, looks = one.store.look, 0
+
+        async def counted(key: CallKey) -> Any:
+            nonlocal looks
+            looks += 1
+            return await look(key)
+
+        monkeypatch.setattr(one.store, "look", counted)
+        assert not (await completed(one.ask(model))).stored
+        assert looks == 0
+        assert (await completed(one.ask(model))).stored
+        assert (looks, model.asked) == (1, 1)
+
+
+async def test_a_second_caller_at_the_same_replica_joins_the_stream(tmp_path: Path) -> None:
+    model = Model()
+    async with replicas(tmp_path) as (one,):
+        first = asyncio.create_task(all_of(one.ask(model)))
+        await until(lambda: model.asked == 1)
+        second = asyncio.create_task(all_of(one.ask(model)))
+        await until(lambda: (running := one.calls.find(KEY)) is not None and running.listeners == 2)
+        model.may_answer.set()
+        assert (await first)[:2] == (await second)[:2] == [RouteAttempt(1, "p/m"), Delta(1, 0, "y")]
+    assert model.asked == 1
+
+
+async def test_a_caller_at_another_replica_waits_for_the_owner_however_long_it_takes(tmp_path: Path) -> None:
+    model = Model()
+    async with replicas(tmp_path, 2, lease=SHORT_LEASE) as (one, two):
+        first = asyncio.create_task(completed(one.ask(model)))
+        await until(lambda: model.asked == 1)
+        second = asyncio.create_task(completed(two.ask(model)))
+        done, _ = await asyncio.wait({first, second}, timeout=2 * SHORT_LEASE)
+        assert not done
+        model.may_answer.set()
+        assert (await first).answer == (await second).answer
+    assert model.asked == 1
+
+
+async def test_the_call_of_a_dead_replica_is_taken_over_when_its_lease_ends_by_exactly_one(
+    tmp_path: Path,
+) -> None:
+    model = Model()
+    async with replicas(tmp_path, 3, lease=SHORT_LEASE) as (dead, two, three):
+        lost = asyncio.create_task(completed(dead.ask(model)))
+        await until(lambda: model.asked == 1)
+        await dead.die()
+        others = [asyncio.create_task(completed(each.ask(model))) for each in (two, three)]
+        await until(lambda: model.asked == 2)
+        model.may_answer.set()
+        assert [(await each).answer.text for each in others] == ["yes", "yes"]
+        assert model.asked == 2
+        lost.cancel()
+
+
+async def test_a_replica_that_is_alone_takes_over_at_once(tmp_path: Path) -> None:
+    model = Model()
+    async with replicas(tmp_path, 2) as (dead, later):
+        lost = asyncio.create_task(completed(dead.ask(model)))
+        await until(lambda: model.asked == 1)
+        await dead.die()
+        model.may_answer.set()
+        async with asyncio.timeout(LEASE / 2):
+            alone = Replica(later.store, CallRegistry(later.store, LEASE, alone=True))
+            assert (await completed(alone.ask(model))).answer.text == "yes"
+        alone.keeping.cancel()
+        lost.cancel()
+
+
+async def test_an_owner_that_was_taken_over_hands_out_the_answer_that_is_stored(tmp_path: Path) -> None:
+    slow, quick = Model(text="slow"), Model(text="quick")
+    quick.may_answer.set()
+    async with replicas(tmp_path, 2, lease=SHORT_LEASE) as (one, two):
+        first = asyncio.create_task(completed(one.ask(slow)))
+        await until(lambda: slow.asked == 1)
+        one.keeping.cancel()  # it lives, and cannot say so
+        assert (await completed(two.ask(quick))).answer.text == "quick"
+        slow.may_answer.set()
+        assert (await first).answer.text == "quick"
+
+
+async def test_other_content_under_the_name_is_refused_running_or_answered(tmp_path: Path) -> None:
+    model = Model()
+    async with replicas(tmp_path, 2) as (one, two):
+        first = asyncio.create_task(completed(one.ask(model)))
+        await until(lambda: model.asked == 1)
+        for each in (one, two):
+            with pytest.raises(ParleyError, match="asks something else") as caught:
+                await completed(each.ask(model, digest="other"))
+            assert caught.value.reason == "CALL_ID_REUSED"
+        model.may_answer.set()
+        await first
+        for each in (one, two):
+            with pytest.raises(ParleyError, match="asks something else"):
+                await completed(each.ask(model, digest="other"))
+
+
+async def test_a_failure_is_told_to_all_who_waited_and_not_kept(tmp_path: Path) -> None:
+    model = Model()
+    gate = asyncio.Event()
+
+    async def fails(call: RunningCall) -> Answer:
+        model.asked += 1
+        await gate.wait()
+        raise Failure(BAD_REQUEST, "no", status=400, retry_after=2.5, route="p/m")
+
+    async with replicas(tmp_path, 2) as (one, two):
+        first = asyncio.create_task(completed(one.ask(fails)))
+        await until(lambda: model.asked == 1)
+        second = asyncio.create_task(completed(two.ask(fails)))
+        await asyncio.wait({second}, timeout=0.3)
+        gate.set()
+        for each in (first, second):
+            with pytest.raises(CallFailed) as caught:
+                await each
+            said = caught.value.failure
+            assert (said.kind, said.message, said.status, said.retry_after, said.route) == (
+                BAD_REQUEST, "no", 400, 2.5, "p/m"
+            )  # fmt: skip
+        model.may_answer.set()
+        assert (await completed(two.ask(model, digest="other"))).answer.text == "yes"
+
+
+async def test_a_call_goes_on_without_callers_of_its_own_while_another_replica_waits_for_it(
+    tmp_path: Path,
+) -> None:
+    model = Model()
+    async with replicas(tmp_path, 2, lease=SHORT_LEASE) as (owner, other):
+        hung_up = asyncio.create_task(all_of(owner.ask(model)))
+        await until(lambda: model.asked == 1)
+        waiting = asyncio.create_task(completed(other.ask(model)))
+        looks, look = 0, owner.store.look
+
+        async def counted(key: CallKey) -> StoredCall | None:
+            nonlocal looks
+            looks += 1
+            return await look(key)
+
+        owner.store.look = counted  # type: ignore[method-assign]
+        hung_up.cancel()
+        await until(lambda: looks == 2)  # each after two leases
+        model.may_answer.set()
+        assert (await waiting).answer.text == "yes"
+    assert (model.asked, model.stopped) == (1, 0)
+
+
+async def test_a_call_outlives_its_callers_for_two_leases_and_is_then_stopped(tmp_path: Path) -> None:
+    model = Model()
+    async with replicas(tmp_path, lease=SHORT_LEASE) as (one,):
+        loop = asyncio.get_running_loop()
+        async with aclosing(one.ask(model)) as events:  # type: ignore[type-var]
+            await anext(events)
+        left = loop.time()
+        await until(lambda: model.stopped == 1)
+        assert loop.time() - left > 2 * SHORT_LEASE * 0.9
+        model.may_answer.set()
+        assert (await completed(one.ask(model))).answer.text == "yes"
+
+
+async def test_a_caller_whose_time_is_over_is_told_so_while_the_call_goes_on(tmp_path: Path) -> None:
+    model = Model()
+    async with replicas(tmp_path, 2) as (one, two):
+        first = asyncio.create_task(completed(one.ask(model)))
+        await until(lambda: model.asked == 1)
+        for each in (one, two):
+            ends = asyncio.get_running_loop().time() + 0.1
+            with pytest.raises(CallFailed, match="within the time of this caller"):
+                await completed(each.calls.listen(KEY, "d", model, ends))
+        model.may_answer.set()
+        assert (await first).answer.text == "yes"
+    assert model.asked == 1
+
+
+async def test_a_caller_that_comes_back_finds_the_call_running_and_keeps_it(tmp_path: Path) -> None:
+    model = Model()
+    async with replicas(tmp_path, lease=SHORT_LEASE) as (one,):
+        for _ in range(3):
+            async with aclosing(one.ask(model)) as events:  # type: ignore[type-var]
+                assert await anext(events) == RouteAttempt(1, "p/m")
+                await asyncio.wait([asyncio.create_task(asyncio.sleep(1.2 * SHORT_LEASE))])
+        model.may_answer.set()
+        assert (await completed(one.ask(model))).answer.text == "yes"
+    assert model.asked == 1
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_cancel_stops_the_call_wherever_it_runs(elsewhere: bool, tmp_path: Path) -> None:
+    model = Model()
+    async with replicas(tmp_path, 2, lease=SHORT_LEASE) as (one, two):
+        waiting = [asyncio.create_task(completed(each.ask(model))) for each in (one, two)]
+        await until(lambda: model.asked == 1)
+        # The other one waits for it too; the document is all that tells.
+        while (seen := await one.store.look(KEY)) is None or not seen.wanted:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        owner, other = (one, two) if len(one.calls._runs._owned) else (two, one)
+        assert await (other if elsewhere else owner).calls.cancel(KEY)
+        await until(lambda: model.stopped == 1)
+        for each in waiting:
+            with pytest.raises(CallFailed) as caught:
+                await each
+            assert caught.value.failure.kind is CALL_CANCELLED
+        assert not await one.calls.cancel(KEY)
+        model.may_answer.set()
+        assert (await completed(two.ask(model))).answer.text == "yes"
+
+
+async def test_a_call_cancelled_before_its_first_step_tells_its_listeners(tmp_path: Path) -> None:
+    async def work(_: RunningCall) -> Answer:
+        raise AssertionError("never begins")
+
+    async with replicas(tmp_path) as (one,):
+        listening = asyncio.create_task(all_of(one.ask(work)))
+        call = None
+        while call is None:
+            await asyncio.sleep(0)
+            call = one.calls.find(KEY)
+        await one.calls.cancel(KEY)
+        with pytest.raises(CallFailed, match="cancelled"):
+            await listening
+        assert not await one.calls.cancel(KEY)
+
+
+async def test_closing_lets_running_calls_finish_and_gives_up_the_others_to_whoever_wants_them(
+    tmp_path: Path,
+) -> None:
+    quick, slow = Model(), Model()
+    other = CallKey("t", "deb-1", "s", 2)
+    async with replicas(tmp_path, 2) as (one, two):
+        for model, key in ((quick, KEY), (slow, other)):
+            async with aclosing(one.ask(model, key)) as events:  # type: ignore[type-var]
+                await anext(events)
+        asyncio.get_running_loop().call_later(0.1, quick.may_answer.set)
+        await one.calls.close(2.0)
+        assert (await completed(two.ask(quick))).stored
+        slow.may_answer.set()
+        async with asyncio.timeout(LEASE / 2):  # nobody waits for a lease
+            assert (await completed(two.ask(slow, other))).answer.text == "yes"
+    assert (quick.asked, slow.asked, slow.stopped) == (1, 2, 1)
+
+
+async def test_an_answer_is_kept_for_a_day(tmp_path: Path) -> None:
+    clock, model = ManualClock(), Model()
+    model.may_answer.set()
+    async with replicas(tmp_path, clock=clock) as (one,):
+        await completed(one.ask(model))
+        clock.advance(timedelta(hours=23).total_seconds())
+        await one.store.sweep()
+        assert (await completed(one.ask(model))).stored
+        clock.advance(timedelta(hours=2).total_seconds())
+        assert await one.store.sweep() > 0
+        assert not (await completed(one.ask(model))).stored
+    assert model.asked == 2
+
+
+async def test_an_answer_that_could_not_be_stored_is_not_heard_and_not_paid_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model()
+    model.may_answer.set()
+    async with replicas(tmp_path, lease=SHORT_LEASE) as (one,):
+        writes, away = one.store.end, True
+
+        async def end(*given: Any) -> bool:
+            if away:
+                raise StoreUnavailableError("away")
+            return await writes(*given)
+
+        monkeypatch.setattr(one.store, "end", end)
+        with pytest.raises(ParleyError) as caught:
+            await completed(one.ask(model))
+        assert caught.value.reason == "STORE_UNAVAILABLE"
+        away = False
+        assert (await completed(one.ask(model))).answer.text == "yes"
+    assert model.asked == 1
+
+
+async def test_two_that_write_an_unrecorded_answer_at_once_do_not_stop_the_keeping_of_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model()
+    model.may_answer.set()
+    async with replicas(tmp_path, lease=SHORT_LEASE) as (one,):
+        writes, writing = one.store.end, 0
+        mode, both = "away", asyncio.Event()
+
+        async def end(*given: Any) -> bool:
+            nonlocal writing
+            if mode == "away":
+                raise StoreUnavailableError("away")
+            writing += 1
+            if writing >= 2:
+                both.set()
+            async with asyncio.timeout(30):
+                await both.wait()  # the one that keeps and the one that asks are here together
+            return await writes(*given)
+
+        monkeypatch.setattr(one.store, "end", end)
+        with pytest.raises(ParleyError):
+            await completed(one.ask(model))
+        mode = "back"
+        assert (await completed(one.ask(model))).answer.text == "yes"
+        await until(both.is_set)
+        await asyncio.sleep(0)
+        assert not one.keeping.done()
+        assert (await completed(one.ask(model))).stored
+    assert model.asked == 1
+
+
+async def test_a_claim_that_was_interrupted_does_not_lock_the_call(tmp_path: Path) -> None:
+    model = Model()
+    model.may_answer.set()
+    async with replicas(tmp_path, 2) as (one, two):
+        for _ in range(20):
+            asking = asyncio.create_task(completed(one.ask(model)))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.wait({asking})
+        async with asyncio.timeout(LEASE / 2):
+            assert (await completed(two.ask(model))).answer.text == "yes"

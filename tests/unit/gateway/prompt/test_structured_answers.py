@@ -1,0 +1,167 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.gateway.prompt.structured_answers import (
+    InvalidAnswer,
+    bounded,
+    in_words,
+    read_answer,
+    shape_of,
+)
+
+OPEN = json.dumps(
+    {"type": "object", "properties": {"a": {"type": "string"}, "n": {"type": "number"}}, "required": ["a"]}
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"a": "x"}',
+        '  {"a": "x"}\n',
+        'Here it is:\n```json\n{"a": "x"}\n```\nBye.',
+        'Sure! {"a": "x"} I hope this helps {really}.',
+    ],
+)
+def test_an_object_is_found_among_words(answer: str) -> None:
+    assert json.loads(shape_of("s", OPEN).accept(answer)) == {"a": "x"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "message", "is_json"),
+    [
+        ("I would rather not.", "not JSON", False),
+        ('{"a": "x', "not JSON", True),
+        ('{"a": true}', "a: True is not of type 'string'", True),
+        ('{"b": [1, 2]}', "'a' is a required property", True),
+        ("[]", "is not of type 'object'", True),
+        ('{"a": "x", "n": NaN}', "not JSON", True),
+        ('{"a": "x", "n": 1e999}', "too large", True),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(answer: str, message: str, is_json: bool) -> None:
+    with pytest.raises(InvalidAnswer, match=message) as caught:
+        shape_of("s", OPEN).accept(answer)
+    assert caught.value.is_json is is_json
+
+
+@pytest.mark.parametrize("levels", [64, 520, 5_000, 200_000])
+@pytest.mark.parametrize(("before", "after"), [("[", "]"), ('{"b": ', "}")])
+def test_an_answer_that_is_nested_too_deeply_is_an_invalid_one(levels: int, before: str, after: str) -> None:
+    deep = f'{{"a": "x", "c": {before * levels}1{after * levels}}}'
+    with pytest.raises(InvalidAnswer, match=r"nested more than 64 levels deep|recursion"):
+        shape_of("s", OPEN).accept(deep)
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\t"])
+def test_a_line_end_that_was_not_escaped_does_not_spoil_an_answer(line_end: str) -> None:
+    assert json.loads(shape_of("s", OPEN).accept(f'{{"a": "one{line_end}two"}}')) == {
+        "a": f"one{line_end}two"
+    }
+
+
+async def test_what_was_cut_off_is_read_but_never_taken_for_whole() -> None:
+    prose = shape_of("s", OPEN, accepts_prose=True)
+    assert json.loads(await read_answer(prose, '{"a": "Use on', truncated=False)) == {"a": "Use on"}
+    with pytest.raises(InvalidAnswer, match="not JSON") as caught:
+        await read_answer(prose, '{"a": "Use on', truncated=True)
+    assert (caught.value.partial, caught.value.properties) == ({"a": "Use on"}, 1)
+
+
+def test_an_answer_may_have_64_levels() -> None:
+    deep = f'{{"a": "x", "c": {"[" * 63}{"]" * 63}}}'
+    assert json.loads(shape_of("s", OPEN).accept(deep)) == json.loads(deep)
+
+
+def test_texts_inside_an_answer_pass_the_airlock() -> None:
+    assert json.loads(shape_of("s", OPEN).accept('{"a": "x\\u0000\\u202ey"}')) == {"a": "xy"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("Bad Name", OPEN, "name: must match"),
+        ("s", "{", "json_schema: is not JSON"),
+        ("s", '{"type": "string"}', "json_schema: must be the schema of an object"),
+        ("s", '{"type": "object", "properties": 3}', "json_schema: 3 is not of type 'object'"),
+        ("s", json.dumps({"type": "object", "title": "x" * 70_000}), "json_schema: is larger than 64 KiB"),
+    ],
+)
+def test_a_bad_schema_is_refused_with_a_reason(name: str, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        shape_of(name, text)
+
+
+def test_a_reference_to_elsewhere_is_never_fetched() -> None:
+    shape = shape_of("s", '{"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x.json"}}}')
+    with pytest.raises(InvalidAnswer, match="cannot be applied"):
+        shape.accept('{"a": 1}')
+
+
+def test_strict_is_asked_for_only_where_the_schema_allows_it() -> None:
+    closed = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    nested = {**closed, "properties": {"a": {"type": "object", "properties": {"b": {}}}}}
+    assert shape_of("s", json.dumps(closed)).strict
+    assert not shape_of("s", json.dumps(nested)).strict
+    assert not shape_of("s", OPEN).strict
+
+
+def test_the_words_hold_the_schema_itself() -> None:
+    assert OPEN in in_words(shape_of("s", OPEN))
+
+
+JUDGED = {
+    "type": "object",
+    "properties": {
+        "answer": {"type": "string"},
+        "winner": {"type": "string", "enum": ["ada", "bo"]},
+        "reasons": {"type": "array", "items": {"type": "string"}},
+        "short": {"type": "string", "maxLength": 20},
+        "pair": {"type": "array", "minItems": 5, "items": {"type": "integer"}},
+    },
+    "required": ["answer"],
+}
+
+
+def test_a_bounded_shape_has_an_end_to_every_text_and_list() -> None:
+    within = bounded(shape_of("judgement", json.dumps(JUDGED))).schema["properties"]
+    assert 100 <= within["answer"]["maxLength"] <= 1000
+    assert 1 <= within["reasons"]["maxItems"] <= 10
+    assert within["reasons"]["items"]["maxLength"] <= within["answer"]["maxLength"]
+    assert within["short"]["maxLength"] == 20
+    assert within["pair"]["maxItems"] == 5
+    assert within["winner"] == JUDGED["properties"]["winner"]  # type: ignore[index]
+
+
+@given(
+    st.fixed_dictionaries(
+        {"answer": st.text(max_size=500)},
+        optional={
+            "winner": st.sampled_from(["ada", "bo", "cy"]),
+            "reasons": st.lists(st.text(max_size=160), max_size=5),
+            "short": st.text(max_size=25),
+            "pair": st.lists(st.integers(), max_size=7),
+        },
+    )
+)
+def test_whatever_satisfies_the_bounded_shape_satisfies_the_shape_itself(value: dict[str, object]) -> None:
+    shape = shape_of("judgement", json.dumps(JUDGED))
+    try:
+        accepted = bounded(shape).accept(json.dumps(value))
+    except InvalidAnswer:
+        return
+    assert shape.accept(accepted)
+
+
+def test_a_shape_is_bounded_once() -> None:
+    shape = shape_of("judgement", json.dumps(JUDGED))
+    assert bounded(shape) is bounded(shape)
+    assert bounded(bounded(shape)).schema == bounded(shape).schema

@@ -1,0 +1,147 @@
+"""A try and its hedge: whoever speaks is listened to, and who breaks off does not take the other with it."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from parley.gateway.answer import Answer
+from parley.gateway.failures import BAD_REQUEST, Failure
+from parley.gateway.routing.breaker import RouteBreaker
+from parley.gateway.routing.call import Progress
+from parley.gateway.routing.hedge import Hedge, Outcome
+from parley.gateway.routing.queue import Limits, RouteQueue
+from parley.gateway.routing.route import LiveRoute, Route
+from tests.support.manual_clock import ManualClock
+
+Script = Callable[[Progress], Coroutine[Any, Any, Outcome]]
+
+
+class Said:
+    """What a listener heard: routes, and the texts after each."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str]] = []
+
+    def route_attempt_started(self, route: str) -> None:
+        self.heard.append((route, ""))
+
+    def alive(self) -> None:
+        pass
+
+    def text(self, piece: str) -> None:
+        route, text = self.heard[-1]
+        self.heard[-1] = route, text + piece
+
+
+def live(name: str) -> LiveRoute:
+    route = Route(name, "p", name)
+    return LiveRoute(route, None, RouteBreaker(ManualClock()), RouteQueue(Limits()))  # type: ignore[arg-type]
+
+
+def answer(route: str) -> Outcome:
+    return Answer("whole", route, "m", False, 0, 0), True
+
+
+async def raced(said: Said, first: Script, hedge: Script) -> Outcome:
+    scripts = {"first": first, "hedge": hedge}
+
+    async def trying(route: LiveRoute, progress: Progress) -> Outcome:
+        progress.route_attempt_started(route.route.name)
+        return await scripts[route.route.name](progress)
+
+    async with asyncio.timeout(30):
+        outcome, other = await Hedge(said, 0.01).run(live("first"), [live("hedge")], trying)
+    assert other is not None
+    return outcome
+
+
+async def breaks_off(progress: Progress) -> Outcome:
+    progress.text("hi")
+    await asyncio.sleep(0.05)
+    return None, True
+
+
+async def test_a_hedge_that_speaks_and_breaks_off_leaves_the_silent_first_to_answer() -> None:
+    broken = asyncio.Event()
+
+    async def first(progress: Progress) -> Outcome:
+        await broken.wait()
+        progress.text("whole")
+        return answer("first")
+
+    async def hedge(progress: Progress) -> Outcome:
+        try:
+            return await breaks_off(progress)
+        finally:
+            asyncio.get_running_loop().call_later(0.05, broken.set)
+
+    said = Said()
+    found, asked = await raced(said, first, hedge)
+    assert found is not None
+    assert found.route == "first"
+    assert asked
+    assert said.heard == [("first", ""), ("hedge", "hi"), ("first", "whole")]
+
+
+async def test_a_first_that_speaks_late_and_breaks_off_leaves_the_hedge_to_answer() -> None:
+    hedging, broken = asyncio.Event(), asyncio.Event()
+
+    async def first(progress: Progress) -> Outcome:
+        await hedging.wait()
+        try:
+            return await breaks_off(progress)
+        finally:
+            asyncio.get_running_loop().call_later(0.05, broken.set)
+
+    async def hedge(progress: Progress) -> Outcome:
+        hedging.set()
+        await broken.wait()
+        progress.text("whole")
+        return answer("hedge")
+
+    said = Said()
+    found, _ = await raced(said, first, hedge)
+    assert found is not None
+    assert found.route == "hedge"
+    assert said.heard == [("first", "hi"), ("hedge", "whole")]
+
+
+async def test_what_no_route_can_help_is_raised_only_where_the_other_does_not_answer() -> None:
+    hedging, refused = asyncio.Event(), asyncio.Event()
+
+    async def refuses(_: Progress) -> Outcome:
+        await hedging.wait()
+        asyncio.get_running_loop().call_later(0.05, refused.set)
+        raise Failure(BAD_REQUEST, "no")
+
+    async def answers(progress: Progress) -> Outcome:
+        hedging.set()
+        await refused.wait()
+        progress.text("whole")
+        return answer("hedge")
+
+    async def fails(_: Progress) -> Outcome:
+        hedging.set()
+        return None, True
+
+    found, _ = await raced(Said(), refuses, answers)
+    assert found is not None
+    hedging.clear()
+    with pytest.raises(Failure, match="no"):
+        await raced(Said(), refuses, fails)
+
+
+async def test_both_failing_is_no_answer_and_says_whether_the_first_was_asked() -> None:
+    hedging = asyncio.Event()
+
+    async def not_asked(_: Progress) -> Outcome:
+        await hedging.wait()
+        return None, False
+
+    async def fails(_: Progress) -> Outcome:
+        hedging.set()
+        return None, True
+
+    assert await raced(Said(), not_asked, fails) == (None, False)

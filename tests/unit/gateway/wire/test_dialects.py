@@ -1,0 +1,204 @@
+"""How tools travel in the two APIs, and what endpoints make of that."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from parley.gateway.prompt.parts import Message
+from parley.gateway.prompt.tools import MAX_ARGUMENTS, TOOLS, Reasoning, ToolRequest, ToolTurn
+from parley.gateway.wire.api import Api, ModelRequest
+from parley.gateway.wire.dialects import body, reader
+from parley.gateway.wire.json_fields import written_tokens
+
+READ = {"name": "file_read", "arguments": '{"path": "a.md"}'}
+
+
+def chat_delta(*fragments: Mapping[str, Any]) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"tool_calls": list(fragments)}, "finish_reason": None}]}
+
+
+def heard(api: Api, events: Iterable[Mapping[str, Any]]) -> list[ToolRequest]:
+    reading = reader(api)
+    for event in events:
+        assert reading.event(event) == ""
+    reading.end()
+    assert reading.reply.tool_begun == bool(reading.reply.tool_requests)
+    return reading.reply.tool_requests
+
+
+def test_fragments_of_a_chat_stream_become_calls_by_index() -> None:
+    events = [
+        chat_delta(
+            {"index": 0, "id": "a", "type": "function", "function": {"name": "file_read", "arguments": ""}}
+        ),
+        chat_delta({"index": 0, "function": {"arguments": '{"path":'}}),
+        chat_delta({"index": 1, "id": "b", "function": {"name": "list_files", "arguments": "{}"}}),
+        chat_delta({"index": 0, "function": {"arguments": ' "a.md"}'}}),
+    ]
+    assert heard(Api.CHAT, events) == [
+        ToolRequest("a", "file_read", '{"path": "a.md"}'),
+        ToolRequest("b", "list_files", "{}"),
+    ]
+
+
+@pytest.mark.parametrize("index", [{}, {"index": 0}])
+def test_whole_calls_of_a_chat_stream_stay_apart_under_one_index_or_none(index: dict[str, int]) -> None:
+    events = [chat_delta({**index, "id": each, "function": READ}) for each in ("a", "b")]
+    assert [each.id for each in heard(Api.CHAT, events)] == ["a", "b"]
+
+
+def test_calls_without_ids_or_index_and_with_objects_for_arguments_are_understood() -> None:
+    reading = reader(Api.CHAT)
+    calls = [{"function": {"name": "file_read", "arguments": {"path": each}}} for each in ("a", "b")]
+    reading.whole(
+        {"choices": [{"message": {"content": None, "tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    )
+    reading.end()
+    assert [json.loads(each.arguments)["path"] for each in reading.reply.tool_requests] == ["a", "b"]
+
+
+def test_a_call_of_the_responses_api_is_heard_once_however_often_it_is_told() -> None:
+    item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", **READ}
+    done = {"type": "response.completed", "response": {"status": "completed", "output": [item]}}
+    told = {"type": "response.output_item.done", "item": item}
+    expected = [ToolRequest("call_1", "file_read", '{"path": "a.md"}')]
+    assert heard(Api.RESPONSES, [told, done]) == heard(Api.RESPONSES, [done]) == expected
+
+
+def test_endless_calls_and_arguments_are_bounded_and_clean() -> None:
+    many = [chat_delta({"index": number, "function": READ}) for number in range(500)]
+    assert len(heard(Api.CHAT, many)) == 128
+    long = [chat_delta({"index": 0, "function": {"arguments": "x\x00\ud800" * 1000}}) for _ in range(100)]
+    (call,) = heard(Api.CHAT, long)
+    assert 1000 < len(call.arguments) <= MAX_ARGUMENTS + 1
+    assert not set(call.arguments) & {"\x00", "\ud800"}
+
+
+@pytest.mark.parametrize("api", list(Api))
+def test_a_turn_goes_back_as_the_api_wants_it_and_readable_by_all(api: Api) -> None:
+    requests = (ToolRequest("1", "file_read", '{"path": "a.md"}'), ToolRequest("2", "what? ever", "{broken"))
+    request = ModelRequest(
+        "m",
+        (Message("user", "Q"), ToolTurn("", requests, ("text of a", "no"))),
+        tools=(TOOLS["file_read"],),
+        may_use_tools=False,
+    )
+    sent = body(api, request, frozenset())
+    assert sent["tool_choice"] == "none"
+    said = {"role": "user", "content": "Q"}
+    if api is Api.RESPONSES:
+        assert sent["tools"][0]["name"] == "file_read"
+        assert sent["input"] == [
+            said,
+            {"type": "function_call", "call_id": "1", "name": "file_read", "arguments": '{"path": "a.md"}'},
+            {"type": "function_call", "call_id": "2", "name": "what__ever", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "1", "output": "text of a"},
+            {"type": "function_call_output", "call_id": "2", "output": "no"},
+        ]
+    else:
+        assert sent["tools"][0]["function"]["name"] == "file_read"
+        assert [each["role"] for each in sent["messages"]] == ["user", "assistant", "tool", "tool"]
+        assert sent["messages"][2] == {"role": "tool", "tool_call_id": "1", "content": "text of a"}
+        assert [each["id"] for each in sent["messages"][1]["tool_calls"]] == ["1", "2"]
+
+
+def test_what_the_model_said_goes_back_in_the_form_that_every_responses_api_takes() -> None:
+    messages = (Message("user", "Why?"), Message("assistant", "Because."), ToolTurn("Let me see.", (), ()))
+    given = body(Api.RESPONSES, ModelRequest("m", messages), frozenset())["input"]
+    assert given[0] == {"role": "user", "content": "Why?"}
+    assert [(each["type"], each["role"], each["content"]) for each in given[1:]] == [
+        ("message", "assistant", [{"type": "output_text", "text": said}])
+        for said in ("Because.", "Let me see.")
+    ]
+
+
+def chat_events(*deltas: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_reasoning_of_a_chat_stream_is_counted_and_kept_apart_from_the_text(name: str) -> None:
+    reading = reader(Api.CHAT)
+    texts = [
+        reading.event(event)
+        for event in chat_events({name: "Is it? "}, {name: "It is.", "content": None}, {"content": "Yes."})
+    ]
+    reading.end()
+    assert texts == ["", "", "Yes."]
+    assert reading.reply.reasoning_characters == 13
+    assert reading.reply.reasoning == Reasoning(fields={"reasoning_content": "Is it? It is."})
+
+
+def test_openrouters_details_of_reasoning_go_back_as_they_came_put_together() -> None:
+    reading = reader(Api.CHAT)
+    for piece in (
+        {"type": "reasoning.text", "index": 0, "text": "Is it? ", "signature": None},
+        {"type": "reasoning.text", "index": 0, "text": "It is.", "signature": "abc"},
+        {"type": "reasoning.encrypted", "index": 1, "data": "xyz"},
+    ):
+        for event in chat_events({"reasoning": piece.get("text"), "reasoning_details": [piece]}):
+            assert reading.event(event) == ""
+    reading.end()
+    details = [
+        {"type": "reasoning.text", "index": 0, "text": "Is it? It is.", "signature": "abc"},
+        {"type": "reasoning.encrypted", "index": 1, "data": "xyz"},
+    ]
+    assert reading.reply.reasoning == Reasoning(fields={"reasoning_details": details})
+    turn = ToolTurn("", (ToolRequest("1", "file_read", "{}"),), ("text",), reading.reply.reasoning)
+    said = body(Api.CHAT, ModelRequest("m", (turn,)), frozenset())["messages"][0]
+    assert said["reasoning_details"] == details
+
+
+def test_reasoning_among_the_parts_of_a_chat_text_is_left_out() -> None:
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Is it?"}]},
+        {"type": "text", "text": "Yes."},
+    ]
+    reading = reader(Api.CHAT)
+    said = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
+    assert reading.whole(said) == "Yes."
+    assert reading.reply.reasoning_characters == 6
+
+
+def test_reasoning_items_that_could_only_be_found_by_their_id_do_not_go_back() -> None:
+    reading = reader(Api.RESPONSES)
+    sealed: dict[str, Any] = {
+        "type": "reasoning",
+        "id": "rs_2",
+        "summary": [],
+        "encrypted_content": "x",
+        "status": None,
+    }
+    for item in ({"type": "reasoning", "id": "rs_1", "summary": []}, sealed):
+        reading.event({"type": "response.output_item.added", "item": item})
+        assert reading.reply.thinks
+        reading.event({"type": "response.output_item.done", "item": item})
+        assert not reading.reply.thinks
+    reading.event({"type": "response.completed", "response": {"status": "completed", "output": [sealed]}})
+    reading.end()
+    kept = {"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "x"}
+    assert reading.reply.reasoning.items == (kept,)
+
+
+def test_endless_reasoning_is_counted_and_not_kept() -> None:
+    reading = reader(Api.CHAT)
+    for event in chat_events(*[{"reasoning_content": "x" * 1000}] * 1000):
+        reading.event(event)
+    reading.end()
+    assert reading.reply.reasoning_characters == 1_000_000
+    assert reading.reply.reasoning == Reasoning()
+
+
+@pytest.mark.parametrize(
+    ("total", "tokens"), [(130, 30), (150, 50), (None, 30)], ids=["within", "beside", "not said"]
+)
+def test_tokens_of_reasoning_are_counted_once(total: int | None, tokens: int) -> None:
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 30,
+        "completion_tokens_details": {"reasoning_tokens": 20},
+        "total_tokens": total,
+    }
+    assert written_tokens(usage, "prompt_tokens", "completion_tokens") == tokens

@@ -1,0 +1,258 @@
+"""What the edge answers, as the contract's messages."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from parley.orchestrator.api.conversion import debate_to_proto, status_from_proto, status_to_proto, summary
+from parley.orchestrator.api.state import fold
+from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.log import index
+from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.index import DebateRecord
+from parley.orchestrator.model.conversion import agent_to_proto, spec_to_proto
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.times import timestamp
+from parley.v1 import debate_pb2
+from parley.v1.agent_pb2 import SummarySettings
+from parley.v1.debate_pb2 import (
+    AgentScore,
+    Answer,
+    Approval,
+    Clarification,
+    DebateFailure,
+    Direction,
+    DraftGroup,
+    DraftGroups,
+    Intervention,
+    Outcome,
+    Question,
+    Questions,
+    Work,
+)
+from parley.v1.event_pb2 import (
+    CheckpointClosed,
+    CheckpointOpened,
+    Claimed,
+    Concluded,
+    DebateFailed,
+    DraftsGrouped,
+    ParticipantJoined,
+    Recalled,
+    RoundStarted,
+    StepStarted,
+    WaitStarted,
+    Warned,
+)
+from parley.v1.panel_pb2 import (
+    TERMINATION_RULE_CONVERGENCE,
+    TERMINATION_RULE_FIXED,
+    TERMINATION_RULE_QUALITY,
+    PanelOutcome,
+    Termination,
+    TerminationRule,
+    UnfulfilledRequirement,
+)
+from tests.support.orchestration import panel_settings
+from tests.unit.orchestrator.made_logs import CREATED, DEBATE, SPEC, START, created, failed, log, succeeded
+
+CLAIMED = Claimed(owner="a")
+PROPOSAL = Work(activity="proposal", agent_id="ada", round=1)
+CRITIQUE = Work(activity="critique", agent_id="bo", round=1, target_agent_id="ada")
+UNTIL = timestamp(START + timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        index.PENDING,
+        index.RUNNING,
+        index.WAITING,
+        index.PAUSED,
+        index.COMPLETED,
+        index.FAILED,
+        index.CANCELLED,
+    ],
+)
+def test_every_state_has_its_number(status: str) -> None:
+    assert status_from_proto(status_to_proto(status)) == status
+
+
+@pytest.mark.parametrize("number", [0, 99])
+def test_a_number_that_is_no_state_is_refused(number: int) -> None:
+    with pytest.raises(ValueError):
+        status_from_proto(number)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "rule", [TERMINATION_RULE_FIXED, TERMINATION_RULE_CONVERGENCE, TERMINATION_RULE_QUALITY]
+)
+def test_the_settings_that_a_debate_was_made_with_are_told(rule: TerminationRule.ValueType) -> None:
+    settings = panel_settings(
+        termination=Termination(rule=rule, threshold_percent=70), summaries=SummarySettings(threshold=9)
+    )
+    spec = replace(SPEC, settings=settings)
+
+    said = debate_to_proto(fold(log(created(spec))), V2)
+
+    assert said.spec == spec_to_proto(spec)
+    assert said.spec.panel == settings
+    assert said.spec.panel.termination.threshold_percent == 70
+
+
+def test_a_debate_is_told_whole() -> None:
+    drafts = DraftGroups(
+        groups=[DraftGroup(agent_ids=["ada", "bo"], position="A.")], majority=True, certain=True
+    )
+    outcome = Outcome(
+        description="This one.",
+        scores=[AgentScore(agent_id="ada", score=8), AgentScore(agent_id="bo", score=4.5)],
+        panel=PanelOutcome(
+            unfulfilled_requirements=[UnfulfilledRequirement(text="Free.", hard=True)],
+            confidence=40,
+            synthesized_by="judge",
+        ),
+    )
+    state = fold(
+        log(
+            CREATED,
+            CLAIMED,
+            Recalled(debate_ids=["deb-1"]),
+            RoundStarted(number=1, total=1),
+            StepStarted(work=PROPOSAL, digest="digest"),
+            succeeded(PROPOSAL, "Use A."),
+            failed(CRITIQUE),
+            DraftsGrouped(drafts=drafts),
+            Warned(message="late"),
+            Concluded(outcome=outcome),
+        )
+    )
+
+    said = debate_to_proto(state, V2)
+
+    assert (said.id, said.status) == (DEBATE, debate_pb2.DEBATE_STATUS_COMPLETED)
+    assert (said.phase, said.current_round, said.calls, said.last_sequence) == ("round 1 proposal", 1, 2, 10)
+    made = said.contributions[0]
+    assert made.work == PROPOSAL
+    assert (made.reply.text, made.reply.model, made.reply.latency.ToMilliseconds()) == (
+        "Use A.",
+        "small",
+        1500,
+    )
+    assert (made.attempt, made.recorded_at) == (1, timestamp(START + timedelta(seconds=5)))
+    lost = said.failures[0]
+    assert (lost.work, lost.reason, lost.message, lost.attempt) == (
+        CRITIQUE,
+        "CALL_TIMEOUT",
+        "no answer",
+        1,
+    )
+    assert not made.is_answer
+    assert said.outcome == outcome
+    assert said.answer == (
+        "This one.\n\n## Unfulfilled requirements\n\n- Free. (a must)\n\n## Confidence\n\n40 of 100, by judge\n"
+    )
+    assert said.first_drafts == drafts
+    assert (list(said.warnings), list(said.recalled_debate_ids)) == (["late"], ["deb-1"])
+    assert said.usage == state.usage
+    assert (said.created_at, said.updated_at) == (timestamp(START), timestamp(START + timedelta(seconds=9)))
+    assert not said.HasField("failure")
+    assert not said.HasField("waiting")
+
+
+def test_a_failed_debate_has_a_failure_and_no_answer() -> None:
+    failure = DebateFailure(
+        reason="PROVIDER_AUTH",
+        message="no key",
+        agent_id="ada",
+        phase="round 1 proposal",
+        steps=["1/proposal/ada"],
+    )
+
+    said = debate_to_proto(fold(log(CREATED, CLAIMED, DebateFailed(failure=failure))), V2)
+
+    assert said.failure == failure
+    assert not said.HasField("outcome")
+    assert not said.HasField("first_drafts")
+    assert said.answer == ""
+
+
+def test_who_joined_is_told() -> None:
+    cy = agent_to_proto(AgentSpec("cy", "Cy", "testing"))
+
+    assert list(debate_to_proto(fold(log(CREATED, CLAIMED, ParticipantJoined(agent=cy))), V2).joined) == [cy]
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (
+            {"questions": Questions(questions=[Question(id="q1", agent_id="ada", text="How many?")])},
+            "- How many?",
+        ),
+        ({"direction": Direction(text="Go on?")}, "Go on?"),
+        ({"approval": Approval(text="This?")}, "This?"),
+    ],
+)
+def test_what_is_put_to_a_person_is_told_whole(request_: dict[str, Any], message: str) -> None:
+    opened = CheckpointOpened(until=UNTIL, **request_)
+
+    said = debate_to_proto(fold(log(CREATED, CLAIMED, opened)), V2)
+
+    assert said.status == debate_pb2.DEBATE_STATUS_WAITING
+    waiting = debate_pb2.Waiting(checkpoint="key/3", message=message, until=UNTIL, **request_)
+    assert said.waiting == waiting
+
+
+def test_why_providers_are_waited_for_is_told() -> None:
+    wait = WaitStarted(reason="R", message="m", agent_id="ada", phase="round 1 proposal", until=UNTIL)
+
+    said = debate_to_proto(fold(log(CREATED, CLAIMED, wait)), V2)
+
+    assert said.waiting == debate_pb2.Waiting(
+        message="m", until=UNTIL, reason="R", agent_id="ada", phase="round 1 proposal"
+    )
+
+
+def test_a_record_is_listed_with_its_times() -> None:
+    time = START.isoformat(timespec="microseconds")
+    record = DebateRecord(
+        tenant="default",
+        debate=DEBATE,
+        request_id="request-1",
+        request_digest="digest",
+        format="panel@2",
+        status="RUNNING",
+        open=True,
+        owner=None,
+        epoch=1,
+        heartbeat=1,
+        created=f"{time}/{DEBATE}",
+        updated=time,
+        question="Which store?",
+        opening="",
+    )
+
+    said = summary(record)
+
+    assert (said.id, said.status) == (DEBATE, debate_pb2.DEBATE_STATUS_RUNNING)
+    assert (said.question, said.format) == ("Which store?", "panel@2")
+    assert said.created_at.ToDatetime(START.tzinfo) == said.updated_at.ToDatetime(START.tzinfo) == START
+
+
+def test_whether_it_is_a_demonstration_is_frozen_with_the_debate_and_told() -> None:
+    for demonstration in (True, False):
+        events = log(created(replace(SPEC, demonstration=demonstration)))
+        assert fold(events).spec.demonstration == demonstration
+        assert debate_to_proto(fold(events), V2).demonstration == demonstration
+
+
+def test_questions_that_are_closed_are_told_with_what_was_said() -> None:
+    questions = Questions(questions=[Question(id="ada-1", agent_id="ada", text="How many?")])
+    closed = CheckpointClosed(intervention=Intervention(answer=Answer(text="Ten.")))
+    drafts = (Draft("clarify/1", CheckpointOpened(questions=questions), 1), Draft("clarify/1", closed, 1))
+    (told,) = debate_to_proto(fold(log(CREATED, CLAIMED, *drafts)), V2).clarifications
+    assert told == Clarification(checkpoint="clarify/1", questions=questions, answer=Answer(text="Ten."))
+    assert not debate_to_proto(fold(log(CREATED, CLAIMED, drafts[0])), V2).clarifications

@@ -1,0 +1,546 @@
+"""The report of a debate, as a reader of Markdown sees it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from parley.orchestrator.api.report import render
+from parley.orchestrator.api.state import fold
+from parley.orchestrator.engine.format import Format
+from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.events import Payload
+from parley.orchestrator.model.spec import Clarifications, ContextDocument, Prompt
+from parley.v1.agent_pb2 import ToolCall, Usage
+from parley.v1.critique_pb2 import ISSUE_STATUS_NOT_ANSWERED, ISSUE_STATUS_REJECTED, IssueAnswer
+from parley.v1.debate_pb2 import (
+    AgentScore,
+    Answer,
+    DebateFailure,
+    DraftGroup,
+    DraftGroups,
+    Intervention,
+    Outcome,
+    Question,
+    QuestionAnswer,
+    Questions,
+    Reply,
+    Requirement,
+    Work,
+)
+from parley.v1.event_pb2 import (
+    CheckpointClosed,
+    CheckpointOpened,
+    Claimed,
+    Concluded,
+    DebateFailed,
+    DraftsGrouped,
+    Intervened,
+    Recalled,
+    RequirementsDrawnUp,
+    RoundStarted,
+    StepStarted,
+    StepSucceeded,
+    Warned,
+)
+from parley.v1.panel_pb2 import PanelOutcome, UnfulfilledRequirement
+from tests.support.orchestration import intervention
+from tests.unit.orchestrator.made_logs import (
+    ADA,
+    CREATED,
+    DEBATE,
+    SPEC,
+    created,
+    failed,
+    key_of,
+    log,
+    succeeded,
+)
+
+PROPOSAL = Work(activity="proposal", agent_id="ada", round=1)
+CRITIQUE = Work(activity="critique", agent_id="bo", round=1, target_agent_id="ada")
+REFINEMENT = Work(activity="refinement", agent_id="ada", round=1)
+SYNTHESIS = Work(activity="synthesis", agent_id="judge")
+PANEL = PanelOutcome(
+    implementation="Begin with one table.",
+    tradeoffs=["Speed for ease."],
+    recommendations=["Measure first.", "Keep backups."],
+    unfulfilled_requirements=[UnfulfilledRequirement(text="Two regions.", hard=True)],
+    open_questions=["How many writers?"],
+    confidence=40,
+    synthesized_by="judge",
+)
+OUTCOME = Outcome(
+    description="Use an embedded store.",
+    scores=[AgentScore(agent_id="ada", score=7.5), AgentScore(agent_id="bo", score=9)],
+    panel=PANEL,
+)
+CLAIMED = Claimed(owner="a")
+ROUND = RoundStarted(number=1, total=1)
+BEGUN = (CREATED, CLAIMED, ROUND)
+ANSWERING = Draft(key_of(SYNTHESIS), StepStarted(work=SYNTHESIS, digest="d", is_answer=True), 1)
+WHOLE = (
+    *BEGUN,
+    succeeded(PROPOSAL, "Use A.\nPosition: A."),
+    succeeded(CRITIQUE, "A is slow."),
+    succeeded(REFINEMENT, "Use B."),
+    ANSWERING,
+    succeeded(SYNTHESIS, '{"description":"Use an embedded store."}'),
+    Concluded(outcome=OUTCOME),
+)
+
+
+def report(*drafts: Draft | Payload, debate_format: Format | None = V2) -> str:
+    return render(DEBATE, fold(log(*drafts)), debate_format)
+
+
+def parsed(text: str) -> list[Token]:
+    return MarkdownIt("commonmark").enable("table").parse(text)
+
+
+def outline(text: str) -> list[str]:
+    """The document's own headings, those inside of quotes and lists left out."""
+    tokens = parsed(text)
+    return [
+        f"{token.markup} {tokens[place + 1].content}"
+        for place, token in enumerate(tokens)
+        if token.type == "heading_open" and token.level == 0
+    ]
+
+
+def cells(text: str) -> list[str]:
+    tokens = parsed(text)
+    return [
+        "".join(child.content for child in tokens[place + 1].children or ())
+        for place, token in enumerate(tokens)
+        if token.type in {"td_open", "th_open"}
+    ]
+
+
+def code(text: str) -> list[str]:
+    return [token.content for token in parsed(text) if token.type == "fence"]
+
+
+def test_a_report_reads_from_the_question_to_the_totals() -> None:
+    assert outline(report(*WHOLE)) == [
+        f"# Debate {DEBATE}",
+        "## Question",
+        "## Agents",
+        "## Round 1",
+        "### Proposals",
+        "#### Ada (ada)",
+        "### Critiques",
+        "#### Bo (bo) on Ada (ada)",
+        "### Refinements",
+        "#### Ada (ada)",
+        "## Answer",
+        "### Implementation",
+        "### Trade-offs",
+        "### Recommendations",
+        "### Unfulfilled requirements",
+        "### Open questions",
+        "### Confidence",
+        "### Scores",
+        "## Totals",
+    ]
+
+
+def test_a_contribution_stands_with_what_it_took() -> None:
+    assert (
+        "#### Bo (bo) on Ada (ada)\n\n"
+        "small (openai-small) · 1.5 s · 10 tokens in, 5 out\n\n"
+        "> A is slow.\n" in report(*WHOLE)
+    )
+
+
+def test_the_answer_is_told_with_all_that_belongs_to_it() -> None:
+    text = report(*WHOLE)
+
+    for said in (
+        "> Use an embedded store.",
+        "> Begin with one table.",
+        "- Speed for ease.",
+        "- Measure first.\n- Keep backups.",
+        "- Two regions. (a must)",
+        "- How many writers?",
+        "40 of 100, by judge",
+    ):
+        assert said in text
+    assert [each for each in cells(text) if each in {"9", "7.5"}] == ["9", "7.5"]
+
+
+def test_totals_count_the_judge_summaries_and_failed_calls() -> None:
+    summary = Work(activity="summary", agent_id="ada", round=1)
+    text = report(*WHOLE[:-1], succeeded(summary, "Short."), failed(CRITIQUE, attempt=2), WHOLE[-1])
+
+    totals = cells(text)
+    assert totals[totals.index("Model calls") + 1] == "6"
+    assert totals[totals.index("Tokens in") + 1] == "53"
+    assert totals[totals.index("Tokens out") + 1] == "25"
+    assert totals[totals.index("Cost") + 1] == "0.000507 US dollars"
+    assert totals[totals.index("Duration") + 1] == "10.0 s"
+
+
+def test_a_cost_that_is_not_known_is_not_made_up() -> None:
+    text = report(
+        *BEGUN, succeeded(PROPOSAL, "Use A.", usage=Usage(input_tokens=1, output_tokens=1, requests=1))
+    )
+
+    totals = cells(text)
+    assert totals[totals.index("Cost") + 1] == "not known"
+
+
+def test_agents_are_told_with_letter_role_model_and_prompt() -> None:
+    spec = replace(
+        SPEC, agents=(replace(ADA, system_prompt=Prompt("Be brief.", "prompts/ada.md")), *SPEC.agents[1:])
+    )
+    text = report(Draft("created", created(spec)), succeeded(PROPOSAL, "Use A."))
+
+    row = cells(text)[7:14]
+    assert row == ["A", "ada", "Ada", "architect", "small (openai-small)", "prompts/ada.md", "built-in"]
+    assert cells(text)[14:19] == ["B", "bo", "Bo", "security", "nobody yet; asked of the default routes"]
+
+
+def test_an_unfinished_debate_says_so() -> None:
+    text = report(*BEGUN, succeeded(PROPOSAL, "Use A."))
+
+    assert "- Status: running" in text
+    assert "There is no answer yet." in text
+    assert "> Use A." in text
+
+
+def test_a_debate_without_a_single_contribution_has_a_report() -> None:
+    assert "- Status: pending" in report(CREATED)
+    assert "Nothing was contributed." in report(*BEGUN)
+
+
+def test_a_failed_debate_names_reason_phase_and_agent() -> None:
+    failure = DebateFailure(
+        reason="CALL_TIMEOUT", message="no answer", agent_id="ada", phase="round 1 proposal"
+    )
+    text = report(*BEGUN, failed(PROPOSAL, "no | answer"), DebateFailed(failure=failure))
+
+    assert "- Failed in round 1 proposal, agent ada: CALL\\_TIMEOUT: no answer" in text
+    assert "There is no answer." in text
+    assert cells(text)[cells(text).index("round 1 proposal") :][:5] == [
+        "round 1 proposal",
+        "ada",
+        "1",
+        "CALL_TIMEOUT",
+        "no | answer",
+    ]
+
+
+def test_a_judge_answer_that_could_not_be_used_is_shown_as_it_came() -> None:
+    failure = DebateFailure(reason="INVALID", message="not of its shape")
+    text = report(
+        *BEGUN, ANSWERING, succeeded(SYNTHESIS, '{"description": 1}'), DebateFailed(failure=failure)
+    )
+
+    assert "There is no answer." in text
+    assert '> {"description": 1}' in text
+
+
+def test_a_structured_answer_is_shown_as_its_phase_renders_it() -> None:
+    work = Work(activity="assessment", title="scores for the work", agent_id="judge", round=1)
+    step = StepSucceeded(work=work, digest="d", reply=Reply(text='{"A": 1}', rendered="- agent A: 1 of 100"))
+    text = report(*BEGUN, Draft("1/assessment/judge", step, 1))
+
+    assert "> - agent A: 1 of 100" in text
+    assert '{"A": 1}' not in text
+
+
+def test_warnings_interventions_context_and_past_debates_are_told() -> None:
+    spec = replace(SPEC, context=(ContextDocument("docs/load_test.md", "Text."),))
+    made = (
+        intervention("guide", text="Mind the budget."),
+        intervention("mute", agent_id="bo"),
+        intervention("continue_debate"),
+        intervention("cancel", text="enough"),
+        intervention("approve", approved=True, text="well done"),
+        intervention("approve"),
+        Intervened(
+            intervention=Intervention(
+                answer=Answer(text="Both:", answers=[QuestionAnswer(question_id="q1", text="ten")])
+            )
+        ),
+    )
+    facts = (Recalled(debate_ids=["deb-1"]), Warned(message="Bo is late."))
+    text = report(Draft("created", created(spec)), *facts, *made)
+
+    assert "- docs/load\\_test.md (5 characters)" in text
+    assert "- deb-1" in text
+    assert "- Bo is late." in text
+    assert "- guide: Mind the budget.\n- mute bo\n- continue\n- cancel: enough\n" in text
+    assert "- approve: yes\n  well done\n- approve: no\n- answer: Both:\n  q1: ten" in text
+
+
+def test_an_intervention_of_a_newer_version_does_not_keep_the_report_back() -> None:
+    newer = Intervened(intervention=Intervention.FromString(b"\xfa\x06\x00"))
+
+    assert "- something that this version does not know" in report(*BEGUN, newer)
+
+
+def test_the_vote_over_the_first_drafts_is_told() -> None:
+    groups = [DraftGroup(agent_ids=["ada", "bo"], position="A."), DraftGroup(agent_ids=["judge"])]
+    text = report(*BEGUN, DraftsGrouped(drafts=DraftGroups(groups=groups, majority=True, certain=True)))
+
+    assert "2 of 3 took the same position." in text
+    assert "- Ada (ada), Bo (bo): A." in text
+
+
+def test_a_vote_over_the_first_drafts_that_is_not_certain_is_not_told() -> None:
+    groups = [DraftGroup(agent_ids=["ada", "bo"], position="A.")]
+    text = report(*BEGUN, DraftsGrouped(drafts=DraftGroups(groups=groups, majority=True)))
+
+    assert "first drafts" not in text
+
+
+def test_what_is_required_is_listed_before_the_rounds() -> None:
+    listed = [Requirement(text="It floats.", hard=True), Requirement(text="It is *blue*.")]
+    text = report(*BEGUN, RequirementsDrawnUp(requirements=listed))
+
+    assert "## Requirements\n\n- R1 (a must): It floats.\n- R2: It is *blue*.\n" in text
+
+
+def test_a_refinement_is_shown_with_what_its_author_says_of_each_issue() -> None:
+    said = [
+        IssueAnswer(critic_agent_id="bo", number=1, status=ISSUE_STATUS_REJECTED, reason="It is slow."),
+        IssueAnswer(critic_agent_id="bo", number=2, status=ISSUE_STATUS_NOT_ANSWERED),
+    ]
+    reply = Reply(text="Use one.\nB.1: no.", rendered="Use one.", issue_answers=said)
+    work = Work(activity="refinement", agent_id="ada", round=1)
+    text = report(*BEGUN, Draft(key_of(work), StepSucceeded(work=work, reply=reply), 1))
+
+    assert (
+        "> Use one.\n\nAnswers to issues:\n\n- B.1, not taken up: It is slow.\n- B.2, not answered\n" in text
+    )
+
+
+def test_a_debate_of_a_format_that_is_not_known_here_has_a_report() -> None:
+    text = report(*WHOLE, debate_format=None)
+
+    assert outline(text)[3:] == [
+        "## Round 1",
+        "### Proposal",
+        "#### Ada (ada)",
+        "### Critique",
+        "#### Bo (bo) on Ada (ada)",
+        "### Refinement",
+        "#### Ada (ada)",
+        "## Answer",
+        "### Scores",
+        "## Totals",
+    ]
+    assert "> Use an embedded store." in text
+
+
+@pytest.mark.parametrize(
+    ("written", "blocks"),
+    [
+        ("Before.\n```python\nx = 1\n```\nAfter.", ["x = 1\n"]),
+        ("~~~\n```\ninner\n```\n~~~", ["```\ninner\n```\n"]),
+        ("````md\n```\ninner\n```\n````", ["```\ninner\n```\n"]),
+        ("```\n# no heading\n\n\ttabbed", ["# no heading\n\n\ttabbed"]),
+        ("- item\n\n  ```\n  in a list\n  ```", ["in a list\n"]),
+        ("```\r\nwindows\r\n```", ["windows\n"]),
+    ],
+)
+def test_code_comes_through_as_it_was_written(written: str, blocks: list[str]) -> None:
+    text = report(*BEGUN, succeeded(PROPOSAL, written), succeeded(CRITIQUE, "After it."))
+
+    assert [block.rstrip("\n") for block in code(text)] == [block.rstrip("\n") for block in blocks]
+    assert outline(text) == outline(
+        report(*BEGUN, succeeded(PROPOSAL, "x"), succeeded(CRITIQUE, "After it."))
+    )
+
+
+PIECES = st.sampled_from(
+    [
+        "```",
+        "~~~~",
+        "````md",
+        "# Title",
+        "Title\n===",
+        "---",
+        "    code",
+        "\tcode",
+        "- item",
+        "1. item",
+        "> quote",
+        "<!-- open",
+        "<script>",
+        "<div>",
+        "</blockquote>",
+        "<![CDATA[",
+        "| a | b |\n|---|---|",
+        "[Round 1]: http://127.0.0.1",
+        "`open",
+        "",
+        "\r",
+        "text",
+    ]
+)
+TEXTS = st.lists(PIECES | st.text(max_size=8), max_size=8).map("\n".join)
+
+
+@given(question=TEXTS, text=TEXTS, item=TEXTS)
+def test_nothing_that_anyone_writes_breaks_the_outline(question: str, text: str, item: str) -> None:
+    def written(question: str, text: str, item: str) -> str:
+        asked = Draft("created", created(replace(SPEC, question=question)))
+        panel = PanelOutcome(implementation="x" + text, tradeoffs=[item, text], synthesized_by="judge")
+        outcome = Outcome(description=text, panel=panel)
+        return report(
+            asked,
+            Warned(message=item),
+            ROUND,
+            succeeded(PROPOSAL, text),
+            intervention("guide", "w", text=item),
+            Concluded(outcome=outcome),
+        )
+
+    assert outline(written(question, text, item)) == outline(written("x", "x", "x"))
+
+
+@given(st.text(max_size=20))
+def test_nothing_that_anyone_is_called_breaks_a_table(name: str) -> None:
+    spec = replace(SPEC, agents=(replace(ADA, name=name), *SPEC.agents[1:]))
+    text = report(Draft("created", created(spec)), failed(PROPOSAL, name))
+
+    assert len(cells(text)) == len(cells(report(CREATED, failed(PROPOSAL))))
+
+
+def test_markup_in_a_cell_is_only_text() -> None:
+    spec = replace(SPEC, agents=(replace(ADA, name="a|b `c` *d* <e> \\|\n# f"), *SPEC.agents[1:]))
+
+    assert "a|b `c` *d* <e> \\| # f" in cells(report(Draft("created", created(spec))))
+
+
+def test_what_an_agent_looked_up_stands_above_what_it_wrote() -> None:
+    calls = (
+        ToolCall(name="context_search", arguments='{"query": "write *speed*"}', characters=90),
+        ToolCall(name="file_read", arguments='{"path": "docs/a.md", "from": 3}', characters=12),
+        ToolCall(name="file_read", arguments='{"path": "gone.md"}', failed=True),
+        ToolCall(name="list_files", arguments="{}"),
+        ToolCall(name="list_files", arguments=""),
+    )
+    step = StepSucceeded(work=PROPOSAL, digest="digest", reply=Reply(text="Use A.", tool_calls=calls))
+    text = report(*BEGUN, Draft("1/proposal/ada", step, 1))
+    (line,) = [each for each in text.splitlines() if each.startswith("Looked up: ")]
+    assert line == (
+        'Looked up: context\\_search "write \\*speed\\*", file\\_read docs/a.md 3, file\\_read gone.md (failed), '
+        "list\\_files, list\\_files"
+    )
+    assert text.index(line) < text.index("> Use A.")
+
+
+@given(st.text(max_size=600), st.text(max_size=600))
+def test_whatever_a_model_asked_of_a_tool_it_stays_one_short_line(name: str, arguments: str) -> None:
+    calls = [ToolCall(name=name[:64], arguments=arguments)]
+    step = StepSucceeded(work=PROPOSAL, digest="digest", reply=Reply(text="Use A.", tool_calls=calls))
+    told = report(*BEGUN, Draft("1/proposal/ada", step, 1))
+    plain = report(*BEGUN, succeeded(PROPOSAL, "Use A."))
+    assert outline(told) == outline(plain)
+    assert len([each for each in told.splitlines() if each.startswith("Looked up: ")]) == 1
+
+
+def test_nothing_is_said_of_tools_that_nobody_used() -> None:
+    assert "Looked up" not in report(*WHOLE)
+
+
+RICH = r"""# Not our heading
+
+Costs $5 and $x^2$, or \(a_1 * b_2\), <b>bold</b>.
+
+| a | b |
+|---|---|
+| 1 | `2` |
+
+````markdown
+```
+# no heading
+```
+````
+
+<!-- never closed
+<script>
+# nor this
+$$
+\sum_i x_i
+"""
+
+
+def test_tables_html_and_math_come_through_word_for_word_and_leave_the_outline_alone() -> None:
+    plain = report(*BEGUN, succeeded(PROPOSAL, "Use A."), succeeded(REFINEMENT, "Use B."))
+    rich = report(*BEGUN, succeeded(PROPOSAL, RICH), succeeded(REFINEMENT, RICH))
+    assert outline(rich) == outline(plain)
+    quoted = "\n".join(
+        line.removeprefix(">").removeprefix(" ") for line in rich.split("\n") if line[:1] == ">"
+    )
+    assert quoted.count(RICH.rstrip("\n")) == 2
+    assert {"a", "b", "1", "2"} <= set(cells(rich))
+    assert "```\n# no heading\n```\n" in code(rich)
+
+
+def test_a_demonstration_is_marked_at_the_top() -> None:
+    marked = report(created(replace(SPEC, demonstration=True)))
+    assert "- Demonstration: a very small model wrote this" in marked.partition("## Question")[0]
+    assert "Demonstration" not in report(*WHOLE)
+
+
+ASKING = Work(activity="clarification", agent_id="ada")
+ASKED = Questions(
+    questions=[
+        Question(id="ada-1", agent_id="ada", text="How *many*?"),
+        Question(id="bo-1", agent_id="bo", text="Why?"),
+    ]
+)
+SAID = Answer(text="Soon.", answers=[QuestionAnswer(question_id="ada-1", text="# Ten")])
+
+
+def asked(number: int, intervention: Intervention) -> tuple[Draft, ...]:
+    key = f"clarify/{number}"
+    return (
+        Draft(key, CheckpointOpened(questions=ASKED), 1),
+        Draft(key, CheckpointClosed(intervention=intervention), 1),
+    )
+
+
+def test_what_a_person_was_asked_and_what_they_said_stands_before_the_rounds() -> None:
+    continued = intervention("continue_debate").intervention
+    drafts: tuple[Any, ...] = (
+        CREATED,
+        CLAIMED,
+        succeeded(ASKING, "- How *many*?"),
+        *asked(1, Intervention(answer=SAID)),
+        *asked(2, continued),
+        *WHOLE[2:],
+    )
+    text = report(*drafts)
+    assert outline(text)[2:6] == [
+        "## Agents",
+        "## Clarifications",
+        "## Before the rounds",
+        "### Clarification: Ada (ada)",
+    ]
+    assert (
+        "Ada (ada) asked: How \\*many\\*?\n\n> # Ten\n\nBo (bo) asked: Why?\n\nIt was not answered by itself."
+        in text
+    )
+    assert "To all questions, the person said:\n\n> Soon.\n" in text
+    assert "The person had the debate go on without an answer." in text
+    assert text.count("How \\*many\\*?") == 2
+
+
+def test_which_prompt_for_clarifications_was_used_is_told_where_agents_may_ask() -> None:
+    assert "Clarification prompt" not in cells(report(*WHOLE))
+    ada = replace(ADA, clarification_prompt=Prompt("Ask.", "/p/ask.md"))
+    spec = replace(SPEC, agents=(ada, *SPEC.agents[1:]), clarifications=Clarifications())
+    told = cells(report(Draft("created", created(spec))))
+    assert told[7] == "Clarification prompt"
+    assert [told[row * 8 + 7] for row in (1, 2, 3)] == ["/p/ask.md", "built-in", "built-in"]

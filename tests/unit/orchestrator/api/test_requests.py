@@ -1,0 +1,361 @@
+"""What a request for a debate may say of its format, tools and documents."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from parley.orchestrator.api.requests import Known, spec_of
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.format import Format, Formats
+from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.log.events import created_event
+from parley.orchestrator.log.events import spec_of as frozen_spec
+from parley.orchestrator.model.conversion import agent_from_proto
+from parley.orchestrator.model.spec import Clarifications, DebateSpec, Limits, OwnRole
+from parley.orchestrator.peers.roster import Roster
+from parley.orchestrator.roles.catalogue import shipped_roles
+from parley.runtime.errors import FieldViolation, ParleyError
+from parley.v1 import agent_pb2, debate_pb2, orchestrator_pb2
+from parley.v1.arena_pb2 import TOPOLOGY_KIND_STAR, ArenaSettings, Topology
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.panel_pb2 import TERMINATION_RULE_CONVERGENCE, PanelSettings, Termination
+from tests.support.orchestration import panel_settings
+
+AGENTS = (
+    agent_pb2.Agent(id="ada", role="architect", tools=[agent_pb2.TOOL_LIST_FILES], tool_call_limit=3),
+    agent_pb2.Agent(id="judge", role="judge"),
+)
+ROSTER = Roster(
+    {each.id: agent_from_proto(each) for each in AGENTS}, ("ada",), "judge", frozenset(), frozenset()
+)
+
+
+async def _run(_debate: Debate) -> Outcome:
+    raise AssertionError("nothing is run here")
+
+
+POLL = Format("poll", 1, _run, limits=Limits(round_seconds=7, max_tokens=5))
+
+
+def asked(
+    *agents: agent_pb2.Agent,
+    formats: Sequence[Format] = shipped_formats().all(),
+    roster: Roster = ROSTER,
+    **fields: Any,
+) -> DebateSpec:
+    team = [debate_pb2.Participant(agent=each) for each in agents]
+    spec = debate_pb2.DebateSpec(question="Which?", agents=team, **fields)
+    request = orchestrator_pb2.CreateDebateRequest(request_id="r", spec=spec)
+    return spec_of(request, Known(Formats(formats), shipped_roles(), roster))
+
+
+def refused(*agents: agent_pb2.Agent, **fields: Any) -> Sequence[FieldViolation]:
+    with pytest.raises(ParleyError) as caught:
+        asked(*agents, **fields)
+    return caught.value.violations
+
+
+def described(**fields: Any) -> agent_pb2.Agent:
+    return agent_pb2.Agent(id="bo", role="security", **fields)
+
+
+def test_an_agent_keeps_its_tools_and_its_limit_in_their_order() -> None:
+    tools = [agent_pb2.TOOL_FILE_READ, agent_pb2.TOOL_CONTEXT_SEARCH]
+    (agent,) = asked(described(tools=tools, tool_call_limit=100)).agents
+    assert (agent.tools, agent.tool_call_limit) == (("file_read", "context_search"), 100)
+
+
+def test_agents_that_are_named_bring_the_tools_that_the_gateway_knows_them_with() -> None:
+    (agent,) = asked().agents
+    assert (agent.tools, agent.tool_call_limit) == (("list_files",), 3)
+
+
+def test_agents_have_what_their_roles_are_told() -> None:
+    spec = asked(described())
+    assert spec.agents[0].instructions == shipped_roles().get("security").prompts
+    assert spec.judge.instructions == shipped_roles().get("judge").prompts
+
+
+def test_a_path_is_one_line_that_everything_it_meets_can_show() -> None:
+    paths = ("docs/a.md", "a\nb", "a\u2028b", "d" * 1025, "d" * 1024)
+    found = refused(context=[debate_pb2.ContextDocument(path=each, text="x") for each in paths])
+    assert [each.field for each in found] == [f"spec.context[{place}].path" for place in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("limit", [-1, 101])
+def test_every_bad_field_of_tools_is_listed(limit: int) -> None:
+    tools: list[Any] = [agent_pb2.TOOL_FILE_READ, 0, 9, agent_pb2.TOOL_FILE_READ]
+    agent = described(tools=tools, tool_call_limit=limit)
+    judge = debate_pb2.Participant(agent=agent_pb2.Agent(id="ju", role="judge", tools=tools[1:3]))
+    assert [(each.field, each.description) for each in refused(agent, judge=judge)] == [
+        ("spec.agents[0].agent.tools[1]", "is not a known tool"),
+        ("spec.agents[0].agent.tools[2]", "is not a known tool"),
+        ("spec.agents[0].agent.tools[3]", "is there twice"),
+        ("spec.agents[0].agent.tool_call_limit", "must be 0 to 100"),
+        ("spec.judge.agent.tools[0]", "is not a known tool"),
+        ("spec.judge.agent.tools[1]", "is not a known tool"),
+    ]
+
+
+def test_settings_that_are_not_said_are_those_of_the_format() -> None:
+    assert asked().settings == panel_settings()
+    given = PanelSettings(rounds=0, carry_forward=True, termination=Termination(threshold_percent=70))
+    settings = asked(panel=given).settings
+    assert settings == panel_settings(carry_forward=True, termination=Termination(threshold_percent=70))
+
+
+def test_a_flag_of_the_settings_that_is_switched_off_stays_off() -> None:
+    settings = asked(panel=PanelSettings(include_full_history=False)).settings
+    assert settings == panel_settings(include_full_history=False)
+
+
+def test_a_debate_that_names_no_format_has_that_of_its_settings_or_else_the_first() -> None:
+    assert asked(formats=[POLL, V2]).format == "poll@1"
+    assert asked(formats=[POLL, V2], panel=PanelSettings()).format == "panel@2"
+    assert asked(formats=[POLL, V2], format="panel").format == "panel@2"
+    assert asked(formats=[V2, POLL]).format == "panel@2"
+
+
+def test_settings_that_name_somebody_who_takes_no_part_are_refused() -> None:
+    topology = Topology(kind=TOPOLOGY_KIND_STAR, hub_agent_id="zed")
+    (violation,) = refused(described(), arena=ArenaSettings(topology=topology))
+    assert (violation.field, violation.description) == (
+        "spec.arena.topology.hub_agent_id",
+        "no agent 'zed' takes part",
+    )
+
+
+def test_calls_at_a_time_go_by_the_labels_of_the_format() -> None:
+    assert asked().concurrency == {}
+    given = {"critiques": 1, "proposals": 1024}
+    assert asked(concurrency=given).concurrency == given
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1025])
+def test_a_label_without_a_limit_is_left_out_and_every_other_bad_one_is_listed(count: int) -> None:
+    found = refused(concurrency={"votes": 2, "proposals": count, "critiques": 2})
+    assert [(each.field, each.description) for each in found] == [
+        ("spec.concurrency.proposals", "must be 1 to 1024"),
+        (
+            "spec.concurrency.votes",
+            "is no label of the format panel; known labels: critiques, proposals, refinements",
+        ),
+    ]
+
+
+def test_a_format_without_labels_takes_none() -> None:
+    (found,) = refused(formats=[POLL], concurrency={"proposals": 2})
+    assert (found.field, found.description) == (
+        "spec.concurrency.proposals",
+        "is no label of the format poll; known labels: none",
+    )
+
+
+def test_past_debates_and_the_domain_that_are_not_said_are_those_of_any_debate() -> None:
+    spec = asked()
+    assert (spec.history_limit, spec.domain) == (5, "general")
+    assert asked(history_limit=0).history_limit == 0
+
+
+def test_agents_may_ask_before_a_debate_only_where_that_is_said_and_only_so_much() -> None:
+    assert asked().clarifications is None
+    allowed = asked(clarifications=debate_pb2.Clarifications()).clarifications
+    assert allowed == Clarifications(max_per_agent=5, max_times=3)
+    found = refused(clarifications=debate_pb2.Clarifications(max_per_agent=6, max_times=4))
+    assert [each.field for each in found] == [
+        "spec.clarifications.max_per_agent",
+        "spec.clarifications.max_times",
+    ]
+
+
+def test_limits_that_are_not_said_are_those_of_the_format() -> None:
+    spec = asked(formats=[POLL], limits=debate_pb2.DebateLimits(max_tokens=9))
+    assert spec.limits == Limits(round_seconds=7, max_tokens=9)
+    assert spec.settings is None
+
+
+def test_settings_of_another_format_and_a_format_that_is_not_known_are_refused() -> None:
+    (settings,) = refused(formats=[POLL, V2], format="poll", panel=PanelSettings())
+    assert (settings.field, settings.description) == (
+        "spec.panel",
+        "are settings of another format than poll",
+    )
+    (unknown,) = refused(formats=[POLL, V2], format="poll@2")
+    assert (unknown.field, unknown.description) == (
+        "spec.format",
+        "unknown format 'poll@2'; known formats: panel, poll",
+    )
+
+
+def test_settings_are_checked_by_their_format_with_the_number_of_agents() -> None:
+    settings = PanelSettings(rounds=101, termination=Termination(rule=TERMINATION_RULE_CONVERGENCE))
+    one, two = described(), agent_pb2.Agent(id="cy", role="testing")
+    assert [each.field for each in refused(one, panel=settings)] == [
+        "spec.panel.rounds",
+        "spec.panel.termination.rule",
+    ]
+    assert [each.field for each in refused(one, two, panel=settings)] == ["spec.panel.rounds"]
+    assert [each.field for each in refused(panel=settings)] == [  # the default team is one agent
+        "spec.panel.rounds",
+        "spec.panel.termination.rule",
+    ]
+
+
+def gateway_of(role: str, judge: str = "judge") -> Roster:
+    """A gateway whose only agent, and whose judge, have these roles."""
+    agents = (agent_pb2.Agent(id="ada", role=role), agent_pb2.Agent(id="ju", role=judge))
+    known = {each.id: agent_from_proto(each) for each in agents}
+    return Roster(known, ("ada",), "ju", frozenset(), frozenset())
+
+
+def test_the_default_team_is_checked_against_the_format() -> None:
+    (found,) = refused(roster=gateway_of("judge"))
+    assert (found.field, found.description) == (
+        "spec.agents",
+        "agent ada: role 'judge' judges and cannot debate",
+    )
+
+
+def test_an_agent_that_is_named_is_checked_against_the_format() -> None:
+    named = [debate_pb2.Participant(agent_id="ada")]
+    request = orchestrator_pb2.CreateDebateRequest(
+        request_id="r", spec=debate_pb2.DebateSpec(question="Which?", agents=named)
+    )
+    with pytest.raises(ParleyError) as caught:
+        spec_of(request, Known(shipped_formats(), shipped_roles(), gateway_of("judge")))
+    assert [each.field for each in caught.value.violations] == ["spec.agents[0]"]
+
+
+def test_a_role_that_only_the_gateway_knows_is_refused_wherever_it_stands() -> None:
+    roster = gateway_of("poet", judge="bard")
+    ada, ju = (debate_pb2.Participant(agent_id=each) for each in ("ada", "ju"))
+    request = orchestrator_pb2.CreateDebateRequest(
+        request_id="r", spec=debate_pb2.DebateSpec(question="Which?", agents=[ada], judge=ju)
+    )
+    with pytest.raises(ParleyError) as caught:
+        spec_of(request, Known(shipped_formats(), shipped_roles(), roster))
+    fields = ("spec.agents[0].agent_id", "spec.judge.agent_id")
+    assert tuple(each.field for each in caught.value.violations) == fields
+    by_default = refused(roster=roster)
+    assert [each.field for each in by_default] == ["spec.agents", "spec.judge"]
+    assert by_default[0].description.startswith("agent ada: unknown role 'poet'; known roles: architect, ")
+    assert by_default[1].description.startswith("agent ju: unknown role 'bard'; known roles: ")
+
+
+def test_a_role_of_the_gateway_may_be_an_alias() -> None:
+    (agent,) = asked(roster=gateway_of("kiss")).agents
+    assert (agent.role, agent.instructions) == ("simplicity", shipped_roles().get("simplicity").prompts)
+
+
+def test_an_agent_whose_role_is_not_known_is_seen_with_all_else_that_is_bad() -> None:
+    twice = agent_pb2.Agent(id="bo", role="poet")
+    fields = [each.field for each in refused(twice, twice)]
+    assert fields == ["spec.agents[0].agent.role", "spec.agents[1].agent.role", "spec.agents"]
+
+
+def with_own_role(agent: str, role: str = "lawyer", **sections: str) -> agent_pb2.Agent:
+    own = agent_pb2.OwnRole(sections=sections, source="roles/lawyer.md")
+    return agent_pb2.Agent(id=agent, role=role, own_role=own)
+
+
+def test_a_role_of_ones_own_has_its_words_and_the_generalists_where_it_says_none() -> None:
+    (agent,) = asked(with_own_role("cy", system="You are a lawyer.", propose="Propose.")).agents
+    generalist = shipped_roles().get("generalist").prompts
+    assert (agent.role, agent.instructions["system"], agent.instructions["propose"]) == (
+        "lawyer",
+        "You are a lawyer.",
+        "Propose.",
+    )
+    assert agent.instructions["critique"] == generalist["critique"]
+    assert agent.instructions["summarize"] == generalist["summarize"]
+
+
+def test_a_judge_may_have_a_role_of_ones_own_with_the_judges_words_where_it_says_none() -> None:
+    judge = debate_pb2.Participant(agent=with_own_role("ju", "umpire", system="You judge sternly."))
+    spec = asked(judge=judge)
+    told = spec.judge.instructions
+    shipped = shipped_roles().get("judge").prompts
+    assert (spec.judge.role, told["system"]) == ("umpire", "You judge sternly.")
+    assert (told["synthesize"], told["summarize"]) == (shipped["synthesize"], shipped["summarize"])
+
+
+def test_who_debates_and_who_judges_in_one_role_are_told_the_same() -> None:
+    judge = debate_pb2.Participant(agent=with_own_role("ju", system="You are a lawyer."))
+    spec = asked(with_own_role("cy", system="You are a lawyer."), judge=judge)
+    assert spec.judge.instructions == spec.agents[0].instructions
+
+
+def test_a_debate_keeps_the_words_and_the_source_of_a_role_of_ones_own() -> None:
+    spec = asked(with_own_role("cy", system="You are a lawyer."))
+    event = created_event("r", spec, "")
+    assert not event.spec.agents[0].agent.own_role.sections
+    (kept,) = frozen_spec(event).agents
+    assert kept.instructions == spec.agents[0].instructions
+    assert kept.own_role == OwnRole({}, "roles/lawyer.md")
+
+
+@pytest.mark.parametrize(
+    ("agents", "expected"),
+    [
+        (
+            [with_own_role("cy", propose="x")],
+            ["spec.agents[0].agent.own_role: role 'lawyer' lacks the section system"],
+        ),
+        (
+            [with_own_role("cy", system="x", advise="y", zap="z")],
+            [
+                "spec.agents[0].agent.own_role: role 'lawyer' has sections that nothing reads: advise, zap; known sections: "
+            ],
+        ),
+        (
+            [with_own_role("cy", system=" ", propose="p" * 65537)],
+            [
+                "spec.agents[0].agent.own_role: section propose of role 'lawyer' must not be blank, at most 64 KiB",
+                "spec.agents[0].agent.own_role: section system of role 'lawyer' must not be blank, at most 64 KiB",
+            ],
+        ),
+        (
+            [with_own_role("cy", "My Role", system="x")],
+            ["spec.agents[0].agent.role: 'My Role' must match "],
+        ),
+        (
+            [with_own_role("cy", system="x"), with_own_role("di", system="y")],
+            ["spec.agents: agent di: role 'lawyer' has other prompts than with another agent of this debate"],
+        ),
+        (
+            [with_own_role("cy", "security", system="x"), described()],
+            [
+                "spec.agents: agent bo: role 'security' has other prompts than with another agent of this debate"
+            ],
+        ),
+        (
+            [agent_pb2.Agent(id="cy", role="poet"), agent_pb2.Agent(id="di", role="bard")],
+            [
+                "spec.agents[0].agent.role: unknown role 'poet'; known roles: architect, ",
+                "spec.agents[1].agent.role: unknown role 'bard'; known roles: architect, ",
+            ],
+        ),
+    ],
+)
+def test_a_role_that_cannot_be_used_is_refused(agents: list[agent_pb2.Agent], expected: list[str]) -> None:
+    found = [f"{each.field}: {each.description}" for each in refused(*agents)]
+    assert len(found) == len(expected)
+    assert all(told.startswith(begin) for told, begin in zip(found, expected, strict=True)), found
+
+
+def demonstrating(*routes: str) -> Roster:
+    return replace(
+        ROSTER,
+        routes=frozenset({"local/small", "openai/m"}),
+        default_routes=routes,
+        demonstrations=frozenset({"local/small"}),
+    )
+
+
+def test_a_debate_whose_agents_a_demonstration_answers_is_one() -> None:
+    assert asked(described(), roster=demonstrating("local/small")).demonstration
+    assert asked(described(routes=["local/small"]), roster=demonstrating("openai/m")).demonstration
+    assert not asked(described(), roster=demonstrating("openai/m")).demonstration

@@ -1,0 +1,391 @@
+"""A debate as its log tells it."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.orchestrator.api.state import Waiting, advance, fold
+from parley.orchestrator.log.envelope import Draft, Envelope
+from parley.orchestrator.log.events import CorruptEventError, Payload
+from parley.orchestrator.model.conversion import agent_to_proto
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.times import timestamp
+from parley.v1.agent_pb2 import Usage
+from parley.v1.arena_pb2 import (
+    TRICKSTER_VERDICT_CHALLENGED,
+    TRICKSTER_VERDICT_NO_ROUND_LEFT,
+    TricksterFinding,
+)
+from parley.v1.debate_pb2 import (
+    Approval,
+    DebateFailure,
+    Direction,
+    DraftGroup,
+    DraftGroups,
+    Outcome,
+    Question,
+    Questions,
+    Work,
+)
+from parley.v1.event_pb2 import (
+    CheckpointClosed,
+    CheckpointExpired,
+    CheckpointOpened,
+    Claimed,
+    Closed,
+    Concluded,
+    ContributionObserved,
+    ControlSeen,
+    DebateFailed,
+    DraftsGrouped,
+    ParticipantJoined,
+    Paused,
+    PhaseEntered,
+    PhaseFinished,
+    PhaseStarted,
+    Recalled,
+    Resumed,
+    RoundAssessed,
+    RoundFinished,
+    RoundStarted,
+    StepStarted,
+    StepSucceeded,
+    TeamSelected,
+    TricksterLooked,
+    WaitFinished,
+    WaitStarted,
+    Warned,
+)
+from parley.v1.rhetoric_pb2 import RhetoricalMark
+from tests.support.orchestration import intervention
+from tests.unit.orchestrator.made_logs import (
+    ADA,
+    BO,
+    CREATED,
+    DEBATE,
+    SPEC,
+    START,
+    failed,
+    key_of,
+    log,
+    succeeded,
+    with_foreign,
+)
+
+PROPOSAL = Work(activity="proposal", agent_id="ada", round=1)
+CRITIQUE = Work(activity="critique", agent_id="bo", round=1, target_agent_id="ada")
+VOTE = Work(activity="first-draft-vote", title="vote over the first drafts", round=1)
+FAILURE = DebateFailed(
+    failure=DebateFailure(
+        reason="CALL_TIMEOUT",
+        message="no answer",
+        agent_id="ada",
+        phase="round 1 proposal",
+        steps=["1/proposal/ada"],
+    )
+)
+CLAIMED = Claimed(owner="a")
+PAUSE = intervention("pause", "w")
+ANSWERED = Concluded(outcome=Outcome(description="This one."))
+CANCELLED = Concluded()
+
+
+def test_an_accepted_debate_is_pending_and_says_what_it_is_about() -> None:
+    state = fold(log(CREATED))
+
+    assert state.status == "PENDING"
+    assert (state.debate, state.spec, state.phase) == (DEBATE, SPEC, "")
+    assert (state.created_at, state.updated_at, state.last_sequence) == (START, START, 1)
+    assert state.usage == Usage()
+
+
+@pytest.mark.parametrize(
+    ("happened", "status"),
+    [
+        ([CLAIMED], "RUNNING"),
+        ([CLAIMED, PAUSE], "RUNNING"),
+        ([CLAIMED, PAUSE, Paused()], "PAUSED"),
+        ([CLAIMED, Paused(), CLAIMED], "PAUSED"),
+        ([CLAIMED, Paused(), CLAIMED, Resumed()], "RUNNING"),
+        ([CLAIMED, FAILURE], "FAILED"),
+        ([CLAIMED, FAILURE, Paused()], "FAILED"),
+        ([CLAIMED, FAILURE, CLAIMED, intervention("guide", "w", text="think")], "FAILED"),
+        ([CLAIMED, FAILURE, CLAIMED, Resumed()], "RUNNING"),
+        ([CLAIMED, FAILURE, CLAIMED, CANCELLED], "CANCELLED"),
+        ([CLAIMED, ANSWERED], "COMPLETED"),
+        ([CLAIMED, ANSWERED, CLAIMED, Closed()], "COMPLETED"),
+    ],
+)
+def test_the_status_follows_the_log(happened: list[Payload], status: str) -> None:
+    assert fold(log(CREATED, *happened)).status == status
+
+
+def test_a_failed_debate_says_why_until_it_goes_on() -> None:
+    begun = log(CREATED, CLAIMED, FAILURE, Resumed())
+
+    assert fold(begun[:3]).failure == FAILURE.failure
+    assert fold(begun).failure is None
+
+
+def test_contributions_stand_in_the_order_in_which_they_came() -> None:
+    state = fold(log(CREATED, CLAIMED, succeeded(PROPOSAL, "Use A."), succeeded(CRITIQUE, "Why A?")))
+
+    assert [(made.work.agent_id, made.reply.text) for made in state.contributions] == [
+        ("ada", "Use A."),
+        ("bo", "Why A?"),
+    ]
+    assert state.contributions[1].recorded_at > state.contributions[0].recorded_at
+
+
+def test_a_step_that_succeeds_after_a_failure_is_no_failure_and_both_attempts_are_paid_for() -> None:
+    state = fold(log(CREATED, CLAIMED, failed(PROPOSAL), succeeded(PROPOSAL, "Use A.", attempt=2)))
+
+    assert state.failures == ()
+    assert [(made.reply.text, made.attempt) for made in state.contributions] == [("Use A.", 2)]
+    assert state.calls == 2
+    assert state.usage == Usage(input_tokens=13, output_tokens=5, cost_micros=107, requests=3)
+
+
+def test_a_step_that_is_made_again_stands_once_with_its_latest_outcome() -> None:
+    again = fold(log(CREATED, succeeded(PROPOSAL, "Use A."), succeeded(PROPOSAL, "Use B.", attempt=2)))
+    lost = fold(log(CREATED, succeeded(PROPOSAL, "Use A."), failed(PROPOSAL, attempt=2)))
+
+    assert [made.reply.text for made in again.contributions] == ["Use B."]
+    assert lost.contributions == ()
+    assert [failure.attempt for failure in lost.failures] == [2]
+
+
+def test_a_price_that_is_unknown_once_leaves_the_cost_unknown() -> None:
+    unknown = succeeded(CRITIQUE, "Why?", usage=Usage(input_tokens=1, output_tokens=1, requests=1))
+
+    usage = fold(log(CREATED, succeeded(PROPOSAL, "Use A."), unknown)).usage
+    assert not usage.HasField("cost_micros")
+
+
+def test_a_service_answer_is_no_model_call() -> None:
+    state = fold(log(CREATED, StepSucceeded(work=VOTE, digest="digest")))
+
+    assert (state.calls, state.contributions) == (0, ())
+
+
+def test_how_the_first_drafts_group_is_told() -> None:
+    groups = [DraftGroup(agent_ids=["ada", "bo"], position="A."), DraftGroup(agent_ids=["cy"], position="B.")]
+    drafts = DraftGroups(groups=groups, majority=True, certain=True)
+
+    assert fold(log(CREATED)).first_drafts is None
+    assert fold(log(CREATED, DraftsGrouped(drafts=drafts))).first_drafts == drafts
+
+
+def test_first_drafts_whose_groups_are_not_certain_are_not_told() -> None:
+    drafts = DraftGroups(groups=[DraftGroup(agent_ids=["ada", "bo"], position="A.")], majority=True)
+
+    assert fold(log(CREATED, DraftsGrouped(drafts=drafts))).first_drafts is None
+
+
+def test_the_contribution_that_is_the_answer_is_known_by_its_start() -> None:
+    synthesis = Work(activity="synthesis", agent_id="judge")
+    begun = Draft(key_of(synthesis), StepStarted(work=synthesis, digest="digest", is_answer=True), 1)
+    state = fold(log(CREATED, succeeded(PROPOSAL, "Use A."), begun, succeeded(synthesis, "{}")))
+
+    assert [made.is_answer for made in state.contributions] == [False, True]
+
+
+def test_the_phase_is_that_of_the_step_started_last() -> None:
+    state = fold(
+        log(CREATED, StepStarted(work=PROPOSAL, digest="digest"), StepStarted(work=CRITIQUE, digest="digest"))
+    )
+
+    assert state.phase == "round 1 critique"
+
+
+def test_the_phase_that_a_format_names_stands_until_the_next() -> None:
+    entered = fold(log(CREATED, StepStarted(work=PROPOSAL, digest="digest"), PhaseEntered(name="VOTING")))
+
+    assert entered.phase == "VOTING"
+
+
+def test_rounds_warnings_interventions_and_recalled_debates_are_kept() -> None:
+    guided = intervention("guide", "w", text="Mind the budget.")
+    rounds = (RoundStarted(number=1, total=2), RoundStarted(number=2, total=2))
+
+    state = fold(log(CREATED, Recalled(debate_ids=["deb-1"]), *rounds, Warned(message="late"), guided))
+
+    assert (state.recalled, state.current_round, state.max_rounds) == (("deb-1",), 2, 2)
+    assert (state.warnings, state.interventions) == (("late",), (guided,))
+
+
+def test_an_agent_that_joins_takes_part_from_then_on_with_what_it_is_told() -> None:
+    cy = AgentSpec("cy", "Cy", "testing", instructions={"system": "Test."})
+    joined = ParticipantJoined(agent=agent_to_proto(cy), instructions=cy.instructions)
+
+    assert fold(log(CREATED)).participants == (ADA, BO)
+    state = fold(log(CREATED, CLAIMED, joined))
+    assert (state.joined, state.participants) == ((cy,), (ADA, BO, cy))
+
+
+def test_of_a_team_that_was_chosen_only_its_members_take_part() -> None:
+    assert fold(log(CREATED, CLAIMED, TeamSelected(agent_ids=["bo"]))).participants == (BO,)
+
+
+UNTIL = START + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("opened", "message"),
+    [
+        (
+            CheckpointOpened(
+                questions=Questions(text="First:", questions=[Question(id="a", text="How many?")])
+            ),
+            "First:\n- How many?",
+        ),
+        (CheckpointOpened(questions=Questions(questions=[Question(text="Why?")])), "- Why?"),
+        (CheckpointOpened(direction=Direction(text="Go on?")), "Go on?"),
+        (CheckpointOpened(approval=Approval(text="This?")), "This?"),
+    ],
+)
+def test_a_debate_waits_at_a_checkpoint_until_it_is_closed_or_expires(
+    opened: CheckpointOpened, message: str
+) -> None:
+    opened.until.CopyFrom(timestamp(UNTIL))
+    begun = (CREATED, CLAIMED, Draft("ask", opened))
+
+    waits = fold(log(*begun))
+    assert (waits.status, waits.waiting) == (
+        "WAITING",
+        Waiting(message, UNTIL, checkpoint="ask", opened=opened),
+    )
+    for over in (CheckpointClosed(request_id="w"), CheckpointExpired()):
+        state = fold(log(*begun, Draft("ask", over)))
+        assert (state.status, state.waiting) == ("RUNNING", None)
+
+
+def test_a_debate_waits_for_providers_until_that_is_over() -> None:
+    wait = WaitStarted(
+        reason="R", message="m", agent_id="ada", phase="round 1 proposal", until=timestamp(UNTIL)
+    )
+
+    waits = fold(log(CREATED, CLAIMED, wait))
+    told = Waiting("m", UNTIL, reason="R", agent="ada", phase="round 1 proposal")
+    assert (waits.status, waits.waiting) == ("WAITING", told)
+    assert fold(log(CREATED, CLAIMED, wait, WaitFinished())).waiting is None
+    assert fold(log(CREATED, CLAIMED, Paused(), wait)).status == "PAUSED"
+
+
+def test_why_the_rounds_ended_before_the_last_is_told_where_nothing_else_ended_the_debate() -> None:
+    one = RoundStarted(number=1, total=2)
+    agreed = RoundAssessed(round=1, ends_rounds=True, finding="the agents agree")
+    goes_on = RoundAssessed(round=1, finding="the agents do not agree yet")
+
+    assert fold(log(CREATED, one, agreed, ANSWERED)).rounds_ended_by == "the agents agree"
+    assert fold(log(CREATED, one, goes_on, ANSWERED)).rounds_ended_by == ""
+    assert fold(log(CREATED, one, intervention("end"), ANSWERED)).rounds_ended_by == "a person asked for it"
+    last = RoundStarted(number=2, total=2)
+    assert fold(log(CREATED, one, last, intervention("end"), ANSWERED)).rounds_ended_by == ""
+    limited = fold(log(CREATED, one, agreed, Concluded(outcome=Outcome(), ended_by="total_timeout")))
+    assert (limited.rounds_ended_by, limited.ended_by) == ("", "total_timeout")
+
+
+@pytest.mark.parametrize("ignorable", [True, False])
+def test_kinds_that_are_not_known_are_passed_over(ignorable: bool) -> None:
+    events = log(CREATED, CLAIMED, Warned(message="late"))
+
+    state, before = fold(with_foreign(events, ignorable=ignorable)), fold(events)
+
+    assert (state.status, state.warnings, state.last_sequence) == ("RUNNING", ("late",), 4)
+    assert (state.contributions, state.calls) == (before.contributions, before.calls)
+
+
+@pytest.mark.parametrize("events", [[], log(CLAIMED)])
+def test_a_log_that_does_not_begin_with_its_creation_is_refused(events: list[Envelope]) -> None:
+    with pytest.raises(CorruptEventError, match="begins with its creation"):
+        fold(events)
+
+
+AGENTS = st.sampled_from(["ada", "bo", "judge"])
+
+
+def works(agents: st.SearchStrategy[str]) -> st.SearchStrategy[Work]:
+    return st.builds(
+        Work,
+        activity=st.sampled_from(["proposal", "critique", "summary", "first-draft-vote"]),
+        agent_id=agents,
+        round=st.integers(0, 3),
+        target_agent_id=AGENTS | st.just(""),
+    )
+
+
+WORKS = works(AGENTS | st.just(""))
+AGENTS_WORKS = works(AGENTS)
+ROUNDS = st.integers(1, 3)
+PAYLOADS: st.SearchStrategy[Draft | Payload] = st.one_of(
+    st.just(CLAIMED),
+    st.just(Recalled(debate_ids=["deb-1"])),
+    st.builds(RoundStarted, number=ROUNDS, total=st.just(3)),
+    st.builds(RoundFinished, number=ROUNDS),
+    st.builds(RoundAssessed, round=ROUNDS, ends_rounds=st.booleans(), finding=st.text(max_size=5)),
+    st.builds(
+        lambda number, verdict: TricksterLooked(finding=TricksterFinding(round=number, verdict=verdict)),
+        ROUNDS,
+        st.sampled_from([TRICKSTER_VERDICT_CHALLENGED, TRICKSTER_VERDICT_NO_ROUND_LEFT]),
+    ),
+    st.builds(
+        lambda work: ContributionObserved(work=work, patterns=[RhetoricalMark(name="question")]), AGENTS_WORKS
+    ),
+    st.builds(PhaseStarted, activity=st.just("proposal"), round=ROUNDS, expected=st.just(2)),
+    st.builds(PhaseFinished, activity=st.just("proposal"), round=ROUNDS),
+    st.builds(PhaseEntered, name=st.text(max_size=5)),
+    st.builds(
+        lambda work, is_answer: Draft(
+            key_of(work), StepStarted(work=work, digest="digest", is_answer=is_answer), 1
+        ),
+        WORKS,
+        st.booleans(),
+    ),
+    st.builds(lambda work: StepSucceeded(work=work, digest="digest"), WORKS),
+    st.builds(
+        lambda work, attempt: succeeded(work, "text", attempt=attempt), AGENTS_WORKS, st.integers(1, 3)
+    ),
+    st.builds(lambda work, attempt: failed(work, attempt=attempt), WORKS, st.integers(1, 3)),
+    st.builds(Warned, message=st.text(max_size=5)),
+    st.builds(intervention, st.sampled_from(["cancel", "pause", "resume", "end"]), st.just("w")),
+    st.builds(ControlSeen, through=st.integers(0, 9)),
+    st.just(CheckpointOpened(direction=Direction(text="Go on?"))),
+    st.just(CheckpointClosed()),
+    st.just(CheckpointExpired()),
+    st.just(WaitStarted(reason="R")),
+    st.just(WaitFinished()),
+    st.just(DraftsGrouped(drafts=DraftGroups(majority=True, certain=True))),
+    st.just(ParticipantJoined(agent=agent_to_proto(AgentSpec("cy", "Cy", "testing")))),
+    st.builds(Paused),
+    st.builds(Resumed),
+    st.just(FAILURE),
+    st.sampled_from([ANSWERED, CANCELLED]),
+    st.builds(Closed),
+)
+
+
+@given(st.lists(PAYLOADS, max_size=30), st.data())
+def test_folding_a_log_in_parts_is_folding_it_whole(
+    happened: list[Draft | Payload], data: st.DataObject
+) -> None:
+    events = log(CREATED, *happened)
+    cut = data.draw(st.integers(1, len(events)))
+
+    assert advance(fold(events[:cut]), events[cut:]) == fold(events)
+
+
+@given(st.lists(PAYLOADS, max_size=30))
+def test_each_step_stands_once_and_every_attempt_of_an_agent_is_counted(
+    happened: list[Draft | Payload],
+) -> None:
+    events = log(CREATED, *happened)
+    state = fold(events)
+
+    keys = [made.key for made in state.contributions] + [lost.key for lost in state.failures]
+    assert len(keys) == len(set(keys))
+    assert state.last_sequence == len(events)
+    assert (state.failure is not None) == (state.status == "FAILED")
+    assert state.calls >= len(state.contributions)

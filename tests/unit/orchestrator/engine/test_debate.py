@@ -1,0 +1,260 @@
+"""The handle that formats are written against, and the rules that make running again the same as resuming."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.log.envelope import Draft, Envelope
+from parley.orchestrator.log.events import UnknownEventError
+from parley.orchestrator.log.journal import Journal, read_events
+from parley.orchestrator.model.errors import OutOfReachError, ReplayError, StepError
+from parley.orchestrator.model.tasks import PromptPart, Task
+from parley.runtime.clock import SystemClock
+from parley.storage.ports import Record
+from parley.v1.debate_pb2 import DebateFailure, Reply, Work
+from parley.v1.event_pb2 import (
+    DebateFailed,
+    PastDebate,
+    PastDebates,
+    Resumed,
+    StepFailed,
+    StepStarted,
+    StepSucceeded,
+    Warned,
+)
+from parley.v1.memory_pb2 import RecallRequest
+from tests.support.orchestration import Backstage, agent, backstage, intervention, make_spec
+from tests.support.scripted_gateway import away, refusal
+from tests.unit.orchestrator.made_logs import foreign_entry
+
+WORK = Work(activity="proposal", agent_id="ada", round=1)
+SPEC = make_spec()
+
+
+def task(prompt: str = "Well?") -> Task:
+    return Task(WORK, (PromptPart("user", prompt),))
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
+    async with backstage(tmp_path) as behind:
+        yield behind
+
+
+@asynccontextmanager
+async def owned(stage: Backstage) -> AsyncIterator[tuple[Debate, Journal]]:
+    """The next owner's handle on one and the same debate."""
+    events = await read_events(stage.store.log, "t", "deb")
+    journal = Journal(stage.store.log, SystemClock(), "t", "deb", events)
+    await journal.claim("me")
+    dependencies = stage.replica().dependencies
+    writing = asyncio.create_task(journal.write())
+    try:
+        yield Debate(SPEC, journal, dependencies.agents, dependencies.services, dependencies.clock), journal
+    finally:
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+
+
+async def recorded(stage: Backstage, kind: type) -> list[Envelope]:
+    events = await read_events(stage.store.log, "t", "deb")
+    return [event for event in events if isinstance(event.payload, kind)]
+
+
+async def asked(debate: Debate, key: str = "a", prompt: str = "Well?") -> Reply | StepFailed:
+    return await asyncio.wait_for(debate.ask(key, agent("ada"), task(prompt)), 30)
+
+
+async def test_what_the_log_has_is_not_asked_again(stage: Backstage) -> None:
+    async with owned(stage) as (debate, _):
+        first = await asked(debate)
+    async with owned(stage) as (debate, _):
+        again = await asked(debate)
+    assert first == again
+    assert isinstance(first, Reply)
+    assert (first.text, first.position) == ("ada answers a.\nPosition: ada stands by a", "ada stands by a")
+    assert len(stage.gateway.calls) == 1
+
+
+async def test_another_request_under_the_same_key_stops_loudly(stage: Backstage) -> None:
+    async with owned(stage) as (debate, _):
+        await asked(debate)
+    async with owned(stage) as (debate, _):
+        with pytest.raises(ReplayError, match="step a asks something else"):
+            await asked(debate, prompt="And now?")
+
+
+async def test_another_request_than_the_one_that_was_begun_stops_loudly(stage: Backstage) -> None:
+    hold = stage.gateway.hold("a")
+    async with owned(stage) as (debate, journal):
+        asking = asyncio.create_task(debate.ask("a", agent("ada"), task()))
+        await hold.reached.wait()
+        await journal.append(Draft("note", Warned(message="begun")))
+        asking.cancel()
+    hold.release()
+    async with owned(stage) as (debate, _):
+        with pytest.raises(ReplayError):
+            await asked(debate, prompt="And now?")
+        assert len(stage.gateway.calls) == 1
+
+
+async def test_a_key_stands_once_in_a_run(stage: Backstage) -> None:
+    async with owned(stage) as (debate, _):
+        await asked(debate)
+        with pytest.raises(ReplayError, match="used twice"):
+            await asked(debate)
+        with pytest.raises(ReplayError, match="used twice"):
+            debate.note("a", Warned(message="no"))
+
+
+async def test_a_step_of_a_service_cannot_become_an_agents(stage: Backstage) -> None:
+    past = PastDebates(debates=[PastDebate(debate_id="deb-1", question="Why?"), PastDebate()])
+
+    async def call() -> PastDebates:
+        return past
+
+    async with owned(stage) as (debate, _):
+        value = await debate.step("s", WORK, RecallRequest(text="1"), call)
+    assert value == past
+    async with owned(stage) as (debate, _):
+        assert await debate.step("s", WORK, RecallRequest(text="1"), _must_not_be_called) == value
+    async with owned(stage) as (debate, _):
+        with pytest.raises(ReplayError):
+            await debate.step("s", WORK, RecallRequest(text="2"), _must_not_be_called)
+    async with owned(stage) as (debate, _):
+        with pytest.raises(ReplayError):
+            await asked(debate, "s")
+
+
+async def test_an_agents_step_cannot_become_a_services(stage: Backstage) -> None:
+    async with owned(stage) as (debate, _):
+        await asked(debate, "s")
+    async with owned(stage) as (debate, _):
+        with pytest.raises(ReplayError):
+            await debate.step("s", WORK, RecallRequest(text="1"), _must_not_be_called)
+
+
+async def test_an_agents_failure_is_an_outcome_and_is_not_asked_again(stage: Backstage) -> None:
+    stage.gateway.fail("a", refusal("PROVIDER_QUOTA", "no money"))
+    async with owned(stage) as (debate, _):
+        failed = await asked(debate)
+    stage.gateway.mend()
+    async with owned(stage) as (debate, _):
+        assert await asked(debate) == failed
+    assert isinstance(failed, StepFailed)
+    assert (failed.reason, failed.message) == ("PROVIDER_QUOTA", "no money")
+    assert (failed.usage.input_tokens, failed.usage.requests) == (3, 2)
+    assert len(stage.gateway.calls) == 1
+
+
+async def test_our_own_trouble_is_no_outcome_and_the_step_is_made_again(stage: Backstage) -> None:
+    stage.gateway.fail("a", away(), times=2)
+    async with owned(stage) as (debate, _):
+        assert isinstance(await asked(debate), Reply)
+    assert [each.call for each in stage.gateway.calls] == [("a", 1)] * 3
+    assert len(await recorded(stage, StepStarted)) == 1
+    assert [event.attempt for event in await recorded(stage, StepSucceeded)] == [1]
+    assert not await recorded(stage, StepFailed)
+
+
+async def test_a_services_own_trouble_and_its_failures_are_told_apart(stage: Backstage) -> None:
+    errors: list[Exception] = [OutOfReachError("away"), StepError("NO", "no")]
+
+    async def call() -> PastDebates:
+        raise errors.pop(0)
+
+    async with owned(stage) as (debate, _):
+        failed = await debate.step("s", WORK, RecallRequest(), call)
+    assert isinstance(failed, StepFailed)
+    assert failed.reason == "NO"
+
+
+async def test_a_resumed_debate_tries_what_it_failed_on_as_a_new_attempt(stage: Backstage) -> None:
+    stage.gateway.fail("*", attempt=1)
+    async with owned(stage) as (debate, journal):
+        await asked(debate, "a")
+        await asked(debate, "b")
+        failure = DebateFailed(failure=DebateFailure(reason="PROVIDER_AUTH", message="no", steps=["a"]))
+        await journal.append(Draft("failed", failure, 1), Draft("resumed", Resumed(), 2))
+    async with owned(stage) as (debate, _):
+        assert isinstance(await asked(debate, "a"), Reply)
+        assert isinstance(await asked(debate, "b"), StepFailed)
+    assert [each.call for each in stage.gateway.calls] == [("a", 1), ("b", 1), ("a", 2)]
+
+
+async def test_interventions_are_seen_the_same_on_every_replay(stage: Backstage) -> None:
+    async with owned(stage) as (debate, journal):
+        await journal.append(Draft("intervention/1", intervention("guide", "1", text="be brief")))
+        seen = await debate.control("round/1/control")
+        await journal.append(Draft("intervention/2", intervention("guide", "2", text="be long")))
+    async with owned(stage) as (debate, _):
+        assert await debate.control("round/1/control") == seen
+        assert (await debate.control("round/2/control")).guidance == ("be brief", "be long")
+    assert seen.guidance == ("be brief",)
+
+
+async def test_notes_are_recorded_once(stage: Backstage) -> None:
+    for _ in range(2):
+        async with owned(stage) as (debate, journal):
+            debate.note("n", Warned(message="careful"))
+            await journal.append(Draft(f"fence/{journal.epoch}", Warned(message="")))
+    assert [event.key for event in await recorded(stage, Warned)].count("n") == 1
+
+
+async def test_dice_fall_the_same_for_a_debate_and_key(stage: Backstage) -> None:
+    async with owned(stage) as (debate, _):
+        first = [debate.random("x").random(), debate.random("y").random()]
+    random.seed(1)
+    async with owned(stage) as (debate, _):
+        assert [debate.random("x").random(), debate.random("y").random()] == first
+    assert first == [0.0806626161529933, 0.19492920245022394], "and on every machine, in every version"
+
+
+async def test_a_marked_kind_that_is_not_known_is_passed_over_and_any_other_stops_the_owner(
+    stage: Backstage,
+) -> None:
+    async with owned(stage) as (debate, _):
+        first = await asked(debate)
+    await _append_foreign(stage, ignorable=True)
+    async with owned(stage) as (debate, _):
+        assert await asked(debate) == first
+    await _append_foreign(stage, ignorable=False)
+    with pytest.raises(UnknownEventError):
+        async with owned(stage):
+            pass
+    assert (await read_events(stage.store.log, "t", "deb"))[-1].payload is None, "and it has written nothing"
+
+
+async def test_a_call_waits_at_the_gate_and_one_whose_gateway_is_away_does_not_hold_it(
+    stage: Backstage,
+) -> None:
+    stage.gateway.fail("a", away())
+    async with owned(stage) as (debate, _):
+        asking = asyncio.create_task(debate.ask("a", agent("ada"), task()))
+        await stage.gateway.wait_for("a")
+        debate.gate.close()
+        await asyncio.wait_for(debate.gate.emptied(), 30)
+        asking.cancel()
+
+
+async def _must_not_be_called() -> PastDebates:
+    raise AssertionError("it is recorded")
+
+
+async def _append_foreign(stage: Backstage, *, ignorable: bool) -> None:
+    """Write an event of a kind that only a later version knows."""
+    last = (await read_events(stage.store.log, "t", "deb"))[-1]
+    entry = foreign_entry(
+        last.hash,
+        last.sequence + 1,
+        ignorable=ignorable,
+        tenant="t",
+        debate="deb",
+        epoch=last.epoch,
+    )
+    await stage.store.log.append("t/deb", Record(last.sequence + 1, "x", (entry,)))

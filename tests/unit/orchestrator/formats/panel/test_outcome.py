@@ -1,0 +1,129 @@
+"""What a panel comes to, and how its answer is shown."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.orchestrator.api.answer import answer_markdown
+from parley.orchestrator.engine.format import AnswerPart
+from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.formats.panel.outcome import answer_parts, outcome_of
+from parley.orchestrator.phases.requirements import Requirements
+from parley.orchestrator.phases.synthesize import JudgeAnswer
+from parley.v1.debate_pb2 import Requirement
+from parley.v1.panel_pb2 import PanelOutcome, UnfulfilledRequirement
+
+LETTERS = [("cy", "C"), ("ada", "A")]
+
+
+def answer(**fields: Any) -> JudgeAnswer:
+    given = {
+        "description": "Use one.",
+        "implementation": "Begin.",
+        "tradeoffs": ["speed"],
+        "recommendations": ["measure"],
+        "unfulfilled_requirements": [],
+        "open_questions": ["when?"],
+        "confidence": 80,
+        "scores": {"A": 7.5, "C": 2, "D": 9},
+    }
+    return JudgeAnswer.model_validate({**given, **fields})
+
+
+def test_scores_are_told_by_agent_ordered_by_id_and_only_of_those_who_were_scored() -> None:
+    outcome = outcome_of(answer(), "judge", LETTERS, Requirements())
+    assert [(each.agent_id, each.score) for each in outcome.scores] == [("ada", 7.5), ("cy", 2)]
+
+
+def test_all_that_the_judge_said_is_kept() -> None:
+    unmet = [{"text": "free", "hard": False}]
+    outcome = outcome_of(answer(unfulfilled_requirements=unmet), "umpire", LETTERS, Requirements())
+    assert outcome.description == "Use one."
+    assert outcome.panel == PanelOutcome(
+        implementation="Begin.",
+        tradeoffs=["speed"],
+        recommendations=["measure"],
+        unfulfilled_requirements=[UnfulfilledRequirement(text="free", hard=False)],
+        open_questions=["when?"],
+        confidence=80,
+        synthesized_by="umpire",
+    )
+
+
+def test_a_score_or_a_confidence_that_was_not_given_is_absent() -> None:
+    outcome = outcome_of(answer(scores={"A": 7}, confidence=None), "judge", LETTERS, Requirements())
+    assert [(each.agent_id, each.score) for each in outcome.scores] == [("ada", 7)]
+    assert not outcome.panel.HasField("confidence")
+    assert "Confidence" not in [part.title for part in answer_parts(outcome)]
+    none = outcome_of(answer(confidence=0), "judge", LETTERS, Requirements())
+    assert none.panel.HasField("confidence")
+    assert AnswerPart("Confidence", "0 of 100, by judge", quoted=False) in answer_parts(none)
+
+
+@given(st.integers(0, 100), st.lists(st.booleans(), max_size=4))
+def test_confidence_is_capped_while_any_hard_requirement_is_unmet(confidence: int, hard: list[bool]) -> None:
+    unmet = [{"text": "x", "hard": each} for each in hard]
+    made = outcome_of(
+        answer(confidence=confidence, unfulfilled_requirements=unmet), "judge", LETTERS, Requirements()
+    )
+    assert made.panel.confidence == (min(confidence, 40) if any(hard) else confidence)
+
+
+def test_the_parts_of_an_answer_stand_in_the_order_in_which_they_are_read() -> None:
+    unmet = [{"text": "free", "hard": False}, {"text": "small", "hard": True}]
+    parts = list(
+        answer_parts(outcome_of(answer(unfulfilled_requirements=unmet), "judge", LETTERS, Requirements()))
+    )
+    assert parts == [
+        AnswerPart("", "Use one."),
+        AnswerPart("Implementation", "Begin."),
+        AnswerPart("Trade-offs", items=["speed"]),
+        AnswerPart("Recommendations", items=["measure"]),
+        AnswerPart("Unfulfilled requirements", items=["free", "small (a must)"]),
+        AnswerPart("Open questions", items=["when?"]),
+        AnswerPart("Confidence", "40 of 100, by judge", quoted=False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "title"),
+    [
+        ({"implementation": " "}, "Implementation"),
+        ({"tradeoffs": []}, "Trade-offs"),
+        ({"recommendations": []}, "Recommendations"),
+        ({}, "Unfulfilled requirements"),
+        ({"open_questions": []}, "Open questions"),
+    ],
+)
+def test_a_part_that_says_nothing_is_not_shown(fields: dict[str, Any], title: str) -> None:
+    shown = answer_markdown(outcome_of(answer(**fields), "judge", LETTERS, Requirements()), V2)
+    assert title not in shown
+    assert "## Confidence" in shown
+
+
+LISTED = Requirements(
+    (Requirement(text="It is free.", hard=True), Requirement(text="It is blue.")), known=True
+)
+
+
+def test_what_is_unmet_is_told_in_the_words_and_by_the_number_of_the_list() -> None:
+    made = outcome_of(answer(requirements_met={"R1": True, "R2": False}), "judge", LETTERS, LISTED)
+    assert list(made.panel.unfulfilled_requirements) == [
+        UnfulfilledRequirement(text="It is blue.", hard=False, number=2)
+    ]
+    assert made.panel.confidence == 80
+    assert "- R2: It is blue." in answer_markdown(made, V2)
+
+
+def test_confidence_is_capped_while_a_listed_must_is_unmet() -> None:
+    made = outcome_of(answer(requirements_met={"R1": False}), "judge", LETTERS, LISTED)
+    assert made.panel.confidence == 40
+    assert "- R1: It is free. (a must)" in answer_markdown(made, V2)
+
+
+def test_where_nothing_is_required_nothing_is_unmet_whatever_the_judge_says() -> None:
+    unmet = [{"text": "free", "hard": True}]
+    made = outcome_of(answer(unfulfilled_requirements=unmet), "judge", LETTERS, Requirements(known=True))
+    assert (list(made.panel.unfulfilled_requirements), made.panel.confidence) == ([], 80)

@@ -1,0 +1,467 @@
+"""The panel: what is asked of whom, when it starts, and what is done where some are late or fail."""
+
+import asyncio
+import json
+import re
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.model import spec
+from parley.orchestrator.model.spec import DebateSpec
+from parley.orchestrator.phases.scoring import score_anchors
+from parley.v1.agent_pb2 import SummarySettings
+from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONTINUING, AssessRequest, AssessResponse
+from parley.v1.critique_pb2 import ISSUE_STATUS_NOT_ANSWERED, ISSUE_STATUS_REJECTED
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.event_pb2 import (
+    Concluded,
+    DebateFailed,
+    PhaseFinished,
+    PhaseStarted,
+    RoundAssessed,
+    StepSucceeded,
+    Warned,
+)
+from parley.v1.panel_pb2 import (
+    TERMINATION_RULE_CONVERGENCE,
+    TERMINATION_RULE_QUALITY,
+    Termination,
+    UnfulfilledRequirement,
+)
+from tests.support.orchestration import Backstage, Replica, agent, backstage, check_log, make_spec, outcomes
+from tests.support.scripted_gateway import judgement, refusal
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
+    async with backstage(tmp_path) as behind:
+        yield behind
+
+
+@pytest.fixture
+async def replica(stage: Backstage) -> AsyncIterator[Replica]:
+    async with stage.replica() as started:
+        yield started
+
+
+async def held(stage: Backstage, replica: Replica, given: DebateSpec) -> Outcome:
+    """Hold a debate to its end and return its answer."""
+    events = await stage.comes_to(await replica.create(given), "COMPLETED")
+    check_log(events)
+    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
+    assert concluded.HasField("outcome")
+    return concluded.outcome
+
+
+def places(events: Sequence[Envelope], kind: str, pattern: str) -> list[int]:
+    """The sequences of a kind's events whose keys match a pattern."""
+    return [each.sequence for each in events if each.kind == kind and fnmatchcase(each.key, pattern)]
+
+
+def ended(events: Sequence[Envelope]) -> DebateFailed:
+    """How a debate failed."""
+    (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
+    return failed
+
+
+@settings(max_examples=15, deadline=None)
+@given(agents=st.integers(1, 4), rounds=st.integers(1, 3), carry=st.booleans(), history=st.booleans())
+def test_a_debate_makes_the_calls_of_its_formula(
+    agents: int, rounds: int, carry: bool, history: bool
+) -> None:
+    async def hold() -> list[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            async with backstage(Path(folder)) as stage, stage.replica() as replica:
+                given = make_spec(agents, rounds, carry_forward=carry, include_full_history=history)
+                await held(stage, replica, given)
+                return stage.gateway.steps()
+
+    steps = asyncio.run(hold())
+    assert steps.pop(steps.index("requirements"))  # what comes on top
+    proposals = agents if carry else agents * rounds
+    assert len(steps) == proposals + rounds * agents * (agents - 1) + rounds * agents + 1
+    assert len(set(steps)) == len(steps)
+
+
+async def test_a_critique_starts_with_its_one_proposal_while_another_still_hangs(
+    stage: Backstage, replica: Replica
+) -> None:
+    hold = stage.gateway.hold("round/1/propose/cy")
+    debate = await replica.create(make_spec(3, 1))
+    await stage.gateway.wait_for("round/1/critique/*", 4)
+    assert {step.rpartition("/")[2] for step in stage.gateway.steps("round/1/critique/*")} == {"ada", "bo"}
+    # What cy proposes is nothing that the refinements of the others need.
+    await stage.gateway.wait_for("round/1/refine/*", 2)
+    assert set(stage.gateway.steps("round/1/refine/*")) == {"round/1/refine/ada", "round/1/refine/bo"}
+    await stage.has(debate, "step_succeeded", 2 + 4 + 2 + 1)  # with what is required
+    hold.release()
+    events = await stage.comes_to(debate, "COMPLETED")
+    (proposed,) = places(events, "step_succeeded", "round/1/propose/cy")
+    for others in ("round/1/critique/*/of/ada", "round/1/critique/*/of/bo", "round/1/refine/[ab]*"):
+        assert all(place < proposed for place in places(events, "step_succeeded", others))
+    for own in ("round/1/critique/*/of/cy", "round/1/refine/cy", "synthesis"):
+        begun = places(events, "step_started", own)
+        assert begun
+        assert all(place > proposed for place in begun)
+
+
+async def test_a_refinement_needs_its_own_critiques_and_no_others(stage: Backstage, replica: Replica) -> None:
+    hold = stage.gateway.hold("round/1/critique/ada/of/cy")
+    debate = await replica.create(make_spec(3, 1))
+    await stage.gateway.wait_for("round/1/refine/*", 2)
+    assert set(stage.gateway.steps("round/1/refine/*")) == {"round/1/refine/ada", "round/1/refine/bo"}
+    await stage.has(debate, "step_succeeded", 3 + 5 + 2 + 2)  # with the vote, and what is required
+    hold.release()
+    events = await stage.comes_to(debate, "COMPLETED")
+    (criticized,) = places(events, "step_succeeded", "round/1/critique/ada/of/cy")
+    (begun,) = places(events, "step_started", "round/1/refine/cy")
+    assert begun > criticized
+
+
+async def test_without_full_history_an_agent_goes_on_while_another_is_a_round_behind(
+    stage: Backstage, replica: Replica
+) -> None:
+    hold = stage.gateway.hold("round/1/refine/bo")
+    debate = await replica.create(make_spec(2, 2, include_full_history=False))
+    await stage.gateway.wait_for("round/2/propose/ada")
+    await stage.has(debate, "step_succeeded", 2 + 2 + 1 + 1 + 2)  # likewise
+    hold.release()
+    events = await stage.comes_to(debate, "COMPLETED")
+    (refined,) = places(events, "step_succeeded", "round/1/refine/bo")
+    (begun,) = places(events, "step_started", "round/2/propose/bo")
+    assert begun > refined
+    (ahead,) = places(events, "step_succeeded", "round/2/propose/ada")
+    assert ahead < refined
+
+
+async def test_with_full_history_nobody_starts_a_round_before_the_last_one_is_complete(
+    stage: Backstage, replica: Replica
+) -> None:
+    hold = stage.gateway.hold("round/1/refine/bo")
+    debate = await replica.create(make_spec(3, 2))
+    await hold.reached.wait()
+    await stage.has(debate, "step_succeeded", 3 + 6 + 2 + 2)  # likewise
+    hold.release()
+    events = await stage.comes_to(debate, "COMPLETED")
+    (refined,) = places(events, "step_succeeded", "round/1/refine/bo")
+    begun = places(events, "step_started", "round/2/*")
+    assert len(begun) == 3 + 6 + 3
+    assert all(place > refined for place in begun)
+    prompt = stage.gateway.asked("round/2/propose/ada").prompt
+    for text in (
+        "bo answers round/1/refine/bo",
+        "bo answers round/1/critique/bo/of/cy",
+        "ada answers round/1/propose/ada",
+    ):
+        assert text in prompt
+
+
+async def test_without_full_history_an_agent_sees_its_own_line_of_work_only(
+    stage: Backstage, replica: Replica
+) -> None:
+    await held(stage, replica, make_spec(3, 2, include_full_history=False))
+    prompt = stage.gateway.asked("round/2/propose/ada").prompt
+    assert "ada answers round/1/refine/ada" in prompt
+    assert "bo answers round/1/critique/bo/of/ada" in prompt
+    assert "bo answers round/1/refine/bo" not in prompt
+    assert "bo answers round/1/critique/bo/of/cy" not in prompt
+
+
+async def test_peers_go_unnamed_and_ones_own_work_is_ones_own(stage: Backstage, replica: Replica) -> None:
+    stage.gateway.text = lambda step, agent: f"text of {step.replace(agent, '-').translate(_HIDE)}"
+    await held(stage, replica, make_spec(3, 2))
+    prompt = stage.gateway.asked("round/2/critique/bo/of/ada").prompt
+    assert "[round 1, proposal by you]" in prompt
+    assert "[round 1, critique by you of agent A's proposal]" in prompt
+    assert "[round 1, critique by agent C of your proposal]" in prompt
+    assert "Proposal of agent A" in prompt
+    for each in stage.gateway.calls:
+        assert not re.search(r"\b(ada|bo|cy)\b", each.prompt, re.IGNORECASE), each.step
+
+
+_HIDE = str.maketrans("abcdefghijklmnopqrstuvwxyz", "." * 26)
+
+
+async def test_a_failed_agent_is_left_out_and_the_others_go_on(stage: Backstage, replica: Replica) -> None:
+    stage.gateway.fail("round/1/propose/cy")
+    outcome = await held(stage, replica, make_spec(3, 1))
+    assert outcome.description == "The answer."
+    assert not stage.gateway.steps("round/1/critique/*/of/cy")
+    assert not stage.gateway.steps("round/1/refine/cy")
+    assert len(stage.gateway.steps("round/1/critique/cy/of/*")) == 2
+
+
+async def test_below_quorum_the_debate_fails_and_names_agent_and_phase_and_resuming_retries_what_failed(
+    stage: Backstage, replica: Replica
+) -> None:
+    stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_AUTH", "401 from the provider"), attempt=1)
+    stage.gateway.fail("round/1/propose/cy", attempt=1)
+    debate = await replica.create(make_spec(3, 1))
+    events = await stage.comes_to(debate, "FAILED")
+    failed = ended(events).failure
+    assert (failed.reason, failed.message) == ("PROVIDER_AUTH", "401 from the provider")
+    assert (failed.agent_id, failed.phase) == ("bo", "round 1 proposal")
+    assert failed.steps == ["round/1/propose/bo", "round/1/propose/cy"]
+    before = len(stage.gateway.calls)
+    await replica.intervene(debate, "resume")
+    events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    again = [each.call for each in stage.gateway.calls[before:]]
+    assert ("round/1/propose/bo", 2) in again
+    assert ("round/1/propose/cy", 2) in again
+    assert not {("round/1/propose/ada", 1), ("round/1/propose/ada", 2)} & set(again)
+    assert outcomes(events)["round/1/propose/bo", 1] == "failed: PROVIDER_AUTH"
+
+
+async def test_a_debate_whose_judge_failed_is_resumed_at_the_judge(
+    stage: Backstage, replica: Replica
+) -> None:
+    stage.gateway.fail("synthesis", refusal("INVALID_STRUCTURED_ANSWER", "not JSON"), attempt=1)
+    debate = await replica.create(make_spec(2, 1))
+    events = await stage.comes_to(debate, "FAILED")
+    failed = ended(events).failure
+    assert (failed.agent_id, failed.phase, list(failed.steps)) == ("judge", "synthesis", ["synthesis"])
+    before = len(stage.gateway.calls)
+    await replica.intervene(debate, "resume")
+    await stage.comes_to(debate, "COMPLETED")
+    assert [each.call for each in stage.gateway.calls[before:]] == [("synthesis", 2)]
+
+
+async def test_an_agent_whose_critics_all_failed_keeps_its_proposal(
+    stage: Backstage, replica: Replica
+) -> None:
+    stage.gateway.fail("round/1/critique/*/of/ada")
+    await held(stage, replica, make_spec(3, 2, carry_forward=True))
+    assert not stage.gateway.steps("round/1/refine/ada")
+    assert "ada answers round/1/propose/ada" in stage.gateway.asked("round/2/critique/bo/of/ada").prompt
+    assert "bo answers round/1/refine/bo" in stage.gateway.asked("round/2/critique/ada/of/bo").prompt
+
+
+async def test_an_agent_that_carried_nothing_forward_proposes_anew(
+    stage: Backstage, replica: Replica
+) -> None:
+    stage.gateway.fail("round/1/propose/cy")
+    debate = await replica.create(make_spec(3, 2, carry_forward=True))
+    events = await stage.comes_to(debate, "COMPLETED")
+    assert stage.gateway.steps("round/2/propose/*") == ["round/2/propose/cy"]
+    starts = {
+        (each.payload.activity, each.payload.round)
+        for each in events
+        if isinstance(each.payload, PhaseStarted)
+    }
+    ends = {
+        (each.payload.activity, each.payload.round)
+        for each in events
+        if isinstance(each.payload, PhaseFinished)
+    }
+    assert starts == ends
+
+
+async def test_a_panel_of_one_debates_alone(stage: Backstage, replica: Replica) -> None:
+    await held(stage, replica, make_spec(1, 2))
+    assert [step for step in stage.gateway.steps() if step != "requirements"] == [
+        "round/1/propose/ada", "round/1/refine/ada", "round/2/propose/ada", "round/2/refine/ada", "synthesis"
+    ]  # fmt: skip
+
+
+async def test_a_line_of_work_as_long_as_the_threshold_is_summarized_and_peers_are_still_told_whole(
+    stage: Backstage, replica: Replica
+) -> None:
+    def text(step: str, agent: str) -> str:
+        return f"SUMMARY of {agent} " + "s" * 400 if "summarize" in step else f"{agent} {step} " + "x" * 400
+
+    stage.gateway.text = text
+    short = SummarySettings(threshold=1000, max_length=100)
+    never = spec.SummarySettings(enabled=False)
+    agents = (agent("ada"), agent("bo", summaries=never))
+    await held(stage, replica, make_spec(2, 2, agents=agents, summaries=short))
+    assert stage.gateway.steps("round/*/summarize/*") == ["round/2/summarize/ada"]
+    summarized = stage.gateway.asked("round/2/summarize/ada").prompt
+    assert "bo round/1/critique/bo/of/ada" in summarized
+    assert "round/1/refine/bo" not in summarized
+    for step in ("round/2/propose/ada", "round/2/critique/ada/of/bo", "round/2/refine/ada"):
+        prompt = stage.gateway.asked(step).prompt
+        assert "SUMMARY of ada" in prompt
+        assert "s" * 101 not in prompt
+        assert "round/1/propose/ada" not in prompt
+        assert "bo round/1/refine/bo" in prompt
+    assert "ada round/1/refine/ada" in stage.gateway.asked("round/2/propose/bo").prompt
+
+
+async def test_a_summary_that_fails_is_a_warning_and_the_full_history_is_used(
+    stage: Backstage, replica: Replica
+) -> None:
+    stage.gateway.fail("*summarize*", refusal("PROVIDER_UNAVAILABLE", "try later"))
+    given = make_spec(2, 2, summaries=SummarySettings(threshold=10, max_length=10))
+    events = await stage.comes_to(await replica.create(given), "COMPLETED")
+    warnings = [event.payload.message for event in events if isinstance(event.payload, Warned)]
+    assert len(warnings) == 3  # ada, bo and the judge
+    assert any("Ada could not summarize" in each and "try later" in each for each in warnings)
+    assert "ada answers round/1/refine/ada" in stage.gateway.asked("round/2/propose/ada").prompt
+    assert "ada answers round/1/refine/ada" in stage.gateway.asked("synthesis").prompt
+
+
+async def test_the_judge_reads_its_summary_of_long_rounds_and_every_final_proposal_whole(
+    stage: Backstage, replica: Replica
+) -> None:
+    stage.gateway.text = lambda step, agent: (
+        "THE GIST" if step == "synthesis/summarize" else f"{step} " + "x" * 300
+    )
+    judge = agent("judge", "judge", summaries=spec.SummarySettings(threshold=1000, max_length=50))
+    await held(stage, replica, make_spec(2, 2, judge=judge))
+    summarized, judged = (stage.gateway.asked(step).prompt for step in ("synthesis/summarize", "synthesis"))
+    for step in ("round/1/critique/bo/of/ada", "round/2/propose/ada"):
+        assert step in summarized
+        assert step not in judged.partition("not taken up then:")[0]
+    assert "round/2/critique/ada/of/bo" in judged  # an issue that is open
+    assert "round/2/critique/ada/of/bo" not in summarized
+    assert "THE GIST" in judged
+    for name in ("ada", "bo"):
+        assert f"round/2/refine/{name} " + "x" * 300 in judged
+        assert f"round/2/refine/{name}" not in summarized
+
+
+async def test_the_judges_scores_are_told_by_agent_and_all_it_said_is_kept(
+    stage: Backstage, replica: Replica
+) -> None:
+    outcome = await held(stage, replica, make_spec(3, 1))
+    scores = {each.agent_id: each.score for each in outcome.scores}
+    assert scores == {"ada": 1.0, "bo": 2.0, "cy": 3.0}
+    panel = outcome.panel
+    assert (panel.confidence, panel.synthesized_by) == (80, "judge")
+    assert (panel.implementation, list(panel.tradeoffs)) == ("Do it.", ["time for money"])
+    assert (list(panel.recommendations), list(panel.open_questions)) == (["begin"], ["when?"])
+
+
+@pytest.mark.parametrize(("hard", "confidence"), [(True, 40), (False, 80)])
+async def test_confidence_is_capped_while_a_hard_requirement_is_unmet(
+    stage: Backstage, replica: Replica, hard: bool, confidence: int
+) -> None:
+    stage.gateway.requirements = (("It is cheap.", False), ("It floats.", hard))
+    stage.gateway.judge = lambda schema: judgement(schema, requirements_met={"R1": True, "R2": False})
+    outcome = await held(stage, replica, make_spec(2, 1))
+    panel = outcome.panel
+    assert panel.confidence == confidence
+    unmet = UnfulfilledRequirement(text="It floats.", hard=hard, number=2)
+    assert list(panel.unfulfilled_requirements) == [unmet]
+
+
+async def test_what_is_required_reaches_every_prompt_but_the_first_drafts(
+    stage: Backstage, replica: Replica
+) -> None:
+    stage.gateway.requirements = (("It floats.", True), ("It is blue.", False))
+    hold = stage.gateway.hold("requirements")
+    debate = await replica.create(make_spec(2, 2))
+    await stage.has(debate, "step_succeeded", 2 + 1)  # drafts and their vote, which do not wait for it
+    assert not stage.gateway.steps("round/1/critique/*")
+    hold.release()
+    await stage.comes_to(debate, "COMPLETED")
+    listed = "- R1 (a must): It floats.\n- R2: It is blue."
+    for step in stage.gateway.steps():
+        told = listed in stage.gateway.asked(step).prompt
+        assert told is (step not in {"requirements", "round/1/propose/ada", "round/1/propose/bo"}), step
+    asked = json.loads(stage.gateway.asked("synthesis").schema)["properties"]
+    assert asked["requirements_met"]["required"] == ["R1", "R2"]
+    assert "unfulfilled_requirements" not in asked
+
+
+async def test_a_debate_goes_on_without_a_list_of_requirements_and_the_judge_names_them_itself(
+    stage: Backstage, replica: Replica
+) -> None:
+    stage.gateway.fail("requirements", refusal("PROVIDER_UNAVAILABLE", "try later"))
+    unmet = [{"text": "must float", "hard": True}]
+    stage.gateway.judge = lambda schema: judgement(schema, unfulfilled_requirements=unmet)
+    events = await stage.comes_to(await replica.create(make_spec(2, 1)), "COMPLETED")
+    (warning,) = [event.payload.message for event in events if isinstance(event.payload, Warned)]
+    assert warning == "what the question requires was not listed, and the debate goes on without: try later"
+    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
+    assert list(concluded.outcome.panel.unfulfilled_requirements) == [
+        UnfulfilledRequirement(text="must float", hard=True)
+    ]
+
+
+async def test_where_nothing_is_required_nothing_is_said_of_it(stage: Backstage, replica: Replica) -> None:
+    await held(stage, replica, make_spec(2, 1))
+    prompts = [stage.gateway.asked(step).prompt for step in stage.gateway.steps() if step != "requirements"]
+    assert not [prompt for prompt in prompts if "What the answer has to meet" in prompt]
+    asked = json.loads(stage.gateway.asked("synthesis").schema)["properties"]
+    assert not {"requirements_met", "unfulfilled_requirements"} & asked.keys()
+
+
+async def test_an_author_answers_issues_and_the_judge_reads_what_is_open_and_what_is_not(
+    stage: Backstage, replica: Replica
+) -> None:
+    def text(step: str, agent: str) -> str:
+        if not step.startswith("round/1/refine"):
+            return f"{agent} {step}"
+        return f"{agent} builds a dam.\nPosition: A dam.\n\n## Answers to issues\nC.1: not taken up, because it leaks"
+
+    stage.gateway.text = text
+    events = await stage.comes_to(await replica.create(make_spec(3, 1)), "COMPLETED")
+    asked = stage.gateway.asked("round/1/refine/ada").prompt
+    assert "**Issue B.1** (severity 5 of 10): bo round/1/critique/bo/of/ada\n\nSuggestion: Mend it." in asked
+    assert "The issues: B.1, C.1." in asked
+    judged = stage.gateway.asked("synthesis").prompt
+    assert "ada builds a dam.\nPosition: A dam.\n>>>" in judged
+    assert "## Answers to issues" not in judged
+    assert "- issue B.1, severity 5 of 10, not answered: bo round/1/critique/bo/of/ada" in judged
+    assert "- issue C.1, severity 5 of 10, not taken up: cy round/1/critique/cy/of/ada" in judged
+    assert "Agent's answer: it leaks" in judged
+    replies = {event.key: event.payload.reply for event in events if isinstance(event.payload, StepSucceeded)}
+    critique = replies["round/1/critique/bo/of/ada"].critique
+    assert [(each.number, each.severity) for each in critique.issues] == [(1, 5)]
+    assert not critique.agrees
+    refined = replies["round/1/refine/ada"]
+    assert (refined.rendered, refined.position) == ("ada builds a dam.\nPosition: A dam.", "A dam.")
+    assert [(each.critic_agent_id, each.status) for each in refined.issue_answers] == [
+        ("bo", ISSUE_STATUS_NOT_ANSWERED),
+        ("cy", ISSUE_STATUS_REJECTED),
+    ]
+
+
+async def test_critics_say_themselves_whether_they_agree(stage: Backstage, replica: Replica) -> None:
+    def says(step: str, agent: str) -> str:
+        return "I do not like it." if agent == "cy" else json.dumps({"issues": [], "agrees": agent == "ada"})
+
+    asked: list[AssessRequest] = []
+
+    def assess(request: AssessRequest) -> AssessResponse:
+        asked.append(request)
+        return AssessResponse(verdict=CONVERGENCE_VERDICT_CONTINUING, critic_agreement_percent=50)
+
+    stage.gateway.critic, stage.gateway.assess = says, assess
+    ends = Termination(rule=TERMINATION_RULE_CONVERGENCE)
+    events = await stage.comes_to(await replica.create(make_spec(3, 2, termination=ends)), "COMPLETED")
+    verdicts = {(each.critic_agent_id, each.target_agent_id): each.agrees for each in asked[0].critics}
+    assert verdicts == {("ada", "bo"): True, ("ada", "cy"): True, ("bo", "ada"): False, ("bo", "cy"): False}
+    (found,) = [event.payload for event in events if isinstance(event.payload, RoundAssessed)]
+    assert found.finding == "the agents do not agree yet (0 %, threshold 90 %; of the critics 50 % agree)"
+
+
+async def test_scores_are_asked_for_with_what_they_mean(stage: Backstage, replica: Replica) -> None:
+    ends = Termination(rule=TERMINATION_RULE_QUALITY)
+    await held(stage, replica, make_spec(2, 2, termination=ends))
+    assert score_anchors(10) in stage.gateway.asked("synthesis").prompt
+    assert score_anchors(100) in stage.gateway.asked("round/1/quality").prompt
+
+
+async def test_a_judges_answer_that_cannot_be_read_is_asked_for_anew_on_resuming(
+    stage: Backstage, replica: Replica
+) -> None:
+    answers = ['{"description": ""}']
+    stage.gateway.judge = lambda schema: answers.pop() if answers else judgement(schema)
+    debate = await replica.create(make_spec(2, 1))
+    await stage.comes_to(debate, "FAILED")
+    await replica.intervene(debate, "resume")
+    await stage.comes_to(debate, "COMPLETED")
+    assert [each.call for each in stage.gateway.calls if each.step == "synthesis"] == [
+        ("synthesis", 1),
+        ("synthesis", 2),
+    ]

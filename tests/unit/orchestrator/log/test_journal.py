@@ -1,0 +1,187 @@
+"""The journal: one append in flight, sent again byte for byte, and lost claims that are noticed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.events import CorruptEventError
+from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
+from parley.runtime.clock import Clock
+from parley.storage.opening import open_store
+from parley.storage.ports import Log, Record, StoreUnavailableError
+from parley.v1.event_pb2 import Warned
+from tests.support.manual_clock import ManualClock
+
+
+@pytest.fixture
+async def log(tmp_path: Path) -> AsyncIterator[Log]:
+    async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as store:
+        yield store.log
+
+
+class ShakyLog:
+    """A log whose appends are not answered the first times: `before` of them are lost, `after` of them are kept."""
+
+    def __init__(self, log: Log, *, before: int = 0, after: int = 0) -> None:
+        self.inner, self.before, self.after = log, before, after
+        self.sent: list[Record] = []
+
+    async def append(self, log: str, record: Record) -> None:
+        self.sent.append(record)
+        if self.before:
+            self.before -= 1
+            raise StoreUnavailableError("away")
+        await self.inner.append(log, record)
+        if self.after:
+            self.after -= 1
+            raise StoreUnavailableError("away")
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+
+def made(log: Log, clock: Clock | None = None) -> Journal:
+    return Journal(log, clock or ManualClock(), "t", "deb")
+
+
+async def reopened(log: Log, clock: Clock | None = None) -> Journal:
+    return Journal(log, clock or ManualClock(), "t", "deb", await read_events(log, "t", "deb"))
+
+
+@asynccontextmanager
+async def written(journal: Journal) -> AsyncIterator[asyncio.Task[None]]:
+    writing = asyncio.create_task(journal.write())
+    try:
+        yield writing
+    finally:
+        writing.cancel()
+        with suppress(asyncio.CancelledError, ClaimLostError):
+            await writing
+
+
+def note(text: str) -> Draft:
+    return Draft(f"note/{text}", Warned(message=text))
+
+
+async def test_what_waits_goes_into_one_record(log: Log) -> None:
+    shaky = ShakyLog(log)
+    journal = made(shaky)  # type: ignore[arg-type]
+    await journal.claim("me")
+    journal.enqueue(note("one"))
+    journal.enqueue(note("two"))
+    async with written(journal):
+        (three,) = await journal.append(note("three"))
+    assert three.sequence == 4
+    assert [len(record.entries) for record in shaky.sent] == [1, 3]
+    assert [event.sequence for event in await read_events(log, "t", "deb")] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 0), (0, 2), (1, 1)])
+async def test_an_append_of_unknown_outcome_is_sent_again_byte_for_byte(
+    log: Log, before: int, after: int
+) -> None:
+    clock = ManualClock()
+    journal = made(log, clock)
+    await journal.claim("me")
+    journal._log = shaky = ShakyLog(log, before=before, after=after)  # type: ignore[assignment]
+    async with written(journal):
+        appended = asyncio.create_task(journal.append(note("one")))
+        for _ in range(before + after):
+            await clock.sleeping()
+            clock.advance(60)  # what is sent later still tells the time at which it was made
+        await asyncio.wait_for(appended, 30)
+    assert len(shaky.sent) == before + after + 1
+    assert len({(each.first, each.append_id, each.entries) for each in shaky.sent}) == 1
+    assert len(await read_events(log, "t", "deb")) == 2
+
+
+async def test_what_nobody_waits_for_any_more_is_written_and_can_be_waited_for(log: Log) -> None:
+    clock = ManualClock()
+    journal = made(log, clock)
+    await journal.claim("me")
+    journal._log = ShakyLog(log, before=1, after=0)  # type: ignore[assignment]
+    async with written(journal):
+        appended = asyncio.create_task(journal.append(note("one")))
+        await clock.sleeping()
+        appended.cancel()
+        waiting = asyncio.create_task(journal.written())
+        await asyncio.wait({appended})
+        assert not waiting.done()
+        clock.advance(60)
+        await asyncio.wait_for(waiting, 30)
+    assert len(await read_events(log, "t", "deb")) == 2
+
+
+async def test_an_owner_whose_append_conflicts_stops_and_writes_nothing_more(log: Log) -> None:
+    old = made(log)
+    await old.claim("old")
+    new = await reopened(log)
+    await new.claim("new")
+    async with written(old) as writing:
+        appended = asyncio.create_task(old.append(note("late")))
+        with pytest.raises(ClaimLostError):
+            await asyncio.wait_for(asyncio.shield(writing), 30)
+        assert not appended.done()
+        appended.cancel()
+    assert [event.kind for event in await read_events(log, "t", "deb")] == ["claimed", "claimed"]
+
+
+async def test_of_two_that_claim_at_once_one_loses(log: Log) -> None:
+    one, two = await reopened(log), await reopened(log)
+    await one.claim("one")
+    with pytest.raises(ClaimLostError):
+        await two.claim("two")
+    again = await reopened(log)
+    await again.claim("two")
+    assert (one.epoch, again.epoch) == (1, 2)
+
+
+async def test_a_claim_of_unknown_outcome_is_left_to_the_next_try(log: Log) -> None:
+    journal = made(ShakyLog(log, after=1))  # type: ignore[arg-type]
+    with pytest.raises(StoreUnavailableError):
+        await journal.claim("me")
+    again = await reopened(log)
+    await again.claim("me")
+    assert again.epoch == 2
+
+
+async def test_opening_a_log_twice_writes_its_first_event_once(log: Log) -> None:
+    await made(log).open(note("first"))
+    await made(log).open(note("first"))
+    assert len(await read_events(log, "t", "deb")) == 1
+
+
+class BackwardClock(ManualClock):
+    """Each look is a minute earlier than the one before."""
+
+    _looks = 0
+
+    def now(self) -> datetime:
+        self._looks += 1
+        return datetime(2030, 1, 1, tzinfo=UTC) - timedelta(minutes=self._looks)
+
+
+async def test_time_never_goes_back(log: Log) -> None:
+    journal = made(log, BackwardClock())
+    await journal.claim("me")
+    async with written(journal):
+        await journal.append(note("one"))
+        await journal.append(note("two"), note("three"))
+    next_one = await reopened(log, BackwardClock())
+    await next_one.claim("next")
+    times = [event.time for event in await read_events(log, "t", "deb")]
+    assert times == sorted(times)
+
+
+async def test_a_log_that_was_changed_from_outside_is_refused(log: Log) -> None:
+    journal = made(log)
+    await journal.claim("me")
+    (record,) = await log.read("t/deb")
+    await log.append("t/deb", Record(2, "forged", (record.entries[0],)))
+    with pytest.raises(CorruptEventError):
+        await read_events(log, "t", "deb")

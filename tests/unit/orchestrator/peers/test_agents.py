@@ -1,0 +1,79 @@
+"""What is asked of an agent, as its digest stands for it in the log, and what is kept of the answer."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.model.digest import digest
+from parley.orchestrator.model.spec import AgentSpec, Prompt, SummarySettings
+from parley.orchestrator.model.tasks import AnswerShape, PromptPart, Task
+from parley.orchestrator.peers.agents import Call, generate_request
+from parley.orchestrator.phases.synthesize import JudgeAnswer
+from parley.v1.agent_pb2 import ToolCall
+from parley.v1.debate_pb2 import Work
+from tests.support.orchestration import backstage
+
+ADA = AgentSpec(
+    "ada",
+    "Ada",
+    "architect",
+    ("p/m",),
+    0.5,
+    Prompt("Be bold.", "ada.md"),
+    summaries=SummarySettings(threshold=5000, max_length=9),
+    instructions={"system": "You plan."},
+)
+BO = AgentSpec("bo", "Bo", "security")
+CRITIQUE = Task(
+    Work(activity="critique", agent_id="ada", round=2, target_agent_id="bo"),
+    (PromptPart("system", "You plan."), PromptPart("user", "Why?", 2)),
+    100,
+)
+PROPOSAL = Task(Work(activity="proposal", agent_id="bo", round=1), (PromptPart("user", "Why?"),))
+SHAPE = AnswerShape("s", JudgeAnswer, "{}", lambda answer: answer.description)
+
+
+def asked(
+    agent: AgentSpec, task: Task, shape: AnswerShape[JudgeAnswer] | None = None, seconds: float = 90.0
+) -> str:
+    return digest(generate_request(agent, task, shape, seconds))
+
+
+@pytest.mark.parametrize(
+    ("agent", "task", "shape", "recorded"),
+    [
+        (ADA, CRITIQUE, SHAPE, "a13fa32f32f2123a3f3cbe73e0f5a05b"),
+        (BO, PROPOSAL, None, "853e7b99f82dc4d223991127e50a63ba"),
+    ],
+)
+def test_a_request_has_the_digest_that_logs_already_hold(
+    agent: AgentSpec, task: Task, shape: AnswerShape[JudgeAnswer] | None, recorded: str
+) -> None:
+    """Whoever breaks this stops every open debate with REPLAY_MISMATCH."""
+    assert asked(agent, task, shape) == recorded
+
+
+def test_whatever_is_asked_otherwise_has_another_digest() -> None:
+    digests = {
+        asked(BO, PROPOSAL),
+        asked(replace(BO, tools=("file_read",)), PROPOSAL),
+        asked(replace(BO, tool_call_limit=5), PROPOSAL),
+        asked(BO, replace(PROPOSAL, max_output_tokens=7)),
+        asked(BO, replace(PROPOSAL, prompt=(PromptPart("user", "Why?", 1),))),
+        asked(BO, PROPOSAL, SHAPE),
+        asked(BO, PROPOSAL, seconds=1.5),
+    }
+    assert len(digests) == 7
+
+
+async def test_of_what_a_model_asked_a_tool_500_characters_are_kept(tmp_path: Path) -> None:
+    async with backstage(tmp_path) as stage:
+        used = ToolCall(name="file_read", arguments="a" * 501, failed=True, characters=12)
+        stage.gateway.tool_calls["bo"] = [used]
+        agents = stage.replica().dependencies.agents
+        reply = await agents.generate(
+            Call("t", "deb", "a", 1), generate_request(BO, PROPOSAL, None, seconds=5)
+        )
+    (kept,) = reply.tool_calls
+    assert kept == ToolCall(name="file_read", arguments="a" * 500, failed=True, characters=12)

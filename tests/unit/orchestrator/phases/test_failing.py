@@ -1,0 +1,42 @@
+"""How a debate fails for want of steps."""
+
+from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.v1.debate_pb2 import Work
+from parley.v1.event_pb2 import StepFailed
+
+
+def failed(agent: str, reason: str) -> StepFailed:
+    return StepFailed(work=Work(agent_id=agent), reason=reason, message=f"{agent} said nothing")
+
+
+LASTING = failed("ann", "PROVIDER_AUTH")
+PASSING = failed("bo", "PROVIDER_RATE_LIMIT")
+
+
+def test_a_step_that_failed_for_good_is_tried_again_on_a_resume_and_not_waited_for() -> None:
+    error = failed_for_want_of({"synthesis": LASTING}, "synthesis")
+
+    assert (error.reason, str(error)) == ("PROVIDER_AUTH", "ann said nothing")
+    assert (error.agent, error.phase) == ("ann", "synthesis")
+    assert (error.steps, error.awaited) == (("synthesis",), ())
+
+
+def test_where_enough_may_pass_these_are_waited_for_and_named() -> None:
+    error = failed_for_want_of({"a": LASTING, "b": PASSING}, "vote")
+
+    assert (error.agent, error.reason) == ("bo", "PROVIDER_RATE_LIMIT")
+    assert (error.steps, error.awaited) == (("a", "b"), ("b",))
+
+
+def test_where_too_few_may_pass_nothing_is_waited_for_and_what_lasts_is_named() -> None:
+    error = failed_for_want_of({"b": PASSING, "a": LASTING}, "vote", needed=2)
+
+    assert error.agent == "ann"
+    assert (error.steps, error.awaited) == (("b", "a"), ())
+
+
+def test_where_all_may_pass_and_are_too_few_the_first_is_named() -> None:
+    error = failed_for_want_of({"b": PASSING}, "vote", needed=2)
+
+    assert error.agent == "bo"
+    assert not error.awaited

@@ -1,0 +1,65 @@
+"""How a list of requirements is read, told, and asked about."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from parley.orchestrator.phases.requirements import Requirements, RequirementsAnswer
+from parley.orchestrator.phases.synthesize import JudgeAnswer
+from parley.v1.debate_pb2 import Requirement
+from parley.v1.panel_pb2 import UnfulfilledRequirement
+
+LISTED = Requirements(
+    (Requirement(text="It floats.", hard=True), Requirement(text="It is blue.")), known=True
+)
+
+
+def read(given: Any) -> list[tuple[str, bool]]:
+    answer = RequirementsAnswer.model_validate_json(json.dumps({"requirements": given}))
+    return [(each.text, each.hard) for each in answer.requirements]
+
+
+def test_a_requirement_is_a_must_only_if_that_is_said() -> None:
+    given = [{"text": "a", "hard": True}, {"text": "b"}, "c", {"text": "d", "hard": "yes"}]
+    assert read(given) == [("a", True), ("b", False), ("c", False), ("d", False)]
+
+
+def test_what_is_no_requirement_or_was_listed_before_is_left_out() -> None:
+    assert read([{"hard": True}, "", 3, None, "It floats.", {"text": "it  FLOATS.", "hard": True}]) == [
+        ("It floats.", False)
+    ]
+
+
+def test_there_are_at_most_twelve_and_none_is_long() -> None:
+    assert len(read([f"Requirement {number}." for number in range(20)])) == 12
+    assert read(["x" * 500]) == [("x" * 400 + "…", False)]
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"requirements": "none"}', "Nothing."])
+def test_an_answer_without_a_list_is_none(text: str) -> None:
+    with pytest.raises(ValidationError):
+        RequirementsAnswer.model_validate_json(text)
+
+
+def test_requirements_are_told_by_number() -> None:
+    assert LISTED.told() == (
+        "What the answer has to meet, as it is stated:\n- R1 (a must): It floats.\n- R2: It is blue."
+    )
+    assert Requirements(known=True).told() == Requirements().told() == ""
+
+
+def test_a_judge_is_asked_about_each_and_its_word_is_kept_with_the_text_of_the_list() -> None:
+    assert LISTED.schema()["required"] == ["R1", "R2"]
+    assert LISTED.unmet({"R2": False, "R9": False}) == [
+        UnfulfilledRequirement(text="It is blue.", hard=False, number=2)
+    ]
+    assert list(LISTED.unsaid({"R2": False})) == ["R1"]
+
+
+def test_whether_a_requirement_is_met_is_never_made_up() -> None:
+    met = {"R1": "perhaps", "R2": False, "R3": None, "R4": 1}
+    assert JudgeAnswer.model_validate({"description": "x", "requirements_met": met}).requirements_met == {
+        "R2": False
+    }

@@ -1,0 +1,61 @@
+"""A format's voting settings, as terms of its votes."""
+
+import pytest
+
+from parley.orchestrator.model.voting import Rule
+from parley.orchestrator.phases.vote_terms import VoteTerms, check_voting_settings, vote_terms
+from parley.runtime.errors import ParleyError
+from parley.runtime.validation import Violations
+from parley.v1.voting_pb2 import (
+    VOTE_WEIGHTS_ELO,
+    VOTE_WEIGHTS_RATINGS,
+    VOTE_WEIGHTS_UNSPECIFIED,
+    VOTING_METHOD_SUPERMAJORITY,
+    VOTING_METHOD_WEIGHTED,
+    VotingSettings,
+)
+
+
+def test_settings_that_say_nothing_are_a_majority_that_ends_early_and_groups_choices() -> None:
+    assert vote_terms(VotingSettings()) == VoteTerms()
+    terms = vote_terms(VotingSettings(), key="round/7/vote", round_number=7, one_voice="meta")
+    assert (terms.key, terms.round, terms.one_voice) == ("round/7/vote", 7, "meta")
+
+
+def test_what_settings_say_holds() -> None:
+    terms = vote_terms(
+        VotingSettings(
+            method=VOTING_METHOD_SUPERMAJORITY, allow_self_votes=False, early_end=False, group_choices=False
+        )
+    )
+    assert terms.rule is Rule.SUPERMAJORITY
+    assert (terms.self_votes, terms.early_end, terms.group_choices) == (False, False, False)
+    assert terms.weighted_by == VOTE_WEIGHTS_UNSPECIFIED
+
+
+@pytest.mark.parametrize("said", [VOTE_WEIGHTS_UNSPECIFIED, VOTE_WEIGHTS_ELO])
+def test_a_weighted_vote_weighs_by_the_ratings_unless_it_says_by_what(said: int) -> None:
+    settings = VotingSettings(method=VOTING_METHOD_WEIGHTED, weighted_by=said)  # type: ignore[arg-type]
+    terms = vote_terms(settings)
+    assert terms.rule is Rule.MAJORITY
+    assert terms.weighted_by == (said or VOTE_WEIGHTS_RATINGS)
+
+
+def test_settings_that_no_vote_can_be_held_by_are_refused_together() -> None:
+    violations = Violations()
+    settings = VotingSettings(method=9, weighted_by=9, allow_self_votes=False)  # type: ignore[arg-type]
+    check_voting_settings(violations, "spec.voting", settings, 2)
+    with pytest.raises(ParleyError) as refused:
+        violations.refuse()
+    assert [each.field for each in refused.value.violations] == [
+        "spec.voting.method",
+        "spec.voting.weighted_by",
+        "spec.voting.allow_self_votes",
+    ]
+
+
+def test_three_agents_may_vote_without_their_own_proposals() -> None:
+    violations = Violations()
+    check_voting_settings(violations, "spec.voting", VotingSettings(allow_self_votes=False), 3)
+    check_voting_settings(violations, "spec.voting", VotingSettings(allow_self_votes=True), 2)
+    violations.refuse()

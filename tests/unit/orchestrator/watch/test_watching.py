@@ -1,0 +1,287 @@
+"""Watching over a log in memory: what is shared, what is bounded, and what a reader that comes back sees."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parley.orchestrator.log.envelope import Draft, Envelope
+from parley.orchestrator.log.events import CorruptEventError
+from parley.orchestrator.model.delta import Delta
+from parley.orchestrator.watch.deltas import MAX_WAITING_PIECES, Deltas
+from parley.orchestrator.watch.feed import Feeds
+from parley.orchestrator.watch.forwarding import Forwarding
+from parley.orchestrator.watch.watching import Alive, Watched, Watching
+from parley.runtime.errors import ParleyError
+from parley.storage.ports import Record, StoreUnavailableError
+from parley.v1.debate_pb2 import DebateFailure, Outcome, Work
+from parley.v1.event_pb2 import Closed, Concluded, DebateFailed, Resumed, Warned
+from tests.support.memory_log import MemoryLog, SharedRecords, WrittenLog
+from tests.unit.orchestrator.made_logs import succeeded
+
+DEBATE = "deb-20300101-000000-aaaaaaaa"
+TENANT = "acme"
+
+
+class NoForwarding(Forwarding):
+    """All debates are run here."""
+
+    def __init__(self) -> None:
+        pass
+
+    @asynccontextmanager
+    async def wanted(self, tenant: str, debate: str) -> AsyncGenerator[None, None]:
+        yield
+
+
+class Stand:
+    """One replica's watching."""
+
+    def __init__(
+        self, log: MemoryLog | None = None, *, kept: int = 8_000_000, heartbeat_seconds: float = 60
+    ) -> None:
+        self.log = log or MemoryLog()
+        self.deltas = Deltas()
+        self.written = WrittenLog(self.log, TENANT, DEBATE)
+        feeds = Feeds(self.log, kept)
+        self.watching = Watching(self.log, feeds, self.deltas, NoForwarding(), heartbeat_seconds)
+
+    def watch(self, after: int = 0, *, text: bool = False) -> AsyncGenerator[Watched, None]:
+        return self.watching.watch(TENANT, DEBATE, after, text=text)
+
+    async def all(self, after: int = 0) -> list[int]:
+        """The sequences of a watch that ends."""
+        async with asyncio.timeout(30):
+            return [each.sequence async for each in self.watch(after) if isinstance(each, Envelope)]
+
+
+def delta(key: str = "1/proposal/ada", offset: int = 0, attempt: int = 1) -> Delta:
+    return Delta(key, attempt, 1, offset, "text")
+
+
+async def test_a_thousand_watchers_cost_as_many_reads_as_one_and_share_each_event() -> None:
+    stand = Stand(MemoryLog(poll_interval=30))
+    await stand.written.write(*(Warned(message=str(number)) for number in range(5)))
+    seen: list[list[Envelope]] = [[] for _ in range(1000)]
+
+    async def follow(events: list[Envelope]) -> None:
+        async for each in stand.watch():
+            assert isinstance(each, Envelope)
+            events.append(each)
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        for events in seen:
+            tasks.create_task(follow(events))
+        while not all(len(events) == 5 for events in seen):  # noqa: ASYNC110 (watchers tell of nothing)
+            await asyncio.sleep(0)
+        before = stand.log.reads
+        for number in range(10):
+            await stand.written.write(Warned(message=str(number)))
+        await stand.written.write(Closed())
+    assert before <= 3
+    assert stand.log.reads == before, "what this replica appends it hands on without a read"
+    assert seen[0] == stand.written.events
+    assert all(all(mine is first for mine, first in zip(events, seen[0], strict=True)) for events in seen)
+
+
+async def test_a_feed_ends_with_its_last_watcher_and_begins_anew_with_the_next() -> None:
+    stand = Stand()
+    await stand.written.write(Warned(message="one"))
+    for _ in range(2):
+        async with aclosing(stand.watch()) as one, aclosing(stand.watch()) as two:
+            assert [await anext(one), await anext(two)] == stand.written.events * 2
+        assert not [task for task in asyncio.all_tasks() if "Feed.run" in repr(task)]
+
+
+@given(
+    batches=st.lists(st.integers(1, 4), min_size=1, max_size=8),
+    cuts=st.lists(st.integers(0, 6), max_size=12),
+    kept=st.sampled_from([1, 700, 8_000_000]),
+)
+@settings(max_examples=60, deadline=None)
+def test_whoever_comes_back_to_one_replica_or_another_sees_every_event_once_and_in_order(
+    batches: list[int], cuts: list[int], kept: int
+) -> None:
+    async def scenario() -> None:
+        shared = SharedRecords()
+        replicas = [Stand(MemoryLog(shared, 0.001), kept=kept) for _ in range(2)]
+        written = replicas[0].written
+        seen: list[Envelope] = []
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            tasks.create_task(write_some(written, batches))
+            for number in range(10_000):
+                last = seen[-1].sequence if seen else 0
+                if seen and seen[-1].kind == "closed":
+                    break
+                count = cuts[number] if number < len(cuts) else None
+                async with aclosing(replicas[number % 2].watch(last, text=True)) as stream:
+                    await take(stream, count, seen)
+        assert seen == written.events
+
+    asyncio.run(scenario())
+
+
+async def write_some(written: WrittenLog, batches: list[int]) -> None:
+    for batch in batches:
+        await written.write(*(Warned(message=str(number)) for number in range(batch)))
+        await asyncio.sleep(0)
+    await written.write(Concluded(outcome=Outcome()), Closed())
+
+
+async def take(stream: AsyncGenerator[Watched, None], count: int | None, seen: list[Envelope]) -> None:
+    """Take so many events, or (None) all until the stream ends; being cut as too slow is an end as well."""
+    taken = 0
+    with suppress(ParleyError):
+        while taken != count and (each := await anext(stream, None)):
+            if isinstance(each, Envelope):
+                seen.append(each)
+                taken += 1
+
+
+async def test_a_watch_from_anywhere_in_a_log_that_is_longer_than_what_is_kept_misses_nothing() -> None:
+    stand = Stand(kept=1000)
+    for number in range(300):
+        await stand.written.write(Warned(message=str(number)))
+    await stand.written.write(Closed())
+    for after in (0, 1, 150, 299, 300, 301):
+        assert await stand.all(after) == list(range(after + 1, 302))
+
+
+async def test_a_watcher_that_lets_more_pile_up_than_is_kept_is_cut_and_told_where_to_go_on() -> None:
+    stand = Stand(kept=1000)
+    await stand.written.write(Warned(message="first"))
+    async with asyncio.timeout(30), aclosing(stand.watch()) as slow, aclosing(stand.watch()) as fast:
+        assert await anext(slow) == await anext(fast) == stand.written.events[0]
+        waiting = asyncio.ensure_future(anext(slow))
+        for number in range(20):
+            await stand.written.write(Warned(message=str(number)))
+            assert await anext(fast) == stand.written.events[-1]
+        last = await waiting
+        assert last == stand.written.events[1]
+        got: list[Watched] = [last]
+        with pytest.raises(ParleyError) as caught:
+            await rest_of(slow, got)
+        last = got[-1]
+    assert isinstance(last, Envelope)
+    assert caught.value.reason == "SLOW_READER"
+    assert caught.value.metadata == {"last_sequence": str(last.sequence)}
+    await stand.written.write(Closed())
+    assert await stand.all(last.sequence) == list(range(last.sequence + 1, 23))
+
+
+async def rest_of(stream: AsyncGenerator[Watched, None], got: list[Watched]) -> None:
+    async for each in stream:
+        got.append(each)  # noqa: PERF401 (kept when the stream breaks)
+
+
+async def test_text_that_waits_for_a_watcher_is_bounded_and_the_oldest_goes_first() -> None:
+    stand = Stand()
+    await stand.written.write(Warned(message="first"))
+    async with asyncio.timeout(30), aclosing(stand.watch(text=True)) as slow:
+        await anext(slow)
+        for offset in range(MAX_WAITING_PIECES + 100):
+            stand.deltas.publish(DEBATE, delta(offset=9 * offset))
+        heard = [await anext(slow) for _ in range(MAX_WAITING_PIECES)]
+    assert heard == [delta(offset=9 * offset) for offset in range(100, MAX_WAITING_PIECES + 100)]
+
+
+async def test_pieces_that_wait_come_as_one_where_they_are_of_one_text_and_without_a_gap() -> None:
+    stand = Stand()
+    await stand.written.write(Warned(message="first"))
+    async with asyncio.timeout(30), aclosing(stand.watch(text=True)) as stream:
+        await anext(stream)
+        for key, offset in (("a", 0), ("b", 0), ("a", 4), ("a", 8), ("b", 40), ("b", 44)):
+            stand.deltas.publish(DEBATE, delta(key, offset))
+        heard = [await anext(stream) for _ in range(3)]
+    assert heard == [
+        replace(delta("a"), text="text" * 3),
+        delta("b"),
+        replace(delta("b", 40), text="text" * 2),
+    ]
+
+
+async def test_a_watcher_that_is_behind_with_events_is_sent_no_text() -> None:
+    stand = Stand()
+    await stand.written.write(Warned(message="first"))
+    async with asyncio.timeout(30), aclosing(stand.watch(text=True)) as slow, aclosing(stand.watch()) as fast:
+        await anext(slow)
+        await anext(fast)
+        for number in range(100):
+            await stand.written.write(Warned(message=str(number)))
+            await anext(fast)
+        stand.deltas.publish(DEBATE, delta())
+        assert [await anext(slow) for _ in range(100)] == stand.written.events[1:]
+        stand.deltas.publish(DEBATE, delta(offset=9))
+        assert await anext(slow) == delta(offset=9)
+
+
+async def test_text_that_comes_after_its_steps_outcome_is_void_and_that_of_a_new_attempt_is_not() -> None:
+    stand = Stand()
+    outcome = succeeded(Work(activity="proposal", agent_id="ada", round=1), "answer")
+    await stand.written.write(outcome)
+    async with asyncio.timeout(30), aclosing(stand.watch(text=True)) as stream:
+        await anext(stream)
+        for attempt in (1, 2):
+            stand.deltas.publish(DEBATE, delta(outcome.key, attempt=attempt))
+        assert await anext(stream) == delta(outcome.key, attempt=2)
+
+
+async def test_signs_of_life_are_shown_while_text_flows() -> None:
+    stand = Stand(heartbeat_seconds=0.05)
+    await stand.written.write(Warned(message="first"))
+    async with asyncio.timeout(30), aclosing(stand.watch(text=True)) as stream:
+        await anext(stream)
+        heartbeats = pieces = 0
+        while heartbeats < 3:
+            stand.deltas.publish(DEBATE, delta(offset=pieces))
+            each = await anext(stream)
+            heartbeats += isinstance(each, Alive)
+            pieces += isinstance(each, Delta)
+            await asyncio.sleep(0)
+    assert pieces > 3
+
+
+async def test_a_watch_of_a_failed_debate_ends_unless_it_was_resumed_elsewhere_in_the_meantime() -> None:
+    shared = SharedRecords()
+    there, here = Stand(MemoryLog(shared)), Stand(MemoryLog(shared, poll_interval=0.2))
+    failed = Draft(
+        "failed", DebateFailed(failure=DebateFailure(reason="QUORUM", message="nobody answered")), 1
+    )
+    await there.written.write(Warned(message="one"), failed)
+    assert await here.all() == [1, 2]
+    async with aclosing(here.watch()) as holding:  # keeps the feed, which has not heard of what follows
+        assert [await anext(holding), await anext(holding)] == there.written.events
+        await there.written.write(Draft("resumed", Resumed(), 2))
+        await there.written.write(Concluded(outcome=Outcome()), Closed())
+        assert await here.all(2) == [3, 4, 5]
+
+
+async def test_trouble_with_the_log_is_heard_by_all_watchers_and_the_next_ones_begin_anew() -> None:
+    stand = Stand(MemoryLog(poll_interval=0.01))
+    await stand.written.write(Warned(message="one"))
+    streams = [stand.watch() for _ in range(3)]
+    for stream in streams:
+        assert await anext(stream) == stand.written.events[0]
+    stand.log.shared.broken = StoreUnavailableError("away")
+    for stream in streams:
+        with pytest.raises(StoreUnavailableError):
+            await asyncio.wait_for(anext(stream), 30)
+    stand.log.shared.broken = None
+    await stand.written.write(Closed())
+    assert await stand.all() == [1, 2]
+
+
+async def test_a_damaged_event_ends_a_watch_and_is_not_shown() -> None:
+    stand = Stand()
+    await stand.written.write(Warned(message="one"))
+    async with aclosing(stand.watch()) as stream:
+        assert await anext(stream) == stand.written.events[0]
+        entry = stand.log.shared.records[f"{TENANT}/{DEBATE}"][0].entries[0]
+        damaged = entry.replace(b"one", b"two")
+        await stand.log.append(f"{TENANT}/{DEBATE}", Record(2, "x", (damaged,)))
+        with pytest.raises(CorruptEventError):
+            await asyncio.wait_for(anext(stream), 30)

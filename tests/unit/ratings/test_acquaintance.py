@@ -1,0 +1,54 @@
+"""What is learned of agents beside their ratings."""
+
+from datetime import UTC, datetime
+
+from parley.ratings.acquaintance import Acquaintance, Relationship, Strength
+from parley.ratings.match import Encounter, Match, PhaseResult
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+
+def known(*matches: Match) -> Acquaintance:
+    found = Acquaintance()
+    for each in matches:
+        found.count(each)
+    return found
+
+
+def test_strengths_are_the_mean_scores_by_domain_and_phase_and_over_all_domains() -> None:
+    scores = {"ada": 5.0, "bo": 5.0}
+    found = known(
+        Match(
+            "d1",
+            "data",
+            scores,
+            NOON,
+            phases=(PhaseResult("ada", "critique", 8), PhaseResult("ada", "vote", 2)),
+        ),
+        Match("d2", "data", scores, NOON, phases=(PhaseResult("ada", "critique", 4),)),
+        Match("d3", "law", scores, NOON, phases=(PhaseResult("ada", "critique", 3),)),
+    )
+    assert found.strengths("ada") == [
+        Strength("", "critique", 3, 15),
+        Strength("", "vote", 1, 2),
+        Strength("data", "critique", 2, 12),
+        Strength("data", "vote", 1, 2),
+        Strength("law", "critique", 1, 3),
+    ]
+    assert found.strengths("ada")[2].mean_score == 6
+    assert found.strengths("bo") == []
+
+
+def test_a_relationship_is_the_same_from_both_sides_but_for_who_won() -> None:
+    found = known(
+        Match("d1", "data", {"ada": 9, "bo": 4, "cy": 4}, NOON, encounters=(Encounter("ada", "bo", 2, 1),)),
+        Match("d2", "data", {"bo": 5, "ada": 5}, NOON),
+    )
+    assert found.relationships("ada") == [
+        Relationship("ada", "bo", debates=2, wins=1, draws=1, agreements=2, disagreements=1),
+        Relationship("ada", "cy", debates=1, wins=1),
+    ]
+    assert found.relationships("bo")[0] == Relationship(
+        "bo", "ada", debates=2, draws=1, losses=1, agreements=2, disagreements=1
+    )
+    assert found.relationships("dee") == []
