@@ -20,6 +20,8 @@ export QUESTION
 # The commit whose contract today's must not break, and more words for pytest or the lock.
 AGAINST ?= HEAD
 ARGS ?=
+# A test that fails is tried once more, and the summary names it: docs/decisions/second-try.md.
+SECOND_TRY := --reruns 1
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 INSTALL := $(BIN)/python -m pip install --quiet --no-deps
@@ -86,8 +88,8 @@ test: $(VENV)/.all ## Run every test (ARGS="-k breaker" for some)
 ifdef ARGS
 	$(BIN)/pytest $(ARGS)
 else
-	$(BIN)/pytest -n 2 --dist worksteal tests/unit tests/contract tests/integration
-	$(BIN)/pytest tests/e2e tests/chaos  # these fill both cores by themselves
+	$(BIN)/pytest $(SECOND_TRY) -n 2 --dist worksteal tests/unit tests/contract tests/integration
+	$(BIN)/pytest $(SECOND_TRY) tests/e2e tests/chaos  # these fill both cores by themselves
 endif
 
 TESTS := unit contract integration e2e chaos
