@@ -14,6 +14,7 @@ from parley.v1 import agent_pb2 as _agent_pb2
 from parley.v1 import arena_pb2 as _arena_pb2
 from parley.v1 import critique_pb2 as _critique_pb2
 from parley.v1 import evaluation_pb2 as _evaluation_pb2
+from parley.v1 import moderated_pb2 as _moderated_pb2
 from parley.v1 import panel_pb2 as _panel_pb2
 from parley.v1 import rhetoric_pb2 as _rhetoric_pb2
 import builtins as _builtins
@@ -107,6 +108,10 @@ class _StopReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StopReason
     """Who holds which position hardly changes any more."""
     STOP_REASON_PROBABLE_ENOUGH: _StopReason.ValueType  # 14
     """Those who were asked first made a position probable enough; the others were not asked."""
+    STOP_REASON_STAGNATION: _StopReason.ValueType  # 15
+    """The same is said again and again, and nothing new."""
+    STOP_REASON_CLEAR_WINNER: _StopReason.ValueType  # 16
+    """One side has won: the others concede its key points."""
 
 class StopReason(_StopReason, metaclass=_StopReasonEnumTypeWrapper):
     """Reasons for which the rounds of a debate end."""
@@ -141,6 +146,10 @@ STOP_REASON_STABLE_POSITIONS: StopReason.ValueType  # 13
 """Who holds which position hardly changes any more."""
 STOP_REASON_PROBABLE_ENOUGH: StopReason.ValueType  # 14
 """Those who were asked first made a position probable enough; the others were not asked."""
+STOP_REASON_STAGNATION: StopReason.ValueType  # 15
+"""The same is said again and again, and nothing new."""
+STOP_REASON_CLEAR_WINNER: StopReason.ValueType  # 16
+"""One side has won: the others concede its key points."""
 Global___StopReason: _TypeAlias = StopReason  # noqa: Y015
 
 @_typing.final
@@ -182,6 +191,7 @@ class DebateSpec(_message.Message):
     CLARIFICATIONS_FIELD_NUMBER: _builtins.int
     PANEL_FIELD_NUMBER: _builtins.int
     ARENA_FIELD_NUMBER: _builtins.int
+    MODERATED_FIELD_NUMBER: _builtins.int
     EVALUATION_FIELD_NUMBER: _builtins.int
     question: _builtins.str
     """The question, kept as written. Not blank, at most 256 KiB. Of the format `evaluation`: empty in a request; it is
@@ -231,6 +241,10 @@ class DebateSpec(_message.Message):
         """Of the format `arena`."""
 
     @_builtins.property
+    def moderated(self) -> _moderated_pb2.ModeratedSettings:
+        """Of the format `moderated`."""
+
+    @_builtins.property
     def evaluation(self) -> _evaluation_pb2.EvaluationSettings:
         """Of the format `evaluation`."""
 
@@ -250,17 +264,18 @@ class DebateSpec(_message.Message):
         clarifications: Global___Clarifications | None = ...,
         panel: _panel_pb2.PanelSettings | None = ...,
         arena: _arena_pb2.ArenaSettings | None = ...,
+        moderated: _moderated_pb2.ModeratedSettings | None = ...,
         evaluation: _evaluation_pb2.EvaluationSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "arena", b"arena", "clarifications", b"clarifications", "evaluation", b"evaluation", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "limits", b"limits", "panel", b"panel"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "arena", b"arena", "clarifications", b"clarifications", "evaluation", b"evaluation", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "limits", b"limits", "moderated", b"moderated", "panel", b"panel"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "agents", b"agents", "arena", b"arena", "clarifications", b"clarifications", "concurrency", b"concurrency", "context", b"context", "domain", b"domain", "evaluation", b"evaluation", "format", b"format", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "panel", b"panel", "question", b"question"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications", "_history_limit", b"_history_limit", "agents", b"agents", "arena", b"arena", "clarifications", b"clarifications", "concurrency", b"concurrency", "context", b"context", "domain", b"domain", "evaluation", b"evaluation", "format", b"format", "format_settings", b"format_settings", "history_limit", b"history_limit", "judge", b"judge", "limits", b"limits", "max_output_tokens", b"max_output_tokens", "moderated", b"moderated", "panel", b"panel", "question", b"question"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__clarifications: _TypeAlias = _typing.Literal["clarifications"]  # noqa: Y015
     _WhichOneofArgType__clarifications: _TypeAlias = _typing.Literal["_clarifications", b"_clarifications"]  # noqa: Y015
     _WhichOneofReturnType__history_limit: _TypeAlias = _typing.Literal["history_limit"]  # noqa: Y015
     _WhichOneofArgType__history_limit: _TypeAlias = _typing.Literal["_history_limit", b"_history_limit"]  # noqa: Y015
-    _WhichOneofReturnType_format_settings: _TypeAlias = _typing.Literal["panel", "arena", "evaluation"]  # noqa: Y015
+    _WhichOneofReturnType_format_settings: _TypeAlias = _typing.Literal["panel", "arena", "moderated", "evaluation"]  # noqa: Y015
     _WhichOneofArgType_format_settings: _TypeAlias = _typing.Literal["format_settings", b"format_settings"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__clarifications) -> _WhichOneofReturnType__clarifications | None: ...
@@ -719,6 +734,7 @@ class Outcome(_message.Message):
     SCORES_FIELD_NUMBER: _builtins.int
     PANEL_FIELD_NUMBER: _builtins.int
     ARENA_FIELD_NUMBER: _builtins.int
+    MODERATED_FIELD_NUMBER: _builtins.int
     EVALUATION_FIELD_NUMBER: _builtins.int
     description: _builtins.str
     """The answer itself, complete in itself; without the parts that only its format knows. What memory remembers."""
@@ -735,6 +751,10 @@ class Outcome(_message.Message):
         """Of the format `arena`."""
 
     @_builtins.property
+    def moderated(self) -> _moderated_pb2.ModeratedOutcome:
+        """Of the format `moderated`."""
+
+    @_builtins.property
     def evaluation(self) -> _evaluation_pb2.EvaluationOutcome:
         """Of the format `evaluation`."""
 
@@ -745,13 +765,14 @@ class Outcome(_message.Message):
         scores: _abc.Iterable[Global___AgentScore] | None = ...,
         panel: _panel_pb2.PanelOutcome | None = ...,
         arena: _arena_pb2.ArenaOutcome | None = ...,
+        moderated: _moderated_pb2.ModeratedOutcome | None = ...,
         evaluation: _evaluation_pb2.EvaluationOutcome | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arena", b"arena", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "panel", b"panel"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arena", b"arena", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arena", b"arena", "description", b"description", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "panel", b"panel", "scores", b"scores"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arena", b"arena", "description", b"description", "evaluation", b"evaluation", "format_outcome", b"format_outcome", "moderated", b"moderated", "panel", b"panel", "scores", b"scores"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_format_outcome: _TypeAlias = _typing.Literal["panel", "arena", "evaluation"]  # noqa: Y015
+    _WhichOneofReturnType_format_outcome: _TypeAlias = _typing.Literal["panel", "arena", "moderated", "evaluation"]  # noqa: Y015
     _WhichOneofArgType_format_outcome: _TypeAlias = _typing.Literal["format_outcome", b"format_outcome"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_format_outcome) -> _WhichOneofReturnType_format_outcome | None: ...
 
@@ -1057,6 +1078,7 @@ class Reply(_message.Message):
     CRITIQUE_FIELD_NUMBER: _builtins.int
     ISSUE_ANSWERS_FIELD_NUMBER: _builtins.int
     CLAIMS_TO_CITE_FIELD_NUMBER: _builtins.int
+    IN_REPLY_TO_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The answer as it was given: text, or the JSON text of a structured answer."""
     rendered: _builtins.str
@@ -1101,6 +1123,10 @@ class Reply(_message.Message):
     def claims_to_cite(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Sentences of a proposal or refinement of an arena that state a fact without saying where it is from, in order."""
 
+    @_builtins.property
+    def in_reply_to(self) -> _containers.RepeatedCompositeFieldContainer[Global___PointReference]:
+        """The points of other contributions that it answers, in order. Each of them exists. Empty: none."""
+
     def __init__(
         self,
         *,
@@ -1118,16 +1144,43 @@ class Reply(_message.Message):
         critique: _critique_pb2.Critique | None = ...,
         issue_answers: _abc.Iterable[_critique_pb2.IssueAnswer] | None = ...,
         claims_to_cite: _abc.Iterable[_builtins.str] | None = ...,
+        in_reply_to: _abc.Iterable[Global___PointReference] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_critique", b"_critique", "critique", b"critique", "latency", b"latency", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_critique", b"_critique", "characters_cut", b"characters_cut", "claims_to_cite", b"claims_to_cite", "critique", b"critique", "issue_answers", b"issue_answers", "latency", b"latency", "model", b"model", "position", b"position", "prompt_characters_left_out", b"prompt_characters_left_out", "rendered", b"rendered", "route", b"route", "text", b"text", "tool_calls", b"tool_calls", "truncated", b"truncated", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_critique", b"_critique", "characters_cut", b"characters_cut", "claims_to_cite", b"claims_to_cite", "critique", b"critique", "in_reply_to", b"in_reply_to", "issue_answers", b"issue_answers", "latency", b"latency", "model", b"model", "position", b"position", "prompt_characters_left_out", b"prompt_characters_left_out", "rendered", b"rendered", "route", b"route", "text", b"text", "tool_calls", b"tool_calls", "truncated", b"truncated", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__critique: _TypeAlias = _typing.Literal["critique"]  # noqa: Y015
     _WhichOneofArgType__critique: _TypeAlias = _typing.Literal["_critique", b"_critique"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__critique) -> _WhichOneofReturnType__critique | None: ...
 
 Global___Reply: _TypeAlias = Reply  # noqa: Y015
+
+@_typing.final
+class PointReference(_message.Message):
+    """A point of a contribution."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    POINT_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Key of the contribution's step."""
+    point: _builtins.int
+    """Its number there, from 1."""
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        point: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "point", b"point"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PointReference: _TypeAlias = PointReference  # noqa: Y015
 
 @_typing.final
 class Contribution(_message.Message):

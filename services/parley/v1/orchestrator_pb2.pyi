@@ -564,3 +564,51 @@ class GetReportResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetReportResponse: _TypeAlias = GetReportResponse  # noqa: Y015
+
+@_typing.final
+class GetDecisionRequest(_message.Message):
+    """Asks for a decision document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDecisionRequest: _TypeAlias = GetDecisionRequest  # noqa: Y015
+
+@_typing.final
+class GetDecisionResponse(_message.Message):
+    """A decision document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MARKDOWN_FIELD_NUMBER: _builtins.int
+    FILE_NAME_FIELD_NUMBER: _builtins.int
+    markdown: _builtins.str
+    """CommonMark."""
+    file_name: _builtins.str
+    """A file name for it, such as `2026-01-31-cache-for-sessions.md`: lower-case letters, digits and hyphens."""
+    def __init__(
+        self,
+        *,
+        markdown: _builtins.str = ...,
+        file_name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["file_name", b"file_name", "markdown", b"markdown"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDecisionResponse: _TypeAlias = GetDecisionResponse  # noqa: Y015

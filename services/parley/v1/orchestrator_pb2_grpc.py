@@ -72,6 +72,11 @@ class OrchestratorServiceStub:
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetReportRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetReportResponse.FromString,
                 _registered_method=True)
+        self.GetDecision = channel.unary_unary(
+                '/parley.v1.OrchestratorService/GetDecision',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetDecisionRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetDecisionResponse.FromString,
+                _registered_method=True)
         self.SubmitFeedback = channel.unary_unary(
                 '/parley.v1.OrchestratorService/SubmitFeedback',
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackRequest.SerializeToString,
@@ -167,6 +172,15 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetDecision(self, request, context):
+        """Returns the decision document of a completed debate of the format `moderated`, as Markdown.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `NO_DECISION` (it is of another format, or not completed).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SubmitFeedback(self, request, context):
         """Records what a person says of a completed debate, durable when this answers. Another word takes the place of the one
         before; the same `request_id` again changes nothing, also after another word. The ratings of the debate's agents count
@@ -216,6 +230,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.GetReport,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetReportRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.GetReportResponse.SerializeToString,
+            ),
+            'GetDecision': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDecision,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetDecisionRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.GetDecisionResponse.SerializeToString,
             ),
             'SubmitFeedback': grpc.unary_unary_rpc_method_handler(
                     servicer.SubmitFeedback,
@@ -415,6 +434,33 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/GetReport',
             parley_dot_v1_dot_orchestrator__pb2.GetReportRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.GetReportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDecision(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/GetDecision',
+            parley_dot_v1_dot_orchestrator__pb2.GetDecisionRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.GetDecisionResponse.FromString,
             options,
             channel_credentials,
             insecure,

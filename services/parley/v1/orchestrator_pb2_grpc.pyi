@@ -73,6 +73,11 @@ class OrchestratorServiceStub:
 
     Errors: INVALID_ARGUMENT; NOT_FOUND.
     """
+    GetDecision: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetDecisionRequest, _orchestrator_pb2.GetDecisionResponse]
+    """Returns the decision document of a completed debate of the format `moderated`, as Markdown.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `NO_DECISION` (it is of another format, or not completed).
+    """
     SubmitFeedback: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.SubmitFeedbackRequest, _orchestrator_pb2.SubmitFeedbackResponse]
     """Records what a person says of a completed debate, durable when this answers. Another word takes the place of the one
     before; the same `request_id` again changes nothing, also after another word. The ratings of the debate's agents count
@@ -182,6 +187,17 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns the report of a debate, finished or not, as Markdown.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND.
+        """
+
+    @_abc_1.abstractmethod
+    def GetDecision(
+        self,
+        request: _orchestrator_pb2.GetDecisionRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.GetDecisionRequest, _abc.Awaitable[_orchestrator_pb2.GetDecisionResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.GetDecisionResponse]:
+        """Returns the decision document of a completed debate of the format `moderated`, as Markdown.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `NO_DECISION` (it is of another format, or not completed).
         """
 
     @_abc_1.abstractmethod
