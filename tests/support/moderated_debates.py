@@ -131,7 +131,7 @@ class ModeratedScript:
 
     def _points(self, agent: str, number: int) -> list[str]:
         return [
-            f"{word.title()} {agent} sessions {number}{place} {word}ness.{self._filler(f'{agent}{number}{place}')}"
+            f"{word.title()} {agent} {word}ness sessions {number}{place}.{self._filler(f'{agent}{number}{place}')}"
             for place, word in enumerate(_WORDS[number % len(_WORDS)], start=1)
         ]
 
