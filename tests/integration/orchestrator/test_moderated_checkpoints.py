@@ -1,12 +1,15 @@
 """Checkpoints of moderated debates: what a person says after a round and to the decision, and what follows from it."""
 
+import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.model.spec import Limits
 from parley.v1.debate_pb2 import (
     STOP_REASON_ALL_ROUNDS_HELD,
     STOP_REASON_CONVERGED,
@@ -15,6 +18,7 @@ from parley.v1.debate_pb2 import (
 from parley.v1.event_pb2 import CheckpointOpened, Concluded, PhaseEntered, RoundsEnded
 from parley.v1.moderated_pb2 import CONFIDENCE_MEDIUM, ModeratedOutcome
 from tests.support.checked_format import person
+from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import backstage, check_log, outcomes
 from tests.support.scripted_gateway import ScriptedGateway
@@ -179,3 +183,31 @@ async def test_a_debate_that_is_stopped_anywhere_ends_the_same_and_guidance_coun
     assert [list(each.absent_rounds) for each in moderated.perspectives] == [[], [], [2]]
     assert sum(each.startswith("failed") for each in outcomes(whole.events).values()) >= 1
     await whole.ends_the_same_wherever_it_is_stopped(part, of=6)
+
+
+async def test_waiting_for_a_person_counts_against_no_limit_and_pauses_the_debate_in_the_end(
+    tmp_path: Path,
+) -> None:
+    clock, spec = ManualClock(), moderated_spec(checkpoints=True, max_rounds=1)
+    spec = replace(spec, limits=Limits(total_seconds=100, round_seconds=50, checkpoint_seconds=1800))
+    async with (
+        backstage(tmp_path, ModeratedScript().gateway()) as stage,
+        stage.replica(clock=clock) as replica,
+    ):
+        debate = await replica.create(spec)
+        await stage.has(debate, "checkpoint_opened")
+        clock.advance(1000)
+        await replica.intervene(debate, "continue_debate", checkpoint="round/1/checkpoint")
+        await stage.has(debate, "checkpoint_opened", 2)
+        async with asyncio.timeout(10):
+            while "paused" not in await stage.kinds(debate):
+                clock.advance(900)
+                await asyncio.sleep(0.01)
+        await stage.comes_to(debate, "PAUSED")
+        await replica.intervene(debate, "resume")
+        await stage.has(debate, "checkpoint_opened", 3)
+        await replica.intervene(debate, "approve", approved=True, checkpoint="synthesis/approval")
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert concluded(events).ended_by == ""
+    assert outcome(events).approved
