@@ -52,7 +52,7 @@ async def test_the_checkpoint_says_where_the_debate_stands_and_takes_an_end(
     assert "agents of this debate: simplicity-advocate, security-advocate, user-experience" in str(
         refused.violations[0].description
     )
-    await orchestrator.intervene(debate, checkpoint="round/1/checkpoint", end=debate_pb2.End())
+    await orchestrator.intervene(debate, checkpoint="round/1/checkpoint", end=debate_pb2.EndRounds())
 
     async def asks_for_approval() -> bool:
         return (await orchestrator.get(debate)).waiting.checkpoint == "synthesis/approval"
