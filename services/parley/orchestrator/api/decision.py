@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from parley.orchestrator.api.answer import DEMONSTRATION
-from parley.orchestrator.api.markdown import inline, list_item, quote
+from parley.orchestrator.model.markdown import inline, list_item, quote
 from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.model.harmless_text import harmless
 from parley.v1 import debate_pb2

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from parley.orchestrator.api.markdown import list_item, quote
+from parley.orchestrator.model.markdown import list_item, quote
 from parley.orchestrator.model.harmless_text import harmless
 
 HOSTILE = st.lists(
