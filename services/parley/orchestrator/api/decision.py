@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Final
 
 from parley.orchestrator.api.answer import DEMONSTRATION
-from parley.orchestrator.model.markdown import inline, list_item, quote
 from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.model.harmless_text import harmless
+from parley.orchestrator.model.markdown import inline, list_item, quote
 from parley.v1 import debate_pb2
 from parley.v1.agent_pb2 import Usage
 from parley.v1.moderated_pb2 import (
@@ -24,6 +24,7 @@ from parley.v1.moderated_pb2 import (
     ConsideredPerspective,
     FollowUp,
     ModeratedOutcome,
+    ModeratedSettings,
     Tension,
 )
 
@@ -93,11 +94,19 @@ def _overview(state: DebateState, outcome: ModeratedOutcome, decided_at: datetim
         f"**Debate ID:** {inline(state.debate)}",
         f"**Rounds:** {outcome.rounds}",
         f"**Perspectives:** {names or 'none'}",
-        f"**Approval:** {'approved by a person' if outcome.approved else 'no person was asked'}",
+        f"**Approval:** {_approval(state, outcome)}",
     ]
     if state.spec.demonstration:
         lines.append(f"**Demonstration:** {DEMONSTRATION}")
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _approval(state: DebateState, outcome: ModeratedOutcome) -> str:
+    if outcome.approved:
+        return "approved by a person"
+    settings = state.spec.settings
+    asked = isinstance(settings, ModeratedSettings) and settings.checkpoints
+    return "not approved by the person who was asked" if asked else "no person was asked"
 
 
 def _perspectives(outcome: ModeratedOutcome) -> Iterator[str]:
