@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from parley.orchestrator.api import state
+from parley.orchestrator.api.decision import decision_of
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.moderated import V1
@@ -17,6 +19,7 @@ from parley.orchestrator.model.spec import DebateSpec
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import CheckpointOpened, Concluded, Warned
 from parley.v1.moderated_pb2 import FollowUp, ModeratedOutcome, ModeratedSettings
+from tests.support.checked_format import person
 from tests.support.issue_tracker_server import (
     ISSUE_URL,
     IssueTrackerServer,
@@ -24,7 +27,8 @@ from tests.support.issue_tracker_server import (
     issue_tracker_server,
     never_answering,
 )
-from tests.support.orchestration import Backstage, check_log, make_spec
+from tests.support.moderated_debates import ModeratedScript, moderated_spec
+from tests.support.orchestration import Backstage, backstage, check_log, make_spec
 from tests.support.stopping import Play
 
 DECISION = ModeratedOutcome(
@@ -170,6 +174,39 @@ async def test_a_person_who_was_asked_is_heard_by_a_replica_without_a_tracker(
     made = await answered(stage, await asked(tracked))
     assert made == FollowUp(wanted=True, failure="PARLEY_FOLLOW_UP_URL is not set any more")
     assert not server.issues
+
+
+async def test_a_whole_moderated_debate_ends_with_its_issue_and_its_document(
+    tmp_path: Path, server: IssueTrackerServer
+) -> None:
+    script = ModeratedScript(decisions=("go_on", "converged"))
+    async with backstage(tmp_path, script.gateway()) as opened:
+        stage = replace(opened, issues=server.client())
+        async with stage.replica() as replica, person(stage, replica):
+            events = await stage.comes_to(
+                await replica.create(moderated_spec(checkpoints=True, max_rounds=2)), "COMPLETED"
+            )
+    assert made_of(events) == FollowUp(wanted=True, url=ISSUE_URL)
+    (issue,) = server.issues
+    assert issue["title"] == "Sessions"
+    assert "> Keep them in PostgreSQL, by synthesis." in issue["body"]
+    folded = state.fold(events)
+    assert folded.outcome is not None
+    document = decision_of(folded, folded.outcome.moderated)
+    assert document.file_name.endswith("-sessions.md")
+    for told in (
+        "# Decision: Sessions\n",
+        "- **Rounds:** 2\n",
+        "- **Approval:** approved by a person\n",
+        "**Key arguments:**\n\n- B had a reason.\n",
+        "## Key Tensions\n\n- Speed against simplicity.\n- **Open:** The debate ended without agreement.",
+        "**Confidence:** Low\n",
+        "## End of the Rounds\n\n- **Rounds held:** 2\n- **Reason:** all 2 rounds were held\n",
+        "**Caveats:**\n\n- Unless there are millions of users.\n",
+        f"An issue was made: <{ISSUE_URL}>\n",
+        f"- Model calls: {folded.calls}\n",
+    ):
+        assert told in document.markdown
 
 
 async def test_it_ends_the_same_wherever_it_is_stopped(tmp_path: Path, server: IssueTrackerServer) -> None:
