@@ -11,7 +11,7 @@ from parley.v1.moderated_pb2 import ModeratedSettings
 from tests.support.orchestration import make_spec
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest, judgement
 
-__all__ = ["ModeratedScript", "moderated_settings", "moderated_spec"]
+__all__ = ["QUESTION", "ModeratedScript", "moderated_settings", "moderated_spec"]
 
 _WORDS = (
     ("calm", "bold"),
@@ -131,7 +131,7 @@ class ModeratedScript:
 
     def _points(self, agent: str, number: int) -> list[str]:
         return [
-            f"{word.title()} {agent} sessions {number}{place} {word}ness.{self._filler(f'{agent}{number}{place}')}"
+            f"{word.title()} {agent} {word}ness sessions {number}{place}.{self._filler(f'{agent}{number}{place}')}"
             for place, word in enumerate(_WORDS[number % len(_WORDS)], start=1)
         ]
 

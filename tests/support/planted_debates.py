@@ -126,16 +126,26 @@ _SIDES: Final = (
     ),
 )
 _ELSEWHERE: Final = (
-    "Tomatoes ripen best in a sunny corner of the garden. Water them early, remove yellow leaves, and feed the soil with compost every"
-    " second week. Basil planted nearby keeps insects away and tastes wonderful on fresh bread.",
-    "The goalkeeper saved three penalties last Saturday, and the stadium sang until midnight. A younger striker deserves his chance"
-    " in the national squad after scoring twice against the champions.",
-    "Mountain weather turns quickly in October, therefore pack wool, a lamp and dry socks. Start hiking before sunrise, leave the ridge"
-    " by noon, and tell the warden of the hut which valley you descend through.",
-    "A good violin bow balances near the frog, and rosin should be applied sparingly. Beginners practise scales slowly with a metronome,"
-    " listening for intonation rather than volume, and rest their shoulders often.",
-    "Renaissance painters ground lapis lazuli for their blues, which merchants shipped across the sea. Patrons ordered saints in"
-    " ultramarine robes, and apprentices spent months preparing panels with chalk and rabbit glue.",
+    (
+        "Tomatoes ripen best in a sunny corner of the garden. Water them early, remove yellow leaves, and feed the soil with compost every"
+        " second week. Basil planted nearby keeps insects away and tastes wonderful on fresh bread."
+    ),
+    (
+        "The goalkeeper saved three penalties last Saturday, and the stadium sang until midnight. A younger striker deserves his chance"
+        " in the national squad after scoring twice against the champions."
+    ),
+    (
+        "Mountain weather turns quickly in October, therefore pack wool, a lamp and dry socks. Start hiking before sunrise, leave the ridge"
+        " by noon, and tell the warden of the hut which valley you descend through."
+    ),
+    (
+        "A good violin bow balances near the frog, and rosin should be applied sparingly. Beginners practise scales slowly with a metronome,"
+        " listening for intonation rather than volume, and rest their shoulders often."
+    ),
+    (
+        "Renaissance painters ground lapis lazuli for their blues, which merchants shipped across the sea. Patrons ordered saints in"
+        " ultramarine robes, and apprentices spent months preparing panels with chalk and rabbit glue."
+    ),
 )
 
 

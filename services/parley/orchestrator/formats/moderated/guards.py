@@ -19,7 +19,7 @@ _RUN: Final = 3
 """Words in a row that count as repeated where they stood in the text before too."""
 _LEAST_WORDS: Final = 12
 """Of shorter texts nothing can be told; of long words, `_LEAST_LONG_WORDS` are enough."""
-_LEAST_LONG_WORDS: Final = 10
+_LEAST_LONG_WORDS: Final = 8
 _LONG: Final = 6
 """Letters of a word that tells a subject; short ones stand in every text, and so a language with short words alone is never flagged."""
 _TOKEN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")

@@ -37,10 +37,14 @@ ONE_SIDED = {
 FAIR = (
     "A.1 is open. B.2 was answered. C.1 was conceded.",
     "Agent A points at peaks that overload disks; B.1 is conceded; agent C wants encryption for auditors.",
-    "The Performance Advocate holds that memory and a millisecond decide. The Simplicity Advocate warns of upgrades and alerts."
-    " The Security Advocate asks who audits replication and credentials.",
-    "Peaks overload disks at noon, so memory should answer. Operated for years, without another daemon, upgrades or alerts: that is"
-    " the other side. Replication spreads credentials, and auditors want encryption at rest.",
+    (
+        "The Performance Advocate holds that memory and a millisecond decide. The Simplicity Advocate warns of upgrades and alerts."
+        " The Security Advocate asks who audits replication and credentials."
+    ),
+    (
+        "Peaks overload disks at noon, so memory should answer. Operated for years, without another daemon, upgrades or alerts: that is"
+        " the other side. Replication spreads credentials, and auditors want encryption at rest."
+    ),
 )
 
 

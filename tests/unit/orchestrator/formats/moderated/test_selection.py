@@ -107,7 +107,8 @@ def test_a_perspective_with_the_name_of_one_that_comes_along_takes_its_place() -
 
 def test_what_is_given_up_is_told_from_the_words_before_what_is_got_for_it() -> None:
     (own,) = (each for each in catalogue([COMPLIANCE]) if each.is_custom)
-    assert (own.wants, own.gives_up) == ({"safety"}, {"pace"})
+    assert own.wants == {"safety"}
+    assert own.gives_up == {"pace"}
     against = {each.name for each in built_in() if opposed(own, each)}
     assert against == {"Simplicity Advocate"}
 
