@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -190,6 +190,7 @@ def test_a_follow_up_is_told_as_it_went(made: FollowUp, told: str) -> None:
     assert section(decision(ModeratedOutcome(follow_up=made)).markdown, "Follow-up") == told
 
 
+@settings(max_examples=50)
 @given(HOSTILE)
 def test_no_text_of_others_changes_the_structure(text: str) -> None:
     perspective = Perspective(name=text, priorities=[text], trade_offs=text)
