@@ -38,12 +38,15 @@ async def _orchestrator(server: str | None) -> AsyncIterator[tuple[Link, ParleyC
         yield link, parley
 
 
-async def list_debates(server: str | None, limit: int, *, as_json: bool) -> None:
-    """Print debates, newest first."""
+async def list_debates(
+    server: str | None, limit: int, *, as_json: bool, format_name: str | None = None
+) -> None:
+    """Print debates, newest first; with `format_name`, those that are held in it."""
     found: list[DebateSummary] = []
     async with _orchestrator(server) as (link, parley):
         async for each in parley.list(page_size=min(limit, 200)):
-            found.append(each)
+            if format_name is None or format_name in {each.format, each.format.partition("@")[0]}:
+                found.append(each)
             if len(found) == limit:
                 break
     if as_json:
