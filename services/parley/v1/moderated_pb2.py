@@ -24,27 +24,27 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19parley/v1/moderated.proto\x12\tparley.v1\"\xdc\x01\n\x11ModeratedSettings\x12\x14\n\x0cperspectives\x18\x01 \x01(\x05\x12\x12\n\nmax_rounds\x18\x02 \x01(\x05\x12\x18\n\x0b\x63heckpoints\x18\x03 \x01(\x08H\x00\x88\x01\x01\x12#\n\x16token_budget_per_round\x18\x04 \x01(\x05H\x01\x88\x01\x01\x12\x33\n\x13\x63ustom_perspectives\x18\x05 \x03(\x0b\x32\x16.parley.v1.PerspectiveB\x0e\n\x0c_checkpointsB\x19\n\x17_token_budget_per_round\"U\n\x0bPerspective\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\npriorities\x18\x02 \x03(\t\x12\x12\n\ntrade_offs\x18\x03 \x01(\t\x12\x10\n\x08keywords\x18\x04 \x03(\t\"\xfc\x02\n\x10ModeratedOutcome\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x0e\n\x06rounds\x18\x02 \x01(\x05\x12\x36\n\x0cperspectives\x18\x03 \x03(\x0b\x32 .parley.v1.ConsideredPerspective\x12\x12\n\nagreements\x18\x04 \x03(\t\x12$\n\x08tensions\x18\x05 \x03(\x0b\x32\x12.parley.v1.Tension\x12\x16\n\x0erecommendation\x18\x06 \x01(\t\x12)\n\nconfidence\x18\x07 \x01(\x0e\x32\x15.parley.v1.Confidence\x12\x0f\n\x07\x63\x61veats\x18\x08 \x03(\t\x12$\n\x08\x64issents\x18\t \x03(\x0b\x32\x12.parley.v1.Dissent\x12\x10\n\x08guidance\x18\n \x03(\t\x12\x10\n\x08\x61pproved\x18\x0b \x01(\x08\x12+\n\tfollow_up\x18\x0c \x01(\x0b\x32\x13.parley.v1.FollowUpH\x00\x88\x01\x01\x42\x0c\n\n_follow_up\"\xbb\x01\n\x15\x43onsideredPerspective\x12+\n\x0bperspective\x18\x01 \x01(\x0b\x32\x16.parley.v1.Perspective\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x15\n\rkey_arguments\x18\x03 \x03(\t\x12\x1b\n\x13trade_offs_accepted\x18\x04 \x03(\t\x12\x15\n\rabsent_rounds\x18\x05 \x03(\x05\x12\x18\n\x10muted_from_round\x18\x06 \x01(\x05\"%\n\x07Tension\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0c\n\x04open\x18\x02 \x01(\x08\")\n\x07\x44issent\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"8\n\x08\x46ollowUp\x12\x0e\n\x06wanted\x18\x01 \x01(\x08\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t*h\n\nConfidence\x12\x1a\n\x16\x43ONFIDENCE_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43ONFIDENCE_HIGH\x10\x01\x12\x15\n\x11\x43ONFIDENCE_MEDIUM\x10\x02\x12\x12\n\x0e\x43ONFIDENCE_LOW\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19parley/v1/moderated.proto\x12\tparley.v1\"\xdc\x01\n\x11ModeratedSettings\x12\x14\n\x0cperspectives\x18\x01 \x01(\x05\x12\x12\n\nmax_rounds\x18\x02 \x01(\x05\x12\x18\n\x0b\x63heckpoints\x18\x03 \x01(\x08H\x00\x88\x01\x01\x12#\n\x16token_budget_per_round\x18\x04 \x01(\x05H\x01\x88\x01\x01\x12\x33\n\x13\x63ustom_perspectives\x18\x05 \x03(\x0b\x32\x16.parley.v1.PerspectiveB\x0e\n\x0c_checkpointsB\x19\n\x17_token_budget_per_round\"f\n\x0bPerspective\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\npriorities\x18\x02 \x03(\t\x12\x12\n\ntrade_offs\x18\x03 \x01(\t\x12\x10\n\x08keywords\x18\x04 \x03(\t\x12\x0f\n\x07opposes\x18\x05 \x03(\t\"\xfc\x02\n\x10ModeratedOutcome\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x0e\n\x06rounds\x18\x02 \x01(\x05\x12\x36\n\x0cperspectives\x18\x03 \x03(\x0b\x32 .parley.v1.ConsideredPerspective\x12\x12\n\nagreements\x18\x04 \x03(\t\x12$\n\x08tensions\x18\x05 \x03(\x0b\x32\x12.parley.v1.Tension\x12\x16\n\x0erecommendation\x18\x06 \x01(\t\x12)\n\nconfidence\x18\x07 \x01(\x0e\x32\x15.parley.v1.Confidence\x12\x0f\n\x07\x63\x61veats\x18\x08 \x03(\t\x12$\n\x08\x64issents\x18\t \x03(\x0b\x32\x12.parley.v1.Dissent\x12\x10\n\x08guidance\x18\n \x03(\t\x12\x10\n\x08\x61pproved\x18\x0b \x01(\x08\x12+\n\tfollow_up\x18\x0c \x01(\x0b\x32\x13.parley.v1.FollowUpH\x00\x88\x01\x01\x42\x0c\n\n_follow_up\"\xbb\x01\n\x15\x43onsideredPerspective\x12+\n\x0bperspective\x18\x01 \x01(\x0b\x32\x16.parley.v1.Perspective\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x15\n\rkey_arguments\x18\x03 \x03(\t\x12\x1b\n\x13trade_offs_accepted\x18\x04 \x03(\t\x12\x15\n\rabsent_rounds\x18\x05 \x03(\x05\x12\x18\n\x10muted_from_round\x18\x06 \x01(\x05\"%\n\x07Tension\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0c\n\x04open\x18\x02 \x01(\x08\")\n\x07\x44issent\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"8\n\x08\x46ollowUp\x12\x0e\n\x06wanted\x18\x01 \x01(\x08\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t*h\n\nConfidence\x12\x1a\n\x16\x43ONFIDENCE_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43ONFIDENCE_HIGH\x10\x01\x12\x15\n\x11\x43ONFIDENCE_MEDIUM\x10\x02\x12\x12\n\x0e\x43ONFIDENCE_LOW\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.moderated_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CONFIDENCE']._serialized_start=1063
-  _globals['_CONFIDENCE']._serialized_end=1167
+  _globals['_CONFIDENCE']._serialized_start=1080
+  _globals['_CONFIDENCE']._serialized_end=1184
   _globals['_MODERATEDSETTINGS']._serialized_start=41
   _globals['_MODERATEDSETTINGS']._serialized_end=261
   _globals['_PERSPECTIVE']._serialized_start=263
-  _globals['_PERSPECTIVE']._serialized_end=348
-  _globals['_MODERATEDOUTCOME']._serialized_start=351
-  _globals['_MODERATEDOUTCOME']._serialized_end=731
-  _globals['_CONSIDEREDPERSPECTIVE']._serialized_start=734
-  _globals['_CONSIDEREDPERSPECTIVE']._serialized_end=921
-  _globals['_TENSION']._serialized_start=923
-  _globals['_TENSION']._serialized_end=960
-  _globals['_DISSENT']._serialized_start=962
-  _globals['_DISSENT']._serialized_end=1003
-  _globals['_FOLLOWUP']._serialized_start=1005
-  _globals['_FOLLOWUP']._serialized_end=1061
+  _globals['_PERSPECTIVE']._serialized_end=365
+  _globals['_MODERATEDOUTCOME']._serialized_start=368
+  _globals['_MODERATEDOUTCOME']._serialized_end=748
+  _globals['_CONSIDEREDPERSPECTIVE']._serialized_start=751
+  _globals['_CONSIDEREDPERSPECTIVE']._serialized_end=938
+  _globals['_TENSION']._serialized_start=940
+  _globals['_TENSION']._serialized_end=977
+  _globals['_DISSENT']._serialized_start=979
+  _globals['_DISSENT']._serialized_end=1020
+  _globals['_FOLLOWUP']._serialized_start=1022
+  _globals['_FOLLOWUP']._serialized_end=1078
 # @@protoc_insertion_point(module_scope)

@@ -106,6 +106,7 @@ class Perspective(_message.Message):
     PRIORITIES_FIELD_NUMBER: _builtins.int
     TRADE_OFFS_FIELD_NUMBER: _builtins.int
     KEYWORDS_FIELD_NUMBER: _builtins.int
+    OPPOSES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name, such as `Simplicity Advocate`: one line, 1 to 64 characters, unique among the perspectives. Required."""
     trade_offs: _builtins.str
@@ -120,6 +121,12 @@ class Perspective(_message.Message):
         priorities.
         """
 
+    @_builtins.property
+    def opposes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of perspectives that it pulls against, at most 32. Beside these it opposes those that give up what it puts first, or put first
+        what it accepts to lose, as its words tell.
+        """
+
     def __init__(
         self,
         *,
@@ -127,10 +134,11 @@ class Perspective(_message.Message):
         priorities: _abc.Iterable[_builtins.str] | None = ...,
         trade_offs: _builtins.str = ...,
         keywords: _abc.Iterable[_builtins.str] | None = ...,
+        opposes: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["keywords", b"keywords", "name", b"name", "priorities", b"priorities", "trade_offs", b"trade_offs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keywords", b"keywords", "name", b"name", "opposes", b"opposes", "priorities", b"priorities", "trade_offs", b"trade_offs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
