@@ -84,6 +84,11 @@ class ParleyClient(Connection):
         request = orchestrator_pb2.GetReportRequest(debate_id=debate_id)
         return (await self._call(self._stub.GetReport, request)).markdown
 
+    async def decision(self, debate_id: str) -> orchestrator_pb2.GetDecisionResponse:
+        """Return the decision document of a completed moderated debate, with a name for its file."""
+        request = orchestrator_pb2.GetDecisionRequest(debate_id=debate_id)
+        return await self._call(self._stub.GetDecision, request)
+
     async def submit_feedback(
         self, debate_id: str, value: int, message: str = "", *, request_id: str | None = None
     ) -> debate_pb2.Feedback:

@@ -149,7 +149,12 @@ def _problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
         text += f"; did you mean '{near}'?" if near else ""
     if error["type"] in _SHAPES and isinstance(error["input"], dict | list | str):
         text = f"must be {_SHAPES[error['type']]}, not {_SHAPE_OF[type(error['input'])]}"
-    for theirs, ours in (("Input should ", "must "), ("String should ", "must "), ("Tuple should ", "must "), (" after validation", "")):
+    for theirs, ours in (
+        ("Input should ", "must "),
+        ("String should ", "must "),
+        ("Tuple should ", "must "),
+        (" after validation", ""),
+    ):
         text = text.replace(theirs, ours)
     return walk.line(error["loc"]), f"{walk.written(error['loc'])}: {text}"
 

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +31,7 @@ from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import style_of
 from parley.cli.terminal.limits_and_waits import ending_text
 from parley.cli.terminal.printable import printable
-from parley.cli.terminal.results import put_answer, write_report
+from parley.cli.terminal.results import put_answer, write_decision, write_report
 from parley.cli.terminal.say import say
 from parley.cli.translate_errors import translated
 from parley.client import Debate, DebateSpec, GatewayClient, ParleyClient, ParleyError
@@ -40,6 +41,7 @@ from parley.v1.debate_pb2 import (
     DEBATE_STATUS_COMPLETED,
     DEBATE_STATUS_FAILED,
 )
+from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
 __all__ = ["DebateCommand", "debate"]
 
@@ -67,6 +69,15 @@ def _warn_of_report(path: Path) -> None:
         say(f"warning: {error}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """A debate at its end, and its documents as far as it has them and they are wanted."""
+
+    debate: Debate
+    report: str | None
+    decision: GetDecisionResponse | None
+
+
 class DebateCommand:
     """One run of a command that holds a debate, from the request to the answer."""
 
@@ -87,15 +98,15 @@ class DebateCommand:
         """Hold the debate and return the exit code."""
         with Interrupts() as interrupts:
             try:
-                state, report = await self._held(interrupts)
+                results = await self._held(interrupts)
             except PausedError:
                 return self._paused()
             except LeftWaitingError as left:
                 return self._left_waiting(left.checkpoint)
-        return self._finish(state, report)
+        return self._finish(results)
 
-    async def _held(self, interrupts: Interrupts) -> tuple[Debate, str | None]:
-        """Return the debate at its end and its report.
+    async def _held(self, interrupts: Interrupts) -> "_Results":
+        """Return the debate at its end and its documents.
 
         Go over to a system of our own if a borrowed one ends.
         """
@@ -105,7 +116,9 @@ class DebateCommand:
             try:
                 async with self._linked(interrupts) as (link, parley):
                     debate_id = await self._begun(link, parley, follower)
-                    return await parley.get(debate_id), await self._report(parley, debate_id)
+                    state = await parley.get(debate_id)
+                    report = await self._report(parley, debate_id)
+                    return _Results(state, report, await _decision(parley, state))
             except ParleyError as error:
                 if link is None or not link.borrowed or not is_transport(error) or not takeovers_left:
                     raise
@@ -204,16 +217,24 @@ class DebateCommand:
 
     def _left_waiting(self, checkpoint: Checkpoint) -> int:
         assert self._debate_id is not None
+        server = self._options.server
+        resume = f"{command_name()} debate --resume {self._debate_id}" + (
+            f" --server {server}" if server else ""
+        )
         if self._own:  # nobody can answer where nothing runs
-            say(f"Not answered. Go on with: {command_name()} debate --resume {self._debate_id}")
+            say(f"Not answered; the debate waits. Go on with: {resume}")
         else:
-            hint = answer_hint(self._debate_id, checkpoint, self._options.server)
+            hint = answer_hint(self._debate_id, checkpoint, server)
             say(f"Not answered; the debate waits. Answer with: {hint}")
+            say(f"Or go on with: {resume}")
         return INTERRUPTED
 
-    def _finish(self, state: Debate, report: str | None) -> int:
-        if report is not None and self._options.report is not None:
-            write_report(report_path(self._options.report), report)
+    def _finish(self, results: "_Results") -> int:
+        state = results.debate
+        if results.report is not None and self._options.report is not None:
+            write_report(report_path(self._options.report), results.report)
+        if results.decision is not None:
+            write_decision(results.decision)
         if self._options.verbose:
             for line in account(state):
                 sys.stderr.write(f"{printable(line)}\n")
@@ -229,3 +250,14 @@ class DebateCommand:
             raise CommandError(f"debate {state.id} has no answer; see {command_name()} show {state.id}")
         self.put(state)
         return 0
+
+
+async def _decision(parley: ParleyClient, state: Debate) -> GetDecisionResponse | None:
+    """Return the decision document of a moderated debate that is completed; None of any other."""
+    if state.outcome.WhichOneof("format_outcome") != "moderated":
+        return None
+    try:
+        return await parley.decision(state.id)
+    except ParleyError as error:
+        say(f"warning: the decision was not written: {error.message}")
+        return None

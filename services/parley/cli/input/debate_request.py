@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.agents import chosen_agents
@@ -12,7 +11,7 @@ from parley.cli.input.context_documents import ContextRead, context_of
 from parley.cli.input.output_path import check_output_path
 from parley.cli.input.question import question_of
 from parley.cli.input.refuse_early import refuse_early
-from parley.cli.input.spec import spec_of
+from parley.cli.input.spec import option_name, spec_of
 from parley.cli.person import can_be_asked
 from parley.cli.progress_style import Style
 from parley.client import DebateSpec
@@ -21,9 +20,6 @@ from parley.config.formats import format_named
 from parley.v1.debate_pb2 import ContextDocument
 
 __all__ = ["DebateOptions", "DebateRequest", "debate_request", "refuse_beside_list"]
-
-_OFF: Final = "off"
-"""What a switch says that was given as `--no-…`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +153,7 @@ def _unattended(spec: DebateSpec) -> str | None:
 
 
 def _switch(given: bool | None) -> str | None:  # noqa: FBT001 - None: not given
-    return None if given is None else "on" if given else _OFF
+    return None if given is None else "on" if given else "off"
 
 
 def _path_of(found: ConfigFile | None) -> Path | None:
@@ -181,10 +177,7 @@ def _given(options: DebateOptions) -> list[str]:
         "--format": options.format,
         "--model": options.model,
         "--rounds": options.rounds,
-        **{
-            f"--no-{name}" if value == _OFF else f"--{name}": value
-            for name, value in options.of_format.items()
-        },
+        **{option_name(name, value): value for name, value in options.of_format.items()},
         "--context": options.context,
         "--no-clarify" if options.clarify is False else "--clarify": options.clarify,
         "--max-output-tokens": options.max_output_tokens,

@@ -70,6 +70,13 @@ class PerspectiveEntry:
             description="Words of a question for which it is of interest. Default: those of its priorities.",
         ),
     ] = ()
+    opposes: Annotated[
+        tuple[Annotated[str, Field(pattern=_ONE_LINE, max_length=64)], ...],
+        Field(
+            max_length=32,
+            description="Names of perspectives that it pulls against. Default: told from priorities and trade-offs.",
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True)
@@ -135,6 +142,7 @@ def _set_settings(spec: DebateSpec, keys: ModeratedKeys) -> None:
                 priorities=each.priorities,
                 trade_offs=each.trade_offs,
                 keywords=each.keywords,
+                opposes=each.opposes,
             )
             for each in keys.custom_perspectives
         ],
