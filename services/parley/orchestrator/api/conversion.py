@@ -38,7 +38,7 @@ def debate_to_proto(state: DebateState, debate_format: Format | None) -> debate_
         phase=state.phase,
         spec=spec_to_proto(state.spec),
         joined=map(agent_to_proto, state.joined),
-        team_agent_ids=state.team,
+        team_agent_ids=state.team or (),
         contributions=map(_contribution, state.contributions),
         failures=map(_failed_contribution, state.failures),
         outcome=state.outcome,

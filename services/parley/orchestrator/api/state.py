@@ -117,6 +117,7 @@ class DebateState:
         status: One of the states in log/index.py.
         phase: The state that its format named last, or else of the step started last, such as `round 1 proposal`; empty
             before the first.
+        team: Those of the specification's agents that debate; None: all of them.
         joined: Agents that came into being while it ran.
         contributions: Agents' answers, the latest of each step, in the order of the log.
         failures: Steps whose latest outcome is a failure, in the order of the log.
@@ -145,7 +146,7 @@ class DebateState:
     last_sequence: int
     status: str = PENDING
     phase: str = ""
-    team: tuple[str, ...] = ()
+    team: tuple[str, ...] | None = None
     joined: tuple[AgentSpec, ...] = ()
     contributions: tuple[Contribution, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -177,7 +178,7 @@ class DebateState:
     @property
     def participants(self) -> tuple[AgentSpec, ...]:
         """Those who debate: the specification's agents, or the team chosen of them, then those who joined."""
-        seated = (each for each in self.spec.agents if not self.team or each.id in self.team)
+        seated = (each for each in self.spec.agents if self.team is None or each.id in self.team)
         return (*seated, *self.joined)
 
 

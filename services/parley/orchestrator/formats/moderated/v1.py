@@ -1,19 +1,157 @@
-"""The moderated debate, version 1."""
+"""The moderated debate, version 1: analysis, perspectives, rounds with a checkpoint after each, and a decision that is approved."""
+
+import asyncio
+import re
+from dataclasses import replace
+from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
+from parley.orchestrator.formats.moderated.activities import (
+    ANALYSIS,
+    ARGUMENT,
+    COMPLETION,
+    DECISION,
+    EVALUATION,
+    REBUTTAL,
+    REPLY,
+)
+from parley.orchestrator.formats.moderated.analysis import Analysed, analyse
+from parley.orchestrator.formats.moderated.argue import CONCURRENCY
+from parley.orchestrator.formats.moderated.decide import decide
+from parley.orchestrator.formats.moderated.direct import direct
+from parley.orchestrator.formats.moderated.discussion import Discussion
+from parley.orchestrator.formats.moderated.outcome import answer_parts
+from parley.orchestrator.formats.moderated.perspectives import Viewpoint, catalogue
+from parley.orchestrator.formats.moderated.rounds import hold_round
+from parley.orchestrator.formats.moderated.selection import Occasion, debaters, select
 from parley.orchestrator.formats.moderated.settings import SETTINGS
+from parley.orchestrator.formats.moderated.words import debater_words
 from parley.orchestrator.model.errors import DebateFailedError
-from parley.orchestrator.model.spec import Limits
+from parley.orchestrator.model.spec import AgentSpec, Limits
+from parley.orchestrator.phases import summarize
+from parley.orchestrator.phases.account import all_rounds_held, ended_from_outside
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION
-from parley.v1.debate_pb2 import Outcome
+from parley.orchestrator.phases.recall import recall
+from parley.v1.debate_pb2 import STOP_REASON_PERSON, Outcome
+from parley.v1.event_pb2 import RoundsEnded, TeamSelected
 
 __all__ = ["V1"]
 
+_ROLE: Final = "debater"
+_MAX_ID: Final = 32
 
-async def _run(_debate: Debate) -> Outcome:
+
+async def _run(debate: Debate) -> Outcome:
     """Hold the debate and return its outcome."""
-    raise DebateFailedError("NOT_YET", "the flow follows in the next commit")
+    if debate.spec.demonstration:
+        raise DebateFailedError(
+            "DEMONSTRATION_MODEL",
+            "a moderated debate asks for structured answers, which this very small model cannot give; use the format `panel`,"
+            " or another model",
+        )
+    debate.seat(())
+    debate.note("debaters/seated", TeamSelected())
+    discussion = Discussion(debate)
+    discussion.enter("analyzing", "analysis")
+    known = catalogue(discussion.settings.custom_perspectives)
+    asks = discussion.settings.checkpoints or debate.spec.clarifications is not None
+    async with asyncio.TaskGroup() as tasks:
+        past = tasks.create_task(recall(debate))
+        discussion.analysed = await analyse(debate, known, asks=asks)
+    discussion.past = past.result()
+    await _assign(discussion, known)
+    ended = await _rounds(discussion)
+    debate.note(f"rounds/ended/{len(discussion.rounds)}", ended)
+    outcome = await decide(discussion, ended)
+    discussion.enter("complete", "debate")
+    return outcome
+
+
+async def _assign(discussion: Discussion, known: tuple[Viewpoint, ...]) -> None:
+    """Choose the perspectives, and let a debater join for each; the specification's agents lend their routes in turn."""
+    debate, analysed = discussion.debate, discussion.analysed
+    assert analysed is not None
+    found = analysed.found
+    question = "\n".join([debate.spec.question, *analysed.answered])
+    occasion = Occasion(question, found.domain, found.constraints, found.perspectives)
+    wanted = discussion.settings.perspectives or found.wanted
+    chosen = select(known, occasion, debaters(known, wanted))
+    taken = {each.id for each in (*debate.spec.agents, debate.spec.judge)}
+    for place, viewpoint in enumerate(chosen):
+        lender = debate.spec.agents[place % len(debate.spec.agents)]
+        agent = _debater(lender, viewpoint, chosen, taken)
+        taken.add(agent.id)
+        await debate.join(f"join/{agent.id}", agent)
+        discussion.viewpoints[agent.id] = viewpoint
+    debate.briefing = _briefing(discussion, analysed)
+
+
+def _debater(
+    lender: AgentSpec, viewpoint: Viewpoint, chosen: tuple[Viewpoint, ...], taken: set[str]
+) -> AgentSpec:
+    others = [each for each in chosen if each is not viewpoint]
+    return replace(
+        lender,
+        id=_id_of(viewpoint.name, taken),
+        name=viewpoint.name,
+        role=_ROLE,
+        system_prompt=None,
+        summary_prompt=None,
+        clarification_prompt=None,
+        evaluation_prompt=None,
+        own_role=None,
+        instructions={SYSTEM_SECTION: debater_words(viewpoint, others)},
+    )
+
+
+def _id_of(name: str, taken: set[str]) -> str:
+    """Return a perspective's name as an agent's id that nobody has yet."""
+    plain = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:_MAX_ID].strip("-") or "perspective"
+    found, number = plain, 1
+    while found in taken:
+        number += 1
+        found = f"{plain[: _MAX_ID - 3].rstrip('-')}-{number}"
+    return found
+
+
+def _briefing(discussion: Discussion, analysed: Analysed) -> str:
+    """Return what everybody is told beside the question."""
+    found = analysed.found
+    lines = ["Answers of the person who asks:", *analysed.answered] if analysed.answered else []
+    for title, told in (
+        ("What the question implies, as the moderator reads it:", found.constraints),
+        ("Assumed, since nobody said it:", analysed.assumed),
+    ):
+        lines += [title, *(f"- {each}" for each in told)] if told else []
+    lines.append("The perspectives in this debate:")
+    lines += [f"- {discussion.name_of(each)}" for each in discussion.viewpoints]
+    return "\n".join(lines)
+
+
+async def _rounds(discussion: Discussion) -> RoundsEnded:
+    """Hold rounds until the moderator, a person or a limit ends them, and return why they ended."""
+    analysed, last = discussion.analysed, discussion.settings.max_rounds
+    assert analysed is not None
+    put = analysed.found.opening.strip() or discussion.debate.spec.question
+    await discussion.steer("round/1/control")
+    while True:
+        verdict = await hold_round(discussion, put)
+        number = len(discussion.rounds)
+        ended = verdict.ended or (all_rounds_held(number) if number == last else None)
+        await discussion.steer(f"round/{number}/after")
+        if discussion.steering.end:
+            return verdict.ended or ended_from_outside(discussion.steering, number)
+        if discussion.settings.checkpoints:
+            ended = await direct(discussion, verdict, ended)
+        if ended is not None:
+            return ended
+        if len(discussion.heard) < 2:
+            return RoundsEnded(
+                reason=STOP_REASON_PERSON,
+                explanation=f"a person muted all debaters but one after round {number}",
+            )
+        put = verdict.put
 
 
 V1 = Format(
@@ -23,5 +161,8 @@ V1 = Format(
     settings=SETTINGS,
     limits=Limits(round_seconds=120.0, total_seconds=1800.0, checkpoint_seconds=1800.0),
     debater_sections=frozenset({SYSTEM_SECTION}),
-    judge_sections=frozenset({SYSTEM_SECTION}),
+    judge_sections=frozenset({SYSTEM_SECTION, summarize.SECTION}),
+    concurrency=frozenset({CONCURRENCY}),
+    activities=(ANALYSIS, ARGUMENT, REBUTTAL, EVALUATION, COMPLETION, REPLY, summarize.SUMMARY, DECISION),
+    answer=answer_parts,
 )

@@ -1,0 +1,201 @@
+"""The analysis: what is to be decided, what it implies, who should debate it, and what the moderator must know first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.formats.moderated.activities import ANALYSIS
+from parley.orchestrator.formats.moderated.perspectives import Viewpoint
+from parley.orchestrator.formats.moderated.settings import MAX_DEBATERS, MIN_DEBATERS
+from parley.orchestrator.formats.moderated.words import MODERATOR
+from parley.orchestrator.model.spec import Clarifications
+from parley.orchestrator.model.tasks import AnswerShape, PromptPart, Task
+from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.or_absent import or_absent
+from parley.orchestrator.phases.prompting import preamble
+from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.v1.debate_pb2 import Answer, Question, Questions
+from parley.v1.event_pb2 import StepFailed
+
+__all__ = ["Analysis", "analyse"]
+
+_MAX_QUESTIONS: Final = 3
+_MAX_LINES: Final = 8
+_MAX_LINE_CHARACTERS: Final = 500
+_MAX_TOPIC_CHARACTERS: Final = 80
+_ASKS: Final = "Before the debate begins, the moderator asks:"
+_TOLD: Final = (
+    "Analyse the question before anybody debates it; do not answer it.\n"
+    "- topic: what is decided on, in a few words.\n"
+    "- domain: the kind of decision, in a word or two, such as architecture, data, security, operations, product.\n"
+    "- constraints: what the question implies without saying it, such as little time or a small team. Only what follows from its"
+    " words; none is better than an invented one.\n"
+    "- binary: whether it is a choice between two options. debaters: how many perspectives it deserves, {fewest} for a choice"
+    " between two, else 3 or {most}.\n"
+    "- perspectives: those of the list below that have most to say on it, best first. Take such as would disagree.\n"
+    "{asking}"
+    "- assumptions: what you take for granted where the question leaves it open, so that the debate can begin.\n"
+    "- opening: the question as you put it to the debaters, in two or three sentences: sharper than it was asked, and not wider."
+)
+_MAY_ASK: Final = (
+    "- questions: what only the person who asks can tell, and without which the debate would go astray; at most {most}, the most"
+    " decisive first. If the question is clear enough to be debated, ask nothing.\n"
+)
+
+
+class _Asked(BaseModel):
+    """An analysis as it is asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    topic: Annotated[str, Field(min_length=1, description="What is decided on, in a few words.")]
+    domain: str
+    constraints: Annotated[list[str], Field(max_length=_MAX_LINES)]
+    binary: bool
+    debaters: Annotated[int, Field(ge=MIN_DEBATERS, le=MAX_DEBATERS)]
+    perspectives: Annotated[list[str], Field(max_length=MAX_DEBATERS)]
+    questions: Annotated[list[str], Field(max_length=_MAX_QUESTIONS)]
+    assumptions: Annotated[list[str], Field(max_length=_MAX_LINES)]
+    opening: Annotated[str, Field(min_length=1)]
+
+
+class Analysis(BaseModel):
+    """An analysis as it is read; what was not given, or makes no sense, is absent."""
+
+    topic: str = ""
+    domain: str = ""
+    constraints: list[str] = []
+    binary: bool = False
+    debaters: int = 0
+    perspectives: list[str] = []
+    questions: list[str] = []
+    assumptions: list[str] = []
+    opening: str = ""
+
+    _or_absent = field_validator("*", mode="wrap")(or_absent)
+
+    @field_validator("topic", "domain", mode="after")
+    @classmethod
+    def _short(cls, text: str) -> str:
+        return " ".join(text.split())[:_MAX_TOPIC_CHARACTERS].rstrip()
+
+    @field_validator("constraints", "perspectives", "questions", "assumptions", mode="before")
+    @classmethod
+    def _lines(cls, given: Any) -> Any:
+        if not isinstance(given, list):
+            return given
+        lines = (" ".join(each.split())[:_MAX_LINE_CHARACTERS] for each in given if isinstance(each, str))
+        return [line for line in lines if line][:_MAX_LINES]
+
+    @property
+    def wanted(self) -> int:
+        """How many debaters it asks for."""
+        return MIN_DEBATERS if self.binary else min(max(self.debaters, MIN_DEBATERS + 1), MAX_DEBATERS)
+
+
+def _prose(_text: str) -> Analysis:
+    """Return what a text is that keeps to no form: nothing can be told of it."""
+    return Analysis()
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """What came of the analysis.
+
+    Attributes:
+        answered: What a person answered, as lines for a prompt.
+        assumed: What is taken for granted, since nobody was asked, or nobody answered.
+    """
+
+    found: Analysis
+    answered: Sequence[str] = ()
+    assumed: Sequence[str] = field(default_factory=tuple)
+
+
+async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> Analysed:
+    """Return the moderator's analysis. Where it `asks`, what it must know is put to the person first.
+
+    How often and how much, is said by the debate's clarifications; where these say nothing, once and three questions.
+
+    Raises:
+        DebateFailedError: there is none.
+    """
+    allowed = debate.spec.clarifications or Clarifications(_MAX_QUESTIONS, 1)
+    times = allowed.max_times if asks else 0
+    answered: list[str] = []
+    found = await _asked(debate, 1, known, allowed.max_per_agent if times else 0)
+    for time in range(1, times + 1):
+        questions = found.questions[: allowed.max_per_agent]
+        if not questions:
+            break
+        put = [
+            Question(id=f"question-{number}", agent_id=debate.spec.judge.id, text=each)
+            for number, each in enumerate(questions, start=1)
+        ]
+        closed = await debate.checkpoint(f"analysis/{time}/questions", Questions(text=_ASKS, questions=put))
+        if closed.intervention.WhichOneof("act") != "answer":
+            break  # the person wants them to begin with what they know
+        answer = closed.intervention.answer
+        answered += _told(put, answer)
+        debate.briefing = "\n".join(["Answers of the person who asks:", *answered])
+        left = 0 if answer.enough or time == times else allowed.max_per_agent
+        found = await _asked(debate, time + 1, known, left)
+        if not left:
+            break
+    return Analysed(found, tuple(answered), tuple(found.assumptions))
+
+
+async def _asked(debate: Debate, time: int, known: Sequence[Viewpoint], questions: int) -> Analysis:
+    judge = debate.spec.judge
+    asking = _MAY_ASK.format(most=questions) if questions else ""
+    listed = "\n".join(
+        f"- {each.name}: puts first {', '.join(each.priorities)}. {each.trade_offs}" for each in known
+    )
+    told = _TOLD.format(fewest=MIN_DEBATERS, most=MAX_DEBATERS, asking=asking)
+    prompt = (
+        *preamble(debate, judge),
+        PromptPart("user", f"{MODERATOR}\n\n{told}\n\nThe perspectives:\n{listed}"),
+    )
+    shape = AnswerShape("analysis", Analysis, _schema(known, questions), _rendered, _prose)
+    key = f"analysis/{time}"
+    found = await debate.ask_for(key, judge, Task(ANALYSIS.work(judge.id), prompt), shape)
+    if isinstance(found, StepFailed):
+        raise failed_for_want_of({key: found}, ANALYSIS.name)
+    return found
+
+
+def _told(questions: Sequence[Question], answer: Answer) -> list[str]:
+    answers = {each.question_id: each.text.strip() for each in answer.answers}
+    told = [f"- {each.text}\n  {answers[each.id]}" for each in questions if answers.get(each.id)]
+    if answer.text.strip():
+        asked = "" if told else f"{' '.join(each.text for each in questions)}\n  "
+        told.append(f"- {asked}{answer.text.strip()}")
+    return told
+
+
+def _rendered(found: Analysis) -> str:
+    lines = [f"Topic: {found.topic or 'not said'}", f"Domain: {found.domain or 'not said'}"]
+    for title, each in (
+        ("Implied", found.constraints),
+        ("Perspectives", found.perspectives),
+        ("Questions", found.questions),
+        ("Assumed", found.assumptions),
+    ):
+        lines += [f"{title}:", *(f"- {line}" for line in each)] if each else []
+    return "\n".join(
+        [*lines, *([f"Put to the debaters: {found.opening.strip()}"] if found.opening.strip() else [])]
+    )
+
+
+def _schema(known: Sequence[Viewpoint], questions: int) -> str:
+    schema = asked_schema(_Asked)
+    properties = schema["properties"]
+    properties["perspectives"]["items"]["enum"] = [each.name for each in known]
+    if questions:
+        properties["questions"]["maxItems"] = questions
+    else:
+        del properties["questions"]
+    return schema_text({**schema, "properties": properties, "required": list(properties)})

@@ -1,0 +1,127 @@
+"""Arguments: each debater makes its perspective's case on the question of the round, in numbered points."""
+
+from functools import partial
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.formats.moderated.activities import ARGUMENT
+from parley.orchestrator.formats.moderated.points import Speech, numbered
+from parley.orchestrator.formats.moderated.standing import Standing, spent
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import AnswerShape, PromptPart, Task
+from parley.orchestrator.phases.or_absent import or_absent
+from parley.orchestrator.phases.prompting import in_words
+from parley.orchestrator.phases.prose import words_of
+from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.v1.debate_pb2 import Reply
+from parley.v1.event_pb2 import StepFailed
+
+__all__ = ["CONCURRENCY", "argue", "argument_key"]
+
+CONCURRENCY: Final = "arguments"
+_MAX_POINTS: Final = 5
+_MAX_POSITION: Final = 500
+_FIRST: Final = "Argue your perspective's case."
+_FURTHER: Final = (
+    "Argue your perspective's case on what is open now. Take the debate further: bring new reasons, answer what stands against you,"
+    " move where you were convinced. What you said in earlier rounds is known and need not be said again."
+)
+_TOLD: Final = (
+    "Give your position on the question in one sentence. Then your points, the strongest first and at most"
+    f" {_MAX_POINTS}: each one reason that stands by itself, with why it matters here, in two to four sentences. Last, what you"
+    " would give up for your position: name the price, do not play it down."
+)
+
+
+class _Asked(BaseModel):
+    """An argument as it is asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    position: Annotated[str, Field(min_length=1, description="Your answer to the question, in one sentence.")]
+    points: Annotated[list[str], Field(min_length=1, max_length=_MAX_POINTS, description="Without numbers.")]
+    gives_up: Annotated[list[str], Field(max_length=_MAX_POINTS, description="What you would give up.")]
+
+
+_SCHEMA: Final = schema_text(asked_schema(_Asked))
+
+
+class Argument(BaseModel):
+    """An argument as it is read; what was not given, or makes no sense, is absent."""
+
+    position: str = ""
+    points: list[str] = []
+    gives_up: list[str] = []
+
+    _or_absent = field_validator("*", mode="wrap")(or_absent)
+
+    @field_validator("points", "gives_up", mode="before")
+    @classmethod
+    def _texts(cls, given: Any) -> Any:
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, list):
+            return given
+        return [each.strip() for each in texts if isinstance(each, str) and each.strip()][:_MAX_POINTS]
+
+    @field_validator("position", mode="after")
+    @classmethod
+    def _one_line(cls, text: str) -> str:
+        return " ".join(text.split())[:_MAX_POSITION]
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "Argument":
+        if not self.points and not self.position:
+            raise ValueError("it says nothing")
+        return self
+
+
+def argument_key(number: int, agent: str) -> str:
+    """Return the key of an agent's argument in a round."""
+    return f"round/{number}/argue/{agent}"
+
+
+async def argue(debate: Debate, agent: AgentSpec, standing: Standing) -> Speech | StepFailed:
+    """Ask a debater for its argument. If it keeps to no form, what it wrote is its one point."""
+    number, limit = standing.number, standing.argument_tokens
+    asked = _FIRST if number == 1 else _FURTHER
+    prompt = (
+        *standing.opening(debate, agent),
+        PromptPart("user", f"{asked} {_TOLD}{in_words(limit)}"),
+    )
+    letter = debate.letter(agent.id)
+    shape = AnswerShape("argument", Argument, _SCHEMA, partial(_rendered, letter), _prose)
+
+    def annotate(reply: Reply) -> None:
+        reply.position = shape.read(reply.text).position or reply.position
+
+    work, key = ARGUMENT.work(agent.id, number), argument_key(number, agent.id)
+    task = Task(work, prompt, limit, concurrency=CONCURRENCY, annotate=annotate)
+    made = await debate.ask_for(key, agent, task, shape)
+    if isinstance(made, StepFailed):
+        return made
+    tokens, truncated = spent(debate, work)
+    return Speech(
+        key,
+        Contribution(agent.id, ARGUMENT.name, number, shape.render(made), made.position),
+        numbered(letter, key, agent.id, 1, made.points),
+        tuple(made.gives_up),
+        tokens=tokens,
+        truncated=truncated,
+    )
+
+
+def _prose(text: str) -> Argument:
+    """Return the argument that a text is which keeps to no form. Raises ValidationError where it holds no words."""
+    return Argument(points=[words_of(text)])
+
+
+def _rendered(letter: str, made: Argument) -> str:
+    """Return an argument as others read it: its points by their names, which they are answered by."""
+    blocks = [made.position] if made.position else []
+    blocks += [f"{letter}.{number}: {each}" for number, each in enumerate(made.points, start=1)]
+    if made.gives_up:
+        blocks.append("\n".join(["Would give up:", *(f"- {each}" for each in made.gives_up)]))
+    return "\n\n".join(blocks)

@@ -1,0 +1,129 @@
+"""The decision: the moderator writes it from the whole debate, and a person approves it."""
+
+from typing import Final
+
+from parley.orchestrator.formats.moderated.activities import DECISION
+from parley.orchestrator.formats.moderated.confidence import CONFIDENCE_WORDS, most_confidence
+from parley.orchestrator.formats.moderated.decision_answer import decision_shape
+from parley.orchestrator.formats.moderated.discussion import Discussion
+from parley.orchestrator.formats.moderated.evaluate import moderator_opening, summaries
+from parley.orchestrator.formats.moderated.outcome import outcome_of
+from parley.orchestrator.model.spec import SummarySettings
+from parley.orchestrator.model.tasks import Prompt, PromptPart, Task
+from parley.orchestrator.phases.account import account_of_rounds
+from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.history import room_for, shortened, tokens_of_prompt
+from parley.orchestrator.phases.prompting import guidance_of, quotation
+from parley.orchestrator.phases.situation import history, present_work
+from parley.orchestrator.phases.summarize import summarize_for_judge
+from parley.v1.debate_pb2 import Approval, Outcome
+from parley.v1.event_pb2 import RoundsEnded, StepFailed
+
+__all__ = ["decide"]
+
+_MOST_SYNTHESES: Final = 3
+_TASK_TOKENS: Final = 2500
+_TOLD: Final = (
+    "The rounds are over. Write the decision for the person who asked, who has not read the debate.\n"
+    "- topic: what is decided on, in a few words.\n"
+    "- perspectives: for every agent its key arguments at their strongest, as they stood in the end, each in a sentence or two"
+    " without names of points.\n"
+    "- agreements: on what all of them agree; only what all of them said or conceded.\n"
+    "- tensions: where they pull in different directions, and on what. Say of each whether it is still open.\n"
+    "- recommendation: what to do, and why, complete in itself: begin with the decision in one sentence, then the reasons that"
+    " carried it, and how to begin. Decide; where the debate leaves it open, say what to do first to find out.\n"
+    "- confidence: high, medium or low. {cap}\n"
+    "- caveats: conditions that would change the recommendation, each so that one can see whether it holds.\n"
+    "- dissents: what an agent that strongly disagrees holds against your recommendation, in its own sense; none where nobody does.\n"
+    "Claim no agreement that nobody stated. What you add yourself, say to be yours."
+)
+_REFUSED: Final = "The person did not approve that decision{why}. Write another one that does justice to it."
+
+
+async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
+    """Return the decision. Where checkpoints are on, a person approves it, or has another one written, three in all.
+
+    Raises:
+        DebateFailedError: the moderator gave none.
+    """
+    debate = discussion.debate
+    await discussion.steer("synthesis/control")
+    material = await _material(discussion, ended)
+    outcome, said = Outcome(), ""
+    for time in range(1, _MOST_SYNTHESES + 1):
+        key = "synthesis" if time == 1 else f"synthesis/{time}"
+        discussion.enter("synthesizing", key)
+        refused = _refused(outcome, said) if time > 1 else ()
+        outcome = await _written(discussion, ended, key, (*material, *refused))
+        if not discussion.settings.checkpoints:
+            break
+        discussion.enter("checkpoint", key)
+        closed = await debate.checkpoint(f"{key}/approval", Approval(text=_to_approve(outcome, time)))
+        outcome.moderated.approved = closed.intervention.approve.approved
+        said = closed.intervention.approve.text.strip()
+        if outcome.moderated.approved:
+            break
+    return outcome
+
+
+async def _material(discussion: Discussion, ended: RoundsEnded) -> Prompt:
+    """Return what the decision is written from: how the rounds went, all that was said, and the moderator's own summaries.
+
+    What does not fit the moderator's context is summarized, oldest first; the last round is told whole.
+    """
+    debate, judge, rounds = discussion.debate, discussion.debate.spec.judge, discussion.held
+    failed = [each for held in rounds for each in held.failed]
+    account = account_of_rounds(
+        debate, len(rounds), discussion.settings.max_rounds, ended, failed, discussion.muted_from
+    )
+    start = (*moderator_opening(debate), PromptPart("user", account))
+    sums = summaries(discussion, before=len(rounds) + 1)
+    guidance = guidance_of(discussion.guidance)
+    beside = tokens_of_prompt((*start, *sums, *guidance), judge.context_tokens) + _TASK_TOKENS
+    last = shortened(rounds[-1].made, room_for(judge.context_tokens, 0, beside))
+    final = present_work(debate, last, "What was said in the last round")
+    room = room_for(judge.context_tokens, 0, beside + tokens_of_prompt(final, judge.context_tokens))
+    earlier = await summarize_for_judge(
+        debate, judge, discussion.made(before=rounds[-1].number), room, SummarySettings()
+    )
+    return (*start, *history(debate, judge, earlier), *sums, *final, *guidance)
+
+
+async def _written(discussion: Discussion, ended: RoundsEnded, key: str, material: Prompt) -> Outcome:
+    debate, judge = discussion.debate, discussion.debate.spec.judge
+    assessed = discussion.held[-1].assessed
+    most = most_confidence(ended.reason, assessed.verdict if assessed is not None else None)
+    cap = (
+        f"As the rounds ended, say {CONFIDENCE_WORDS[most]} at most, and less where open tensions weigh more."
+    )
+    letters = [debate.letter(each) for each in discussion.viewpoints]
+    prompt = (*material, PromptPart("user", _TOLD.format(cap=cap)))
+    task = Task(DECISION.work(judge.id), prompt, is_answer=True)
+    answer = await debate.ask_for(key, judge, task, decision_shape(letters))
+    if isinstance(answer, StepFailed):
+        raise failed_for_want_of({key: answer}, DECISION.name)
+    if not answer.confidence:
+        discussion.warn(
+            f"{key}/warning", "the moderator did not say how sure it is of its decision; it counts as low"
+        )
+    return outcome_of(discussion, answer, most)
+
+
+def _refused(outcome: Outcome, said: str) -> Prompt:
+    why = " and did not say why" if not said else ", and said why below"
+    told = [quotation("Your decision before", outcome.description)]
+    told += [PromptPart("user", f"The person says:\n{said}")] if said else []
+    return (*told, PromptPart("user", _REFUSED.format(why=why)))
+
+
+def _to_approve(outcome: Outcome, time: int) -> str:
+    """Return a decision as it is put to a person, with what a refusal leads to."""
+    left = _MOST_SYNTHESES - time
+    if left:
+        again = f"{left} more can be written" if left > 1 else "one more can be written"
+        refusal = (
+            f"Refuse, best with a word on why: the moderator writes another one with that in mind ({again})."
+        )
+    else:
+        refusal = "Refuse: the debate ends all the same, and the decision is kept as not approved; this was the last one."
+    return f"{outcome.description}\n\nApprove: the debate ends with this decision. {refusal}"

@@ -1,0 +1,171 @@
+"""One moderated debate while it runs: who debates, what was said in its rounds, and what came of them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.formats.moderated.analysis import Analysed
+from parley.orchestrator.formats.moderated.perspectives import Viewpoint
+from parley.orchestrator.formats.moderated.points import Speech
+from parley.orchestrator.log.replay import Steering
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.spec import AgentSpec
+from parley.v1.convergence_pb2 import AssessResponse
+from parley.v1.event_pb2 import PhaseEntered, RoundFinished, RoundStarted, StepFailed, Warned
+from parley.v1.moderated_pb2 import ModeratedSettings
+
+__all__ = ["Discussion", "Round", "names"]
+
+
+@dataclass(slots=True)
+class Round:
+    """What came of a round.
+
+    Attributes:
+        put: What the moderator put to the debaters.
+        debaters: Those who were asked.
+        arguments: By agent.
+        rebuttals: By agent, in the order in which they were made.
+        replies: Answers to the moderator.
+        failed: Steps that failed.
+        summary: The moderator's.
+        assessed: What convergence says of it; None where it says nothing.
+    """
+
+    number: int
+    put: str
+    debaters: tuple[AgentSpec, ...]
+    arguments: dict[str, Speech] = field(default_factory=dict)
+    rebuttals: dict[str, Speech] = field(default_factory=dict)
+    replies: list[Contribution] = field(default_factory=list)
+    failed: list[StepFailed] = field(default_factory=list)
+    summary: str = ""
+    assessed: AssessResponse | None = None
+
+    @property
+    def speeches(self) -> list[Speech]:
+        """All arguments, then all rebuttals."""
+        return [*self.arguments.values(), *self.rebuttals.values()]
+
+    @property
+    def made(self) -> list[Contribution]:
+        """All that debaters said."""
+        return [*(each.made for each in self.speeches), *self.replies]
+
+    def of(self, agent: str) -> list[Speech]:
+        """Return what one debater said."""
+        return [each for each in self.speeches if each.made.agent == agent]
+
+    def text_of(self, agent: str) -> str:
+        """Return that as one text."""
+        return "\n\n".join(each.made.text for each in self.of(agent))
+
+    def stands(self) -> list[Contribution]:
+        """Return where each debater stands at its end: its argument, with the position that it stated last."""
+        stands = []
+        for agent, speech in self.arguments.items():
+            last = self.rebuttals.get(agent)
+            position = (last.made.position if last else "") or speech.made.position
+            stands.append(Contribution(agent, speech.made.activity, self.number, speech.made.text, position))
+        return stands
+
+
+class Discussion:
+    """What all rounds of one debate share.
+
+    Attributes:
+        viewpoints: The perspectives, by the ids of their debaters, in the order in which these joined.
+        muted_from: From which round on a debater says no more, by id; the moderator's word or a person's.
+        strayed: Rounds in which the moderator found a debater off topic, by id.
+    """
+
+    def __init__(self, debate: Debate) -> None:
+        """Begin one."""
+        assert isinstance(debate.spec.settings, ModeratedSettings)
+        self.debate = debate
+        self.settings = debate.spec.settings
+        self.analysed: Analysed | None = None
+        self.viewpoints: dict[str, Viewpoint] = {}
+        self.rounds: list[Round] = []
+        self.past = ""
+        self.steering = Steering()
+        self.muted_from: dict[str, int] = {}
+        self.strayed: dict[str, int] = {}
+        self._warned: set[str] = set()
+
+    @property
+    def heard(self) -> tuple[AgentSpec, ...]:
+        """The debaters that are not muted."""
+        return tuple(each for each in self.debate.participants if each.id not in self.muted_from)
+
+    @property
+    def held(self) -> list[Round]:
+        """The rounds in which somebody said something: in the last one, a limit may have left nobody the time."""
+        return [each for each in self.rounds if each.arguments]
+
+    @property
+    def topic(self) -> str:
+        """What is decided on, in a few words."""
+        found = self.analysed.found.topic if self.analysed else ""
+        return found or " ".join(self.debate.spec.question.split())[:80]
+
+    @property
+    def guidance(self) -> Sequence[str]:
+        """What a person said meanwhile."""
+        return self.steering.guidance
+
+    def name_of(self, agent: str) -> str:
+        """Return a debater as the moderator and people call it, such as `agent B (Security Advocate)`."""
+        return f"agent {self.debate.letter(agent)} ({self.viewpoints[agent].name})"
+
+    def enter(self, state: str, key: str) -> None:
+        """Enter a state of the debate."""
+        self.debate.note(f"{key}/state/{state.replace('_', '-')}", PhaseEntered(name=state))
+
+    def warn(self, key: str, message: str) -> None:
+        """Say in the debate's log that something went other than planned."""
+        self.debate.note(key, Warned(message=" ".join(message.split())))
+
+    async def steer(self, key: str) -> None:
+        """Look at what a person, or a limit, wants of the rounds."""
+        self.steering = await self.debate.control(key)
+        following = len(self.rounds) + 1
+        for each in self.debate.participants:
+            if each.id in self.steering.muted:
+                self.muted_from.setdefault(each.id, following)
+
+    def absent_rounds(self, agent: str) -> list[int]:
+        """Return the rounds in which a debater was asked and said nothing."""
+        return [
+            each.number
+            for each in self.held
+            if agent in {asked.id for asked in each.debaters} and agent not in each.arguments
+        ]
+
+    def made(self, before: int) -> list[Contribution]:
+        """Return what debaters said in the rounds before one."""
+        return [made for each in self.rounds for made in each.made if each.number < before]
+
+    @asynccontextmanager
+    async def round(self, put: str) -> AsyncIterator[Round]:
+        """Hold the next round in the block: whoever is late for its limit is left out."""
+        debate, number = self.debate, len(self.rounds) + 1
+        held = Round(number, put, self.heard)
+        self.rounds.append(held)
+        debate.note(f"round/{number}/started", RoundStarted(number=number, total=self.settings.max_rounds))
+        self.enter("in_round", f"round/{number}")
+        limit = asyncio.create_task(debate.limiter.keep_round(number))
+        try:
+            yield held
+        finally:
+            limit.cancel()
+            await asyncio.wait([limit])
+        debate.note(f"round/{number}/finished", RoundFinished(number=number))
+
+
+def names(items: Iterable[str]) -> str:
+    """Return names in a line, with `and` before the last."""
+    *first, last = items
+    return f"{', '.join(first)} and {last}" if first else last

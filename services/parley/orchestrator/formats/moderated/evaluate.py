@@ -1,0 +1,258 @@
+"""The moderator's evaluation of a round: a fair summary, what is open, and whether the debate goes on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.formats.moderated.activities import COMPLETION, EVALUATION
+from parley.orchestrator.formats.moderated.discussion import Discussion, Round, names
+from parley.orchestrator.formats.moderated.fairness import Heard, left_out
+from parley.orchestrator.formats.moderated.words import MODERATOR
+from parley.orchestrator.model.tasks import AnswerShape, Prompt, PromptPart, Task
+from parley.orchestrator.phases.history import room_for, shortened, tokens_of_prompt
+from parley.orchestrator.phases.or_absent import or_absent
+from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
+from parley.orchestrator.phases.prose import words_of
+from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.situation import HISTORY_GIVES, bench, present_work
+from parley.v1.event_pb2 import StepFailed
+
+__all__ = ["Evaluation", "evaluate", "moderator_opening", "plain_summary", "summaries"]
+
+Decision = Literal["go_on", "clarify", "agreement", "stagnation", "clear_winner"]
+
+_TASK_TOKENS: Final = 2000
+_TOLD: Final = (
+    "Round {number} is over. Evaluate it.\n"
+    "- summary: what the round brought, in a few sentences for each agent that spoke. Call it by its letter, give its strongest"
+    " points by their names, such as `B.2`, and say what became of them: conceded, answered, or open. Put each at its strongest;"
+    " leave nobody out, and do not say who is right. Points that others repeat from each other are not stronger for it.\n"
+    "- open: what the debaters still have to settle for a decision, as the question that you put to them next, in one or two"
+    " sentences. If one has left the subject, say here what it is to come back to.\n"
+    "- off_topic: letters of agents whose argument was not on the question that was asked.\n"
+    "- decision: `agreement` if their recommendations have come to be the same in what would be done; `clear_winner` if one"
+    " stands and the others have conceded its key points; `stagnation` if the same is said again and another round would bring"
+    " nothing new; `clarify` if one agent has to answer a question of yours before the others can go on; else `go_on`. Different"
+    " reasons for one and the same recommendation are agreement; politeness is not.\n"
+    "- reason: why, in a sentence.\n"
+    "- agent: the letter of the winner, or of the agent that you ask; else empty. question: what you ask it; else empty."
+)
+_LAST: Final = "This was the last round: say `go_on` where nothing else holds."
+_MISSING: Final = (
+    "Your summary of round {number} leaves out what {who} said. Write what is missing, for each of them: two or three sentences that"
+    " put its case at its strongest, with its points by their names."
+)
+_MAX_REASON: Final = 500
+
+
+class _Asked(BaseModel):
+    """An evaluation as it is asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    summary: Annotated[str, Field(min_length=1)]
+    open: str
+    off_topic: list[str]
+    reason: str
+    decision: Decision
+    agent: str
+    question: str
+
+
+class Evaluation(BaseModel):
+    """An evaluation as it is read; what was not given, or makes no sense, is absent, and the debate goes on then."""
+
+    summary: str = ""
+    open: str = ""
+    off_topic: list[str] = []
+    reason: str = ""
+    decision: Decision = "go_on"
+    agent: str = ""
+    question: str = ""
+
+    _or_absent = field_validator("*", mode="wrap")(or_absent)
+
+    @field_validator("summary", "open", "question", mode="after")
+    @classmethod
+    def _stripped(cls, text: str) -> str:
+        return text.strip()
+
+    @field_validator("reason", mode="after")
+    @classmethod
+    def _one_line(cls, text: str) -> str:
+        return " ".join(text.split())[:_MAX_REASON]
+
+
+class _Passage(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    agent: str
+    text: str
+
+
+class _Passages(BaseModel):
+    """What was left out of a summary."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    passages: list[_Passage]
+
+
+class Passages(BaseModel):
+    """The same as it is read."""
+
+    passages: list[_Passage] = []
+
+    _or_absent = field_validator("*", mode="wrap")(or_absent)
+
+    @field_validator("passages", mode="before")
+    @classmethod
+    def _only_passages(cls, given: Any) -> Any:
+        if not isinstance(given, list):
+            return given
+        return [
+            {"agent": str(each.get("agent", "")), "text": str(each.get("text", ""))}
+            for each in given
+            if isinstance(each, Mapping)
+        ]
+
+
+async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str]) -> Evaluation | StepFailed:
+    """Return the moderator's evaluation, whose summary leaves nobody out.
+
+    Who is missing in the summary is asked for once; where it still is, the debate says so, and the summary tells its stand.
+    """
+    debate, number = discussion.debate, held.number
+    judge = debate.spec.judge
+    told = _TOLD.format(number=number)
+    if number == discussion.settings.max_rounds:
+        told = f"{told}\n{_LAST}"
+    before = (
+        *moderator_opening(debate),
+        *summaries(discussion, before=number),
+        quotation(f"What you put to the debaters in round {number}", held.put),
+    )
+    after = (
+        *guidance_of(discussion.guidance),
+        *(
+            [quotation("What was measured in this round", "\n".join(f"- {each}" for each in measured))]
+            if measured
+            else []
+        ),
+        PromptPart("user", told),
+    )
+    taken = tokens_of_prompt((*before, *after), judge.context_tokens) + _TASK_TOKENS
+    whole = shortened(held.made, room_for(judge.context_tokens, 0, taken))
+    prompt = (*before, *present_work(debate, whole, "What was said in this round"), *after)
+    letters = [debate.letter(each) for each in held.arguments]
+    shape = AnswerShape("evaluation", Evaluation, _schema(letters), _rendered, _prose)
+    key = f"round/{number}/evaluate"
+    found = await debate.ask_for(key, judge, Task(EVALUATION.work(judge.id, number), prompt), shape)
+    if isinstance(found, StepFailed):
+        return found
+    summary = await _completed(discussion, held, found.summary, prompt[:-1])
+    return found.model_copy(update={"summary": summary})
+
+
+def moderator_opening(debate: Debate) -> Prompt:
+    """Return what the moderator's prompts begin with."""
+    return (*preamble(debate, debate.spec.judge), PromptPart("user", f"{MODERATOR}\n{bench(debate)}"))
+
+
+def summaries(discussion: Discussion, before: int) -> Prompt:
+    """Return the moderator's own summaries of the rounds before one."""
+    return tuple(
+        quotation(f"Your summary of round {each.number}", each.summary, HISTORY_GIVES)
+        for each in discussion.rounds
+        if each.number < before
+    )
+
+
+def plain_summary(discussion: Discussion, held: Round) -> str:
+    """Return what each debater stands for, where the moderator has not said it."""
+    return "\n".join(_stand(discussion, each.agent, each.position or each.text) for each in held.stands())
+
+
+async def _completed(discussion: Discussion, held: Round, summary: str, prompt: Prompt) -> str:
+    """Return a summary with what it leaves out: asked for once, and else told plainly."""
+    debate, judge, number = discussion.debate, discussion.debate.spec.judge, held.number
+    missing = _left_out(discussion, held, summary)
+    if not missing:
+        return summary
+    letters = [each.letter for each in missing]
+    who = names(f"agent {each.letter} ({each.name})" for each in missing)
+    asked = (
+        *prompt,
+        quotation("Your summary", summary),
+        PromptPart("user", _MISSING.format(number=number, who=who)),
+    )
+    shape = AnswerShape("passages", Passages, _passages_schema(letters), _rendered_passages)
+    key = f"round/{number}/evaluate/missing"
+    added = await debate.ask_for(key, judge, Task(COMPLETION.work(judge.id, number), asked), shape)
+    if isinstance(added, Passages):
+        passages = [
+            f"Agent {each.agent}: {each.text.strip()}"
+            for each in added.passages
+            if each.agent in letters and each.text.strip()
+        ]
+        summary = "\n\n".join([summary, *passages])
+    still = _left_out(discussion, held, summary)
+    if still:
+        who = names(f"agent {each.letter} ({each.name})" for each in still)
+        discussion.warn(
+            f"{key}/warning",
+            f"the moderator's summary of round {number} leaves out {who}; its stand was added",
+        )
+        agents = {debate.letter(each.agent): each for each in held.stands()}
+        stands = [agents[each.letter] for each in still]
+        lines = [_stand(discussion, each.agent, each.position or each.text) for each in stands]
+        summary = "\n\n".join([summary, *lines])
+    return summary
+
+
+def _left_out(discussion: Discussion, held: Round, summary: str) -> list[Heard]:
+    heard = [
+        Heard(discussion.debate.letter(agent), discussion.viewpoints[agent].name, held.text_of(agent))
+        for agent in held.arguments
+    ]
+    return left_out(summary, heard, discussion.debate.spec.question)
+
+
+def _stand(discussion: Discussion, agent: str, stand: str) -> str:
+    name = discussion.name_of(agent)
+    return f"{name[0].upper()}{name[1:]} holds: {' '.join(stand.split())}"
+
+
+def _prose(text: str) -> Evaluation:
+    """Return the evaluation that a text is which keeps to no form. Raises ValidationError where it holds no words."""
+    return Evaluation(summary=words_of(text))
+
+
+def _rendered(found: Evaluation) -> str:
+    blocks = [found.summary]
+    blocks += [f"To be settled: {found.open}"] if found.open else []
+    blocks += [f"Off topic: {', '.join(found.off_topic)}"] if found.off_topic else []
+    decision = found.decision.replace("_", " ")
+    about = f" ({found.agent})" if found.agent else ""
+    blocks.append(f"Decision: {decision}{about}{': ' if found.reason else ''}{found.reason}")
+    blocks += [f"Asked: {found.question}"] if found.question else []
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _rendered_passages(found: Passages) -> str:
+    return "\n\n".join(f"Agent {each.agent}: {each.text}" for each in found.passages) or "Nothing was added."
+
+
+def _schema(letters: Sequence[str]) -> str:
+    schema = asked_schema(_Asked)
+    schema["properties"]["off_topic"]["items"]["enum"] = list(letters)
+    schema["properties"]["agent"]["enum"] = ["", *letters]
+    return schema_text(schema)
+
+
+def _passages_schema(letters: Sequence[str]) -> str:
+    schema = asked_schema(_Passages)
+    schema["properties"]["passages"]["items"]["properties"]["agent"]["enum"] = list(letters)
+    return schema_text(schema)

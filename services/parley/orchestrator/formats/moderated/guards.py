@@ -1,0 +1,251 @@
+"""Guards: plain measures of what a debater says in a round, against repetition, straying from the question, and excess.
+
+They flag, and never decide: what they find is told to the moderator, and recorded.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from parley.orchestrator.formats.moderated.wording import stem
+
+__all__ = ["MOST_REPEATED", "is_over_budget", "is_repetition", "on_topic_share", "repeated_share", "strays"]
+
+MOST_REPEATED: Final = 0.6
+"""The share of an argument that may repeat what its author said in the round before."""
+_LEAST_ON_TOPIC: Final = 0.12
+"""The share of an argument's words that its question, or another debater, uses too, below which it strays."""
+_RUN: Final = 3
+"""Words in a row that count as repeated where they stood in the text before too."""
+_LEAST_WORDS: Final = 12
+"""Of shorter texts nothing can be told."""
+_TOKEN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
+_EMPTY_WORDS: Final = frozenset(
+    [
+        "a",
+        "about",
+        "above",
+        "after",
+        "again",
+        "all",
+        "also",
+        "always",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "because",
+        "been",
+        "before",
+        "being",
+        "below",
+        "best",
+        "better",
+        "between",
+        "both",
+        "but",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "done",
+        "each",
+        "either",
+        "else",
+        "enough",
+        "even",
+        "ever",
+        "every",
+        "far",
+        "few",
+        "first",
+        "for",
+        "from",
+        "get",
+        "gives",
+        "had",
+        "has",
+        "have",
+        "here",
+        "how",
+        "however",
+        "if",
+        "in",
+        "instead",
+        "into",
+        "is",
+        "it",
+        "its",
+        "itself",
+        "just",
+        "keep",
+        "last",
+        "least",
+        "less",
+        "like",
+        "made",
+        "make",
+        "makes",
+        "many",
+        "may",
+        "me",
+        "mean",
+        "means",
+        "might",
+        "more",
+        "most",
+        "much",
+        "must",
+        "need",
+        "needs",
+        "never",
+        "new",
+        "no",
+        "nor",
+        "not",
+        "nothing",
+        "now",
+        "of",
+        "off",
+        "often",
+        "on",
+        "once",
+        "one",
+        "only",
+        "or",
+        "other",
+        "others",
+        "our",
+        "out",
+        "over",
+        "own",
+        "point",
+        "position",
+        "rather",
+        "really",
+        "right",
+        "same",
+        "say",
+        "says",
+        "see",
+        "should",
+        "since",
+        "so",
+        "some",
+        "something",
+        "stand",
+        "still",
+        "such",
+        "take",
+        "takes",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "thing",
+        "things",
+        "this",
+        "those",
+        "though",
+        "three",
+        "through",
+        "time",
+        "to",
+        "too",
+        "two",
+        "under",
+        "until",
+        "up",
+        "us",
+        "use",
+        "used",
+        "using",
+        "very",
+        "want",
+        "was",
+        "way",
+        "we",
+        "well",
+        "were",
+        "what",
+        "when",
+        "where",
+        "whether",
+        "which",
+        "while",
+        "who",
+        "whole",
+        "whose",
+        "why",
+        "will",
+        "with",
+        "within",
+        "without",
+        "work",
+        "would",
+        "year",
+        "years",
+        "yes",
+        "yet",
+        "you",
+        "your",
+        "agent",
+        "give",
+        "up",
+    ]
+)
+
+
+def repeated_share(text: str, before: str) -> float | None:
+    """Return the share of a text's words that stand in runs which a text before has too, 0 to 1; None where it is too short."""
+    words, earlier = _words(text), _words(before)
+    if len(words) < _LEAST_WORDS or len(earlier) < _RUN:
+        return None
+    known = {tuple(earlier[place : place + _RUN]) for place in range(len(earlier) - _RUN + 1)}
+    repeated: set[int] = set()
+    for place in range(len(words) - _RUN + 1):
+        if tuple(words[place : place + _RUN]) in known:
+            repeated.update(range(place, place + _RUN))
+    return len(repeated) / len(words)
+
+
+def is_repetition(share: float | None) -> bool:
+    """Return whether an argument repeats too much of the round before."""
+    return share is not None and share > MOST_REPEATED
+
+
+def on_topic_share(text: str, references: Iterable[str]) -> float | None:
+    """Return the share of a text's meaningful words that stand in the question, or with others, too; None where it has too few."""
+    own = _meaningful(text)
+    if len(own) < _LEAST_WORDS:
+        return None
+    return len(own & frozenset().union(*map(_meaningful, references))) / len(own)
+
+
+def strays(share: float | None) -> bool:
+    """Return whether an argument has too little in common with its question and the others."""
+    return share is not None and share < _LEAST_ON_TOPIC
+
+
+def is_over_budget(tokens: Sequence[int], budget: int, *, truncated: bool) -> bool:
+    """Return whether a debater has written more than its budget for a round (0: no limit), or was cut off by it."""
+    return bool(budget) and (truncated or sum(tokens) > budget)
+
+
+def _words(text: str) -> list[str]:
+    return [stem(word) for word in _TOKEN.findall(text.casefold())]
+
+
+def _meaningful(text: str) -> frozenset[str]:
+    words = (word for word in _TOKEN.findall(text.casefold()) if word not in _EMPTY_WORDS and len(word) > 2)
+    return frozenset(map(stem, words))

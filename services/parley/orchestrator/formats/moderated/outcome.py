@@ -1,0 +1,117 @@
+"""What a moderated debate comes to, and how it is shown."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from parley.orchestrator.engine.format import AnswerPart
+from parley.orchestrator.formats.moderated.confidence import CONFIDENCE_WORDS, capped
+from parley.orchestrator.formats.moderated.decision_answer import DecisionAnswer
+from parley.orchestrator.formats.moderated.discussion import Discussion
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.moderated_pb2 import (
+    CONFIDENCE_HIGH,
+    CONFIDENCE_LOW,
+    CONFIDENCE_MEDIUM,
+    CONFIDENCE_UNSPECIFIED,
+    Confidence,
+    ConsideredPerspective,
+    Dissent,
+    ModeratedOutcome,
+    Tension,
+)
+
+__all__ = ["answer_parts", "outcome_of"]
+
+_SAID: Final[Mapping[str, "Confidence.ValueType"]] = {
+    "high": CONFIDENCE_HIGH,
+    "medium": CONFIDENCE_MEDIUM,
+    "low": CONFIDENCE_LOW,
+}
+_MAX_TOPIC: Final = 120
+
+
+def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence.ValueType") -> Outcome:
+    """Return the outcome that a decision makes, which is no surer than allowed.
+
+    Of a perspective on which the decision says nothing, the debater's own last points count; what it would give up is always told
+    in its own words. Where the debate did not converge, something is open: at least what was to be settled last.
+    """
+    agents = {discussion.debate.letter(agent): agent for agent in discussion.viewpoints}
+    topic = " ".join((answer.topic or discussion.topic).split())[:_MAX_TOPIC]
+    tensions = [
+        Tension(text=each.text.strip(), open=each.open) for each in answer.tensions if each.text.strip()
+    ]
+    if most == CONFIDENCE_LOW and not any(each.open for each in tensions):
+        positions = "; ".join(
+            f"{discussion.viewpoints[each.agent].name}: {each.position}"
+            for each in discussion.held[-1].stands()
+            if each.position
+        )
+        left = f" The positions at the end: {positions}" if positions else ""
+        tensions.append(Tension(text=f"The debate ended without agreement.{left}", open=True))
+    told = {agents[each.agent]: each.key_arguments for each in answer.perspectives if each.agent in agents}
+    moderated = ModeratedOutcome(
+        topic=topic,
+        rounds=len(discussion.held),
+        perspectives=[_considered(discussion, agent, told.get(agent, ())) for agent in discussion.viewpoints],
+        agreements=answer.agreements,
+        tensions=tensions,
+        recommendation=answer.recommendation,
+        confidence=capped(_SAID.get(answer.confidence, CONFIDENCE_UNSPECIFIED), most),
+        caveats=answer.caveats,
+        dissents=[
+            Dissent(agent_id=agents[each.agent], text=each.text.strip())
+            for each in answer.dissents
+            if each.agent in agents and each.text.strip()
+        ],
+        guidance=discussion.guidance,
+    )
+    return Outcome(description=f"Decision on: {topic}\n\n{answer.recommendation}", moderated=moderated)
+
+
+def _considered(discussion: Discussion, agent: str, told: Sequence[str]) -> ConsideredPerspective:
+    last = next(
+        (each.arguments[agent] for each in reversed(discussion.held) if agent in each.arguments), None
+    )
+    given = [each.strip() for each in told if each.strip()]
+    own = [each.text for each in last.points] if last is not None else []
+    return ConsideredPerspective(
+        perspective=discussion.viewpoints[agent].to_proto(),
+        agent_id=agent,
+        key_arguments=given or own,
+        trade_offs_accepted=last.gives_up if last is not None else (),
+        absent_rounds=discussion.absent_rounds(agent),
+        muted_from_round=discussion.muted_from.get(agent, 0),
+    )
+
+
+def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
+    """Yield the parts of the answer in the order in which they are read."""
+    moderated = outcome.moderated
+    names = {each.agent_id: each.perspective.name for each in moderated.perspectives}
+    yield AnswerPart("", outcome.description)
+    yield AnswerPart("Confidence", CONFIDENCE_WORDS[moderated.confidence].capitalize(), quoted=False)
+    yield AnswerPart("Caveats", items=moderated.caveats)
+    for each in moderated.perspectives:
+        yield AnswerPart(f"Perspective: {each.perspective.name}", items=list(_perspective(each)))
+    yield AnswerPart("Points of agreement", items=moderated.agreements)
+    yield AnswerPart(
+        "Tensions", items=[f"{each.text}{' (open)' if each.open else ''}" for each in moderated.tensions]
+    )
+    yield AnswerPart(
+        "Dissent",
+        items=[f"{names.get(each.agent_id, each.agent_id)}: {each.text}" for each in moderated.dissents],
+    )
+    yield AnswerPart("Guidance from the person who asks", items=moderated.guidance)
+    if moderated.approved:
+        yield AnswerPart("Approval", "A person approved this decision.", quoted=False)
+
+
+def _perspective(each: ConsideredPerspective) -> Iterator[str]:
+    yield from each.key_arguments
+    yield from (f"Accepts: {one}" for one in each.trade_offs_accepted)
+    if each.absent_rounds:
+        rounds = ", ".join(map(str, each.absent_rounds))
+        yield f"Absent in round {rounds}: its calls failed"
+    if each.muted_from_round:
+        yield f"Muted from round {each.muted_from_round} on"

@@ -1,0 +1,95 @@
+"""Points: what a debater says, numbered, so that others can answer it by name, such as `B.2`.
+
+The numbers of an agent go on from its argument to its rebuttal, so that a name means one point in a round.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from parley.orchestrator.model.contributions import Contribution
+from parley.v1.debate_pb2 import PointReference
+
+__all__ = ["Point", "Speech", "name_in", "numbered", "points_by_name", "quoted_from"]
+
+_NAME: Final = re.compile(r"\b([A-Z]{1,2})\s?[.\-]?\s?(\d{1,2})\b")
+_MAX_QUOTE_CHARACTERS: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of a speech.
+
+    Attributes:
+        name: What it is called in its round.
+        key: Of the step that made it.
+        number: Its place there, from 1.
+    """
+
+    name: str
+    key: str
+    number: int
+    agent: str
+    text: str
+
+    @property
+    def reference(self) -> PointReference:
+        """Return the point as it is recorded where it is answered."""
+        return PointReference(key=self.key, point=self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What a debater said in one step of a round.
+
+    Attributes:
+        key: Of the step.
+        made: What others read.
+        points: In order.
+        gives_up: What it said it would give up.
+        agrees_with: Letters of the agents whose stand it can go along with; None where it was not asked.
+        concedes: Names of points that it grants.
+        tokens: What it took to write.
+        truncated: Whether it was cut off at its length limit.
+    """
+
+    key: str
+    made: Contribution
+    points: tuple[Point, ...] = ()
+    gives_up: tuple[str, ...] = ()
+    agrees_with: frozenset[str] | None = None
+    concedes: tuple[str, ...] = ()
+    tokens: int = 0
+    truncated: bool = False
+
+
+def points_by_name(speeches: Iterable[Speech]) -> dict[str, Point]:
+    """Return the points of speeches by their names."""
+    return {point.name: point for speech in speeches for point in speech.points}
+
+
+def name_in(given: str, points: Mapping[str, Point]) -> Point | None:
+    """Return the point that a text names, such as `B.2` or `B2`; None where there is none of that name."""
+    found = _NAME.search(given)
+    return points.get(f"{found[1]}.{int(found[2])}") if found else None
+
+
+def quoted_from(point: Point, quote: str) -> str:
+    """Return a quote of a point where its text holds it, else the beginning of the text: nobody is quoted with other words."""
+    said = _plain(quote)
+    text = " ".join(point.text.split())
+    if said and said in _plain(text):
+        return " ".join(quote.split()).strip("\"'“”„«» ")[:_MAX_QUOTE_CHARACTERS]
+    return text if len(text) <= _MAX_QUOTE_CHARACTERS else f"{text[:_MAX_QUOTE_CHARACTERS]}…"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).strip("\"'“”„«».… ").casefold()
+
+
+def numbered(letter: str, key: str, agent: str, first: int, texts: Sequence[str]) -> tuple[Point, ...]:
+    """Return the points of a step, whose names begin with this number."""
+    return tuple(
+        Point(f"{letter}.{first + place}", key, place + 1, agent, text) for place, text in enumerate(texts)
+    )

@@ -1,0 +1,198 @@
+"""Rebuttals: one debater after the other answers points of the others by name, and says where it stands now."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.formats.moderated.activities import REBUTTAL
+from parley.orchestrator.formats.moderated.points import (
+    Point,
+    Speech,
+    name_in,
+    numbered,
+    points_by_name,
+    quoted_from,
+)
+from parley.orchestrator.formats.moderated.standing import Standing, spent
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import AnswerShape, PromptPart, Task
+from parley.orchestrator.phases.or_absent import or_absent
+from parley.orchestrator.phases.prompting import in_words
+from parley.orchestrator.phases.prose import words_of
+from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.situation import present_work
+from parley.v1.debate_pb2 import Reply
+from parley.v1.event_pb2 import StepFailed, Warned
+
+__all__ = ["rebut"]
+
+_MAX_ANSWERS: Final = 5
+_MAX_POSITION: Final = 500
+_TOLD: Final = (
+    "Answer the others. Choose the points that matter most for the decision, at most {most}, and among them those that tell against"
+    " you. Name each point as it is named above, such as {example}; quote the words that you answer; then say in two to four"
+    " sentences why they do not hold, hold only in part, or are right. Say of each whether you concede it. Do not answer what"
+    " others have answered already unless you add to it.\n"
+    "Then say where you stand now: your position in one sentence, changed if you were convinced, and the agents whose"
+    " recommendation you could go along with as it is."
+)
+
+
+class _AskedAnswer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    point: Annotated[str, Field(description="The name of the point.")]
+    quote: Annotated[str, Field(description="Its words that you answer.")]
+    answer: str
+    concedes: Annotated[bool, Field(description="Whether you grant the point.")]
+
+
+class _Asked(BaseModel):
+    """A rebuttal as it is asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    answers: Annotated[list[_AskedAnswer], Field(max_length=_MAX_ANSWERS)]
+    position: Annotated[str, Field(min_length=1, description="Where you stand now, in one sentence.")]
+    agrees_with: Annotated[
+        list[str], Field(description="Letters of agents whose recommendation you could go along with.")
+    ]
+
+
+class AnswerRead(BaseModel):
+    """An answer to a point as it is read."""
+
+    point: str = ""
+    quote: str = ""
+    answer: Annotated[str, Field(min_length=1)]
+    concedes: bool = False
+
+    _or_absent = field_validator("point", "quote", "concedes", mode="wrap")(or_absent)
+
+
+class Rebuttal(BaseModel):
+    """A rebuttal as it is read; what was not given, or makes no sense, is absent."""
+
+    answers: list[AnswerRead] = []
+    position: str = ""
+    agrees_with: list[str] = []
+
+    _or_absent = field_validator("*", mode="wrap")(or_absent)
+
+    @field_validator("answers", mode="before")
+    @classmethod
+    def _only_answers(cls, given: Any) -> Any:
+        if not isinstance(given, list):
+            return given
+        fine = [each for each in given if isinstance(each, Mapping) and str(each.get("answer") or "").strip()]
+        return fine[:_MAX_ANSWERS]
+
+    @field_validator("position", mode="after")
+    @classmethod
+    def _one_line(cls, text: str) -> str:
+        return " ".join(text.split())[:_MAX_POSITION]
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "Rebuttal":
+        if not self.answers and not self.position:
+            raise ValueError("it says nothing")
+        return self
+
+
+async def rebut(
+    debate: Debate,
+    agent: AgentSpec,
+    standing: Standing,
+    said: Sequence[Speech],
+    limit: int,
+) -> Speech | StepFailed:
+    """Ask a debater to answer what was `said` in the round so far, in so many tokens at most (0: no limit).
+
+    Names of points that do not exist, or are its own, are dropped, and the debate says so. If it keeps to no form, what it wrote
+    is its one answer.
+    """
+    number, letter = standing.number, debate.letter(agent.id)
+    others = {name: point for name, point in points_by_name(said).items() if point.agent != agent.id}
+    first = 1 + sum(len(each.points) for each in said if each.made.agent == agent.id)
+    example = next(iter(others), "B.1")
+    told = _TOLD.format(most=_MAX_ANSWERS, example=example)
+    work_of_round = [each.made for each in said]
+    prompt = (
+        *standing.opening(debate, agent),
+        *present_work(debate, work_of_round, "What was said in this round"),
+        PromptPart("user", f"{told}{in_words(limit)}"),
+    )
+    letters = [debate.letter(each.made.agent) for each in said if each.made.agent != agent.id]
+    schema = _schema(list(others), list(dict.fromkeys(letters)))
+    shape = AnswerShape("rebuttal", Rebuttal, schema, partial(_rendered, letter, first, others), _prose)
+
+    def annotate(reply: Reply) -> None:
+        read = shape.read(reply.text)
+        reply.position = read.position or reply.position
+        reply.in_reply_to.extend(point.reference for point in _answered(read, others))
+
+    key, work = f"round/{number}/rebut/{agent.id}", REBUTTAL.work(agent.id, number)
+    made = await debate.ask_for(key, agent, Task(work, prompt, limit, annotate=annotate), shape)
+    if isinstance(made, StepFailed):
+        return made
+    unknown = [
+        each.point for each in made.answers if each.point.strip() and name_in(each.point, others) is None
+    ]
+    if unknown:
+        named = ", ".join(" ".join(each.split())[:20] for each in unknown)
+        message = f"{agent.name} answers in round {number} what nobody else said, and that is not counted as an answer: {named}"
+        debate.note(f"{key}/warning", Warned(message=message))
+    tokens, truncated = spent(debate, work)
+    return Speech(
+        key,
+        Contribution(agent.id, REBUTTAL.name, number, shape.render(made), made.position),
+        numbered(letter, key, agent.id, first, [each.answer.strip() for each in made.answers]),
+        agrees_with=frozenset(made.agrees_with) & frozenset(letters),
+        concedes=tuple(
+            point.name
+            for each in made.answers
+            if each.concedes and (point := name_in(each.point, others)) is not None
+        ),
+        tokens=tokens,
+        truncated=truncated,
+    )
+
+
+def _answered(made: Rebuttal, points: Mapping[str, Point]) -> list[Point]:
+    """Return the points that a rebuttal answers, each once."""
+    found = (name_in(each.point, points) for each in made.answers)
+    return list({point.name: point for point in found if point is not None}.values())
+
+
+def _prose(text: str) -> Rebuttal:
+    """Return the rebuttal that a text is which keeps to no form. Raises ValidationError where it holds no words."""
+    return Rebuttal(answers=[AnswerRead(answer=words_of(text))])
+
+
+def _rendered(letter: str, first: int, points: Mapping[str, Point], made: Rebuttal) -> str:
+    """Return a rebuttal as others read it: each answer has a name of its own, and quotes the point that it answers."""
+    blocks = []
+    for number, each in enumerate(made.answers, start=first):
+        point = name_in(each.point, points)
+        to = ""
+        if point is not None:
+            grants = ", conceded" if each.concedes else ""
+            to = f" (to {point.name}{grants}: “{quoted_from(point, each.quote)}”)"
+        blocks.append(f"{letter}.{number}{to}: {each.answer.strip()}")
+    if made.position:
+        blocks.append(f"Stands now: {made.position}")
+    return "\n\n".join(blocks)
+
+
+def _schema(names: Sequence[str], letters: Sequence[str]) -> str:
+    """Return what is asked for: only points that there are can be named, where the model keeps to the form."""
+    schema = asked_schema(_Asked)
+    properties = schema["properties"]
+    if names:
+        properties["answers"]["items"]["properties"]["point"]["enum"] = list(names)
+    properties["agrees_with"]["items"]["enum"] = list(letters)
+    return schema_text(schema)

@@ -1,0 +1,273 @@
+"""A round: arguments in parallel, rebuttals in sequence, the moderator's evaluation, and what follows from it."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from parley.orchestrator.formats.moderated.activities import ARGUMENT, REBUTTAL, REPLY
+from parley.orchestrator.formats.moderated.argue import argue, argument_key
+from parley.orchestrator.formats.moderated.discussion import Discussion, Round
+from parley.orchestrator.formats.moderated.evaluate import Evaluation, evaluate, plain_summary
+from parley.orchestrator.formats.moderated.flags import flag, measures
+from parley.orchestrator.formats.moderated.perspectives import opposing_pairs
+from parley.orchestrator.formats.moderated.points import Speech
+from parley.orchestrator.formats.moderated.rebut import rebut
+from parley.orchestrator.formats.moderated.standing import Standing
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.errors import DebateFailedError
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import PromptPart, Task
+from parley.orchestrator.phases.assess_agreement import assess_agreement
+from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.progress import PhaseMarks
+from parley.orchestrator.phases.prompting import in_words, quotation
+from parley.orchestrator.phases.situation import present_work
+from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONVERGED, CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
+from parley.v1.critique_pb2 import Critique
+from parley.v1.debate_pb2 import (
+    STOP_REASON_CLEAR_WINNER,
+    STOP_REASON_CONVERGED,
+    STOP_REASON_STAGNATION,
+    StopReason,
+)
+from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed
+
+__all__ = ["Verdict", "hold_round"]
+
+_AGREEMENT: Final = 90
+"""Percent of agreement from which a round has converged."""
+_ENDING: Final[dict[str, "StopReason.ValueType"]] = {
+    "agreement": STOP_REASON_CONVERGED,
+    "stagnation": STOP_REASON_STAGNATION,
+    "clear_winner": STOP_REASON_CLEAR_WINNER,
+}
+_MEASURED: Final = {
+    CONVERGENCE_VERDICT_CONVERGED: "agreement",
+    CONVERGENCE_VERDICT_STABLE_DISAGREEMENT: "stagnation",
+}
+"""What an assessment comes to where the moderator says nothing."""
+_REPLY: Final = "Answer it in a few sentences, to the point."
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the moderator makes of a round.
+
+    Attributes:
+        finding: In a line, for people.
+        ended: Why the rounds end by it; None where they go on.
+        put: What it puts to the debaters next.
+    """
+
+    finding: str
+    ended: RoundsEnded | None
+    put: str
+
+
+async def hold_round(discussion: Discussion, put: str) -> Verdict:
+    """Hold the next round, to which the moderator puts this, and return what it makes of it.
+
+    Raises:
+        DebateFailedError: too few debaters have an argument.
+    """
+    async with discussion.round(put) as held:
+        standing = _standing(discussion, held)
+        await _arguments(discussion, held, standing)
+        await _rebuttals(discussion, held, standing)
+        flags, astray = flag(discussion, held)
+        await _assess(discussion, held)
+        found = await evaluate(discussion, held, [*measures(discussion, held), *flags])
+        if isinstance(found, StepFailed):
+            found = _unevaluated(discussion, held, found, astray)
+        held.summary = found.summary
+        reply = await _reply(discussion, held, standing, found)
+        redirected = _redirect(discussion, held, found)
+        verdict = _verdict(discussion, held, found, reply, redirected)
+        discussion.debate.note(
+            f"round/{held.number}/evaluate/finding",
+            RoundAssessed(round=held.number, ends_rounds=verdict.ended is not None, finding=verdict.finding),
+        )
+    return verdict
+
+
+def _standing(discussion: Discussion, held: Round) -> Standing:
+    return Standing(
+        number=held.number,
+        total=discussion.settings.max_rounds,
+        put=held.put,
+        held=discussion.made(before=held.number),
+        summaries=[each.summary for each in discussion.rounds[:-2]],
+        past=discussion.past,
+        guidance=discussion.guidance,
+        budget=discussion.settings.token_budget_per_round,
+        bound=discussion.debate.spec.max_output_tokens,
+        debaters=len(held.debaters),
+    )
+
+
+async def _arguments(discussion: Discussion, held: Round, standing: Standing) -> None:
+    """Let all debaters argue at once; who fails is absent. Half of them, rounded up, is enough."""
+    debate, number = discussion.debate, held.number
+    marks = PhaseMarks(debate, number, ARGUMENT, len(held.debaters))
+
+    async def argued(agent: AgentSpec) -> Speech | StepFailed:
+        marks.begin()
+        made = await argue(debate, agent, standing)
+        marks.end()
+        return made
+
+    async with asyncio.TaskGroup() as tasks:
+        asked = {each.id: tasks.create_task(argued(each)) for each in held.debaters}
+    for agent, task in asked.items():
+        made = task.result()
+        if isinstance(made, StepFailed):
+            held.failed.append(made)
+        else:
+            held.arguments[agent] = made
+    enough = (len(held.debaters) + 1) // 2
+    if len(held.arguments) >= enough or (debate.ending and (held.arguments or number > 1)):
+        return
+    failed = {argument_key(number, each.work.agent_id): each for each in held.failed}
+    phase = f"round {number} {ARGUMENT.name}"
+    if debate.ending:
+        raise DebateFailedError(
+            debate.ending.upper(),
+            "the debate's limit was reached before any argument stood",
+            phase=phase,
+            steps=tuple(failed),
+        )
+    raise failed_for_want_of(failed, phase, needed=enough - len(held.arguments))
+
+
+async def _rebuttals(discussion: Discussion, held: Round, standing: Standing) -> None:
+    """Let one debater after the other answer; each sees all arguments and the rebuttals before its own."""
+    if len(held.arguments) < 2:
+        return
+    debate, number = discussion.debate, held.number
+    marks = PhaseMarks(debate, number, REBUTTAL, len(held.arguments))
+    for agent in held.debaters:
+        if agent.id not in held.arguments:
+            continue
+        limit = standing.rebuttal_tokens(held.arguments[agent.id].tokens)
+        marks.begin()
+        if limit >= 0:
+            made = await rebut(debate, agent, standing, held.speeches, limit)
+            if isinstance(made, StepFailed):
+                held.failed.append(made)
+            else:
+                held.rebuttals[agent.id] = made
+        marks.end()
+
+
+async def _assess(discussion: Discussion, held: Round) -> None:
+    """Have convergence look at where the debaters stand."""
+    if len(held.arguments) < 2:
+        return
+    before = discussion.rounds[-2].stands() if len(discussion.rounds) > 1 else []
+    verdicts = [
+        Contribution(
+            agent,
+            REBUTTAL.name,
+            held.number,
+            speech.made.text,
+            target=other,
+            critique=Critique(agrees=discussion.debate.letter(other) in speech.agrees_with),
+        )
+        for agent, speech in held.rebuttals.items()
+        if speech.agrees_with is not None
+        for other in held.arguments
+        if other != agent
+    ]
+    held.assessed = await assess_agreement(
+        discussion.debate, held.number, held.stands(), before, _AGREEMENT, verdicts
+    )
+
+
+def _unevaluated(
+    discussion: Discussion, held: Round, failed: StepFailed, astray: frozenset[str]
+) -> Evaluation:
+    """Return what is known of a round without its moderator, and say in the log that it said nothing."""
+    discussion.warn(
+        f"round/{held.number}/evaluate/warning",
+        f"the moderator did not evaluate round {held.number}; what was measured decides: {failed.message}",
+    )
+    measured = held.assessed.verdict if held.assessed is not None else None
+    return Evaluation.model_validate(
+        {
+            "summary": plain_summary(discussion, held),
+            "off_topic": [discussion.debate.letter(each) for each in sorted(astray)],
+            "decision": _MEASURED.get(measured, "go_on") if measured is not None else "go_on",
+            "reason": "by what was measured" if measured in _MEASURED else "",
+        }
+    )
+
+
+async def _reply(
+    discussion: Discussion, held: Round, standing: Standing, found: Evaluation
+) -> Contribution | None:
+    """Ask a debater what the moderator wants to know from it; None where there is nothing to ask, or no answer."""
+    debate, number = discussion.debate, held.number
+    agent = next((each for each in held.debaters if debate.letter(each.id) == found.agent), None)
+    if found.decision != "clarify" or not found.question or agent is None or agent.id not in held.arguments:
+        return None
+    limit = standing.rebuttal_tokens(sum(each.tokens for each in held.of(agent.id)))
+    if limit < 0:
+        return None
+    prompt = (
+        *standing.opening(debate, agent),
+        *present_work(debate, [each.made for each in held.speeches], "What was said in this round"),
+        quotation("The moderator asks you", found.question),
+        PromptPart("user", f"{_REPLY}{in_words(limit)}"),
+    )
+    task = Task(REPLY.work(agent.id, number), prompt, limit)
+    said = await debate.ask(f"round/{number}/reply/{agent.id}", agent, task)
+    if isinstance(said, StepFailed):
+        held.failed.append(said)
+        return None
+    reply = Contribution(agent.id, REPLY.title, number, said.text)
+    held.replies.append(reply)
+    return reply
+
+
+def _redirect(discussion: Discussion, held: Round, found: Evaluation) -> list[str]:
+    """Return what is said to those who left the question; who does so again is muted, where enough others are left."""
+    said = []
+    for agent in [each for each in held.arguments if discussion.debate.letter(each) in found.off_topic]:
+        name = discussion.name_of(agent)
+        discussion.strayed[agent] = discussion.strayed.get(agent, 0) + 1
+        left = [discussion.viewpoints[each.id] for each in discussion.heard if each.id != agent]
+        if discussion.strayed[agent] > 1 and opposing_pairs(left):
+            discussion.muted_from[agent] = held.number + 1
+            said.append(f"{name} has left the question again and is not heard any more.")
+            message = f"{name} is muted from round {held.number + 1} on, since it left the question again"
+            discussion.warn(f"round/{held.number}/muted/{agent}", message)
+        else:
+            said.append(f"{name}: your argument has left the question. Come back to it.")
+    return said
+
+
+def _verdict(
+    discussion: Discussion, held: Round, found: Evaluation, reply: Contribution | None, redirected: list[str]
+) -> Verdict:
+    """Return what follows from an evaluation, with what is put to the debaters next."""
+    letters = {discussion.debate.letter(each): each for each in held.arguments}
+    reason = _ENDING.get(found.decision)
+    words = {
+        "agreement": "the perspectives agree",
+        "stagnation": "nothing new is said any more",
+        "clear_winner": f"{discussion.name_of(letters[found.agent])} has won"
+        if found.agent in letters
+        else "one perspective has won",
+    }.get(found.decision, "the debate goes on")
+    finding = f"{words}: {found.reason}" if found.reason else words
+    ended = None if reason is None else RoundsEnded(reason=reason, explanation=finding)
+    blocks = [f"Round {held.number} in sum:\n{held.summary}"]
+    if found.decision == "clarify" and found.question and found.agent in letters:
+        asked = discussion.name_of(letters[found.agent])
+        answer = f" It answered: {reply.text}" if reply is not None else ""
+        blocks.append(f"I asked {asked}: {found.question}{answer}")
+    blocks += redirected
+    blocks.append(
+        f"To be settled now: {found.open}" if found.open else "Settle now what is still open between you."
+    )
+    return Verdict(finding, ended, "\n\n".join(blocks))
