@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from parley.orchestrator.api.markdown import list_item
+from parley.orchestrator.model.markdown import list_item
 from parley.orchestrator.engine.format import AnswerPart, Format
 from parley.v1.debate_pb2 import Outcome
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from parley.orchestrator.api.answer import answer_parts
-from parley.orchestrator.api.markdown import inline, list_item, quote, span, table
+from parley.orchestrator.model.markdown import inline, list_item, quote, span, table
 from parley.orchestrator.api.report_agents import answered_by, name_of
 from parley.orchestrator.api.report_opening import opening
 from parley.orchestrator.api.report_rhetoric import marks_of, trickster_blocks

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from parley.orchestrator.api.markdown import inline, table
+from parley.orchestrator.model.markdown import inline, table
 from parley.orchestrator.api.state import Contribution, DebateState
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.contributions import letter_of

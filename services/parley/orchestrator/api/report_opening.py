@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from parley.orchestrator.api.answer import DEMONSTRATION
-from parley.orchestrator.api.markdown import inline, list_item, moment, quote
+from parley.orchestrator.model.markdown import inline, list_item, moment, quote
 from parley.orchestrator.api.report_agents import agents_section, name_of
 from parley.orchestrator.api.state import DebateState, Waiting
 from parley.orchestrator.engine.format import Format

@@ -16,6 +16,7 @@ from parley.orchestrator.api import report, state
 from parley.orchestrator.api.budget_warnings import budget_warnings
 from parley.orchestrator.api.context_warnings import context_warnings
 from parley.orchestrator.api.conversion import debate_to_proto, status_from_proto, summary
+from parley.orchestrator.api.decision import decision_of
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
 from parley.orchestrator.api.interventions import intervened_of
 from parley.orchestrator.api.requests import Known, check_id, spec_of
@@ -25,7 +26,7 @@ from parley.orchestrator.engine.report_feedback import FeedbackReporter
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
-from parley.orchestrator.log.index import COMPLETED, DebateIndex
+from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateIndex
 from parley.orchestrator.log.journal import log_name, read_events
 from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.model.digest import digest
@@ -48,6 +49,7 @@ from parley.runtime.tenancy import current_tenant
 from parley.runtime.validation import Violations
 from parley.storage.ports import Log, StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+from parley.v1.moderated_pb2 import ModeratedOutcome
 
 __all__ = ["OrchestratorServicer"]
 
@@ -219,6 +221,17 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         markdown = report.render(debate, folded, self._format_of(folded), said)
         return orchestrator_pb2.GetReportResponse(markdown=markdown)
 
+    async def GetDecision(  # noqa: N802
+        self,
+        request: orchestrator_pb2.GetDecisionRequest,
+        _context: object,
+    ) -> orchestrator_pb2.GetDecisionResponse:
+        """Return the decision document of a debate."""
+        debate = check_id("debate_id", request.debate_id)
+        folded = state.fold(await self._events(debate))
+        decision = decision_of(folded, _moderated(folded))
+        return orchestrator_pb2.GetDecisionResponse(markdown=decision.markdown, file_name=decision.file_name)
+
     async def SubmitFeedback(  # noqa: N802
         self,
         request: orchestrator_pb2.SubmitFeedbackRequest,
@@ -280,6 +293,22 @@ def _completed(events: Sequence[Envelope], what: str) -> state.DebateState:
         message = f"debate {folded.debate} is {folded.status.lower()}; only a completed one {what}"
         raise failed_precondition("DEBATE_NOT_COMPLETED", message)
     return folded
+
+
+def _moderated(folded: state.DebateState) -> ModeratedOutcome:
+    """Return what a moderated debate came to. Raises ParleyError for any other, and before it is completed."""
+    if folded.outcome is not None and folded.outcome.HasField("moderated"):
+        return folded.outcome.moderated
+    name = folded.spec.format.partition("@")[0]
+    if name != "moderated":
+        why = (
+            f"is of the format {name}, and only a moderated one comes to a decision; read its report instead"
+        )
+    elif folded.status == CANCELLED:
+        why = "was cancelled, and came to no decision; read its report instead"
+    else:
+        why = f"is {folded.status.lower()}, and has come to no decision yet; ask again when it is completed"
+    raise failed_precondition("NO_DECISION", f"debate {folded.debate} {why}")
 
 
 @contextlib.contextmanager

@@ -137,6 +137,7 @@ class DebateState:
         ended_by: The limit that ended it early, such as `total_timeout`; empty for none.
         trickster: What the trickster has found, in the order of the log.
         rounds_ended: Why the rounds ended; unset before that, and where its format does not say it.
+        concluded_at: When it ended for good; None before.
     """
 
     debate: str
@@ -169,6 +170,7 @@ class DebateState:
     ended_by: str = ""
     trickster: tuple[TricksterFinding, ...] = ()
     rounds_ended: RoundsEnded = field(default_factory=RoundsEnded)
+    concluded_at: datetime | None = None
 
     @property
     def ended(self) -> bool:
@@ -268,7 +270,7 @@ class _Folding:
             case CheckpointOpened() | CheckpointClosed() | CheckpointExpired() as checkpoint:
                 self._take_wait(event.key, checkpoint)
             case Claimed() | Paused() | Resumed() | DebateFailed() | Concluded() as turn_of_status:
-                self._take_turn(turn_of_status)
+                self._take_turn(turn_of_status, event.time)
             case _:
                 pass
 
@@ -379,7 +381,7 @@ class _Folding:
         waiting = next(iter(self._open.values()), None)
         self._set(status=WAITING if waiting else RUNNING, waiting=waiting)
 
-    def _take_turn(self, turn: Claimed | Paused | Resumed | DebateFailed | Concluded) -> None:
+    def _take_turn(self, turn: Claimed | Paused | Resumed | DebateFailed | Concluded, time: datetime) -> None:
         """Move the status. A claim only begins a debate: one that rests or has ended is claimed for its interventions."""
         if self._state.ended:
             return
@@ -396,9 +398,9 @@ class _Folding:
             case DebateFailed():
                 self._set(status=FAILED, failure=turn.failure, waiting=None)
             case Concluded():
-                self._conclude(turn)
+                self._conclude(turn, time)
 
-    def _conclude(self, concluded: Concluded) -> None:
+    def _conclude(self, concluded: Concluded, time: datetime) -> None:
         is_answered = concluded.HasField("outcome")
         early = bool(self._state.max_rounds) and self._state.current_round < self._state.max_rounds
         self._set(
@@ -409,6 +411,7 @@ class _Folding:
             rounds_ended=self._state.rounds_ended if is_answered else _CANCELLED,
             failure=None,
             waiting=None,
+            concluded_at=time,
         )
 
     def _set(self, **changes: object) -> None:

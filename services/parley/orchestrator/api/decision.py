@@ -1,0 +1,198 @@
+"""The document of a decision, as CommonMark: what a moderated debate came to, for those who did not follow it.
+
+Every section stands in every document; one that has nothing to say says so. What people and models wrote stands in block
+quotes and list items, so that the headings are the document's own.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from parley.orchestrator.api.answer import DEMONSTRATION
+from parley.orchestrator.model.markdown import inline, list_item, quote
+from parley.orchestrator.api.state import DebateState
+from parley.orchestrator.model.harmless_text import harmless
+from parley.v1 import debate_pb2
+from parley.v1.agent_pb2 import Usage
+from parley.v1.moderated_pb2 import (
+    CONFIDENCE_HIGH,
+    CONFIDENCE_LOW,
+    CONFIDENCE_MEDIUM,
+    ConsideredPerspective,
+    FollowUp,
+    ModeratedOutcome,
+    Tension,
+)
+
+__all__ = ["Decision", "decision_of"]
+
+_MAX_SLUG: Final = 60
+_LINK: Final = re.compile(r"https?://[^\s<>]+")
+_CONFIDENCES: Final = {CONFIDENCE_HIGH: "High", CONFIDENCE_MEDIUM: "Medium", CONFIDENCE_LOW: "Low"}
+_ENDS: Final = {
+    debate_pb2.STOP_REASON_ALL_ROUNDS_HELD: "All rounds were held",
+    debate_pb2.STOP_REASON_CONVERGED: "Agreement",
+    debate_pb2.STOP_REASON_STAGNATION: "Stagnation",
+    debate_pb2.STOP_REASON_CLEAR_WINNER: "A clear winner",
+    debate_pb2.STOP_REASON_JUDGE: "The moderator ended them",
+    debate_pb2.STOP_REASON_PERSON: "A person ended them",
+    debate_pb2.STOP_REASON_TOTAL_TIMEOUT: "Time was over",
+    debate_pb2.STOP_REASON_TOKEN_BUDGET: "The budget of tokens was used up",
+    debate_pb2.STOP_REASON_COST_BUDGET: "The budget of money was used up",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A decision document.
+
+    Attributes:
+        markdown: CommonMark.
+        file_name: A name for its file: lower-case letters, digits and hyphens.
+    """
+
+    markdown: str
+    file_name: str
+
+
+def decision_of(state: DebateState, outcome: ModeratedOutcome) -> Decision:
+    """Return the document of a debate that is completed, and of what it came to."""
+    decided_at = state.concluded_at or state.updated_at
+    blocks = [
+        f"# Decision: {inline(outcome.topic) or inline(state.debate)}",
+        _overview(state, outcome, decided_at),
+        "## Question",
+        quote(harmless(state.spec.question)),
+        *_perspectives(outcome),
+        "## Points of Agreement",
+        _points(outcome.agreements, "The perspectives agreed on nothing that the moderator noted."),
+        "## Key Tensions",
+        _points([_tension(each) for each in outcome.tensions], "The moderator noted none."),
+        *_recommendation(outcome),
+        "## Dissenting View",
+        _dissents(outcome),
+        "## Guidance",
+        _points(outcome.guidance, "No person gave any."),
+        "## End of the Rounds",
+        _end(state, outcome),
+        "## Follow-up",
+        _follow_up(outcome),
+        "## Usage",
+        _usage(state.calls, state.usage),
+    ]
+    return Decision("\n\n".join(blocks) + "\n", _file_name(state.debate, outcome.topic, decided_at))
+
+
+def _overview(state: DebateState, outcome: ModeratedOutcome, decided_at: datetime) -> str:
+    names = ", ".join(inline(each.perspective.name) for each in outcome.perspectives)
+    lines = [
+        f"**Date:** {decided_at:%Y-%m-%d}",
+        f"**Debate ID:** {inline(state.debate)}",
+        f"**Rounds:** {outcome.rounds}",
+        f"**Perspectives:** {names or 'none'}",
+        f"**Approval:** {'approved by a person' if outcome.approved else 'no person was asked'}",
+    ]
+    if state.spec.demonstration:
+        lines.append(f"**Demonstration:** {DEMONSTRATION}")
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _perspectives(outcome: ModeratedOutcome) -> Iterator[str]:
+    yield "## Perspectives Considered"
+    if not outcome.perspectives:
+        yield "None joined."
+    for each in outcome.perspectives:
+        priorities = ", ".join(map(inline, each.perspective.priorities))
+        yield f"### {inline(each.perspective.name) or inline(each.agent_id)}"
+        yield f"Puts first: {priorities or 'nothing in particular'}. Would accept: {inline(each.perspective.trade_offs) or 'not said'}"
+        yield "**Key arguments:**"
+        yield _points(each.key_arguments, "None.")
+        yield "**Trade-offs accepted:**"
+        yield _points(each.trade_offs_accepted, "None.")
+        yield from _silence(each)
+
+
+def _silence(considered: ConsideredPerspective) -> Iterator[str]:
+    rounds = sorted(set(considered.absent_rounds))
+    if rounds:
+        *first, last = map(str, rounds)
+        named = f"rounds {', '.join(first)} and {last}" if first else f"round {last}"
+        yield f"It said nothing in {named}, since its calls failed."
+    if considered.muted_from_round:
+        yield f"It was muted from round {considered.muted_from_round} on."
+
+
+def _tension(tension: Tension) -> str:
+    return f"**Open:** {tension.text}" if tension.open else tension.text
+
+
+def _recommendation(outcome: ModeratedOutcome) -> Iterator[str]:
+    yield "## Recommendation"
+    recommended = harmless(outcome.recommendation)
+    yield quote(recommended) if recommended else "There is none."
+    yield f"**Confidence:** {_CONFIDENCES.get(outcome.confidence, 'not said')}"
+    yield "**Caveats:**"
+    yield _points(outcome.caveats, "None.")
+
+
+def _dissents(outcome: ModeratedOutcome) -> str:
+    names = {each.agent_id: each.perspective.name for each in outcome.perspectives}
+    said = [
+        f"**{inline(names.get(each.agent_id) or each.agent_id)}:** {each.text}" for each in outcome.dissents
+    ]
+    return _points(said, "No perspective strongly disagrees.")
+
+
+def _end(state: DebateState, outcome: ModeratedOutcome) -> str:
+    ended = state.rounds_ended
+    why = _ENDS.get(ended.reason, "")
+    explanation = inline(ended.explanation or state.rounds_ended_by)
+    told = ": ".join(each for each in (why, explanation) if each) or "Why they ended is not recorded"
+    held = "1 round was held" if outcome.rounds == 1 else f"{outcome.rounds} rounds were held"
+    return f"{held}. {told}."
+
+
+def _follow_up(outcome: ModeratedOutcome) -> str:
+    if not outcome.HasField("follow_up"):
+        return "None was offered."
+    return _follow_up_in_words(outcome.follow_up)
+
+
+def _follow_up_in_words(made: FollowUp) -> str:
+    if not made.wanted:
+        return "An issue was offered, and not wanted."
+    if made.failure:
+        return f"An issue was wanted, and could not be made: {inline(made.failure)}"
+    if not made.url:
+        return "An issue was made; the tracker did not say where it is."
+    return f"An issue was made: {f'<{made.url}>' if _LINK.fullmatch(made.url) else inline(made.url)}"
+
+
+def _usage(calls: int, usage: Usage) -> str:
+    cost = f"{usage.cost_micros / 1_000_000:.6f} US dollars" if usage.HasField("cost_micros") else "not known"
+    lines = [
+        f"Model calls: {calls:,}",
+        f"Tokens: {usage.input_tokens:,} in, {usage.output_tokens:,} out",
+        f"Cost: {cost}",
+    ]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _points(points: Sequence[str], nothing: str) -> str:
+    """Return a list of what others wrote; where they wrote nothing, a sentence that says so."""
+    said = [harmless(each) for each in points]
+    return "\n".join(list_item(each) for each in said if each) or nothing
+
+
+def _file_name(debate: str, topic: str, decided_at: datetime) -> str:
+    return f"{decided_at:%Y-%m-%d}-{_slug(topic) or _slug(debate)}.md"
+
+
+def _slug(text: str) -> str:
+    """Return a text as lower-case ASCII letters, digits and hyphens; nothing where it has no such letter."""
+    plain = unicodedata.normalize("NFKD", text.casefold()).encode("ascii", "ignore").decode().lower()
+    slug = re.sub(r"[^a-z0-9]+", "-", plain)[:_MAX_SLUG].strip("-")
+    return slug if re.search("[a-z]", slug) else ""

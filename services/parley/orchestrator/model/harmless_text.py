@@ -1,0 +1,76 @@
+"""What others wrote, in CommonMark that holds no heading and no HTML; the rest of its markup stays.
+
+The text is meant for a block quote or a list item, which also ends the fences that it leaves open. Where it cannot be told
+without a parser whether something is code, it is not taken for code: a backslash too many is no harm.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+__all__ = ["harmless"]
+
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_HEADING: Final = re.compile(r"^([\s>*+\-\d.)]*)(#{1,6}(?:\s|$))")
+_UNDERLINE: Final = re.compile(r"^([ \t>]*)((?:=+|-+)[ \t]*)$")
+_HTML: Final = r"(?<!\\)(?:\\\\)*<(?!https?://[^\s<>`]*>)(?=[A-Za-z/!?])"
+"""The beginning of a tag or a comment, unless it is escaped already. Links in angle brackets are none."""
+_CODE: Final = r"(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
+_CODE_SPAN: Final = re.compile(_CODE)
+_HTML_ANYWHERE: Final = re.compile(_HTML)
+_HTML_OR_CODE: Final = re.compile(f"(?P<code>{_CODE})|{_HTML}")
+_FENCE: Final = re.compile(r"^(?:(`{3,})[^`]*|(~{3,}).*)$")
+_FENCE_WITHIN: Final = re.compile(r"^[\s>*+\-\d.)]+(?:`{3}|~{3})")
+_PAIRED_OTHERWISE: Final = frozenset("[|\\")
+"""Characters of links, tables and escapes, beside which backticks may pair in other ways."""
+
+
+def harmless(text: str) -> str:
+    """Return a text without the markup that would reach out of its place; blank lines around it are left out."""
+    lines = _LINE_END.split(text.strip())
+    fenced = _fenced(lines)
+    prose = [line for line, is_fenced in zip(lines, fenced, strict=True) if not is_fenced]
+    html = _HTML_OR_CODE if all(map(_pairs_its_backticks, prose)) else _HTML_ANYWHERE
+    shown = []
+    before = ""
+    for line, is_fenced in zip(lines, fenced, strict=True):
+        shown.append(line if is_fenced else _HEADING.sub(r"\1\\\2", _without_underline(html, line, before)))
+        before = line
+    return "\n".join(shown)
+
+
+def _without_underline(html: re.Pattern[str], line: str, before: str) -> str:
+    if before.strip(" \t"):  # else it is a line across the page
+        line = _UNDERLINE.sub(r"\1\\\2", line)
+    return html.sub(_escaped, line)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    if found.groupdict().get("code"):
+        return found[0]
+    return f"{found[0][:-1]}\\<"
+
+
+def _fenced(lines: Sequence[str]) -> list[bool]:
+    """Return of each line whether it belongs to a fence; of none, where fences stand inside of something else."""
+    if any(map(_FENCE_WITHIN.match, lines)):
+        return [False] * len(lines)
+    return list(_in_fences(lines))
+
+
+def _in_fences(lines: Sequence[str]) -> Iterator[bool]:
+    fence = ""
+    for line in lines:
+        if fence:
+            yield True
+            ends = line.rstrip(" \t")
+            if ends.startswith(fence) and not ends.strip(fence[0]):
+                fence = ""
+        else:
+            begun = _FENCE.match(line)
+            fence = (begun[1] or begun[2]) if begun else ""
+            yield bool(begun)
+
+
+def _pairs_its_backticks(line: str) -> bool:
+    return not _PAIRED_OTHERWISE.intersection(line) and "`" not in _CODE_SPAN.sub("", line)

@@ -1,0 +1,117 @@
+"""An issue tracker outside of Parley: one request makes an issue, in the form of GitHub's API."""
+
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct
+
+from parley.orchestrator.model.errors import StepError
+from parley.v1.moderated_pb2 import FollowUp
+
+if TYPE_CHECKING:  # imported where it is used: most orchestrators have no tracker
+    from aiohttp import ClientResponse
+
+__all__ = ["IssueTracker"]
+
+_SECONDS: Final = 10.0
+_MAX_ANSWER_BYTES: Final = 64 * 1024
+_MAX_URL_CHARACTERS: Final = 2048
+_MAX_MESSAGE_CHARACTERS: Final = 200
+
+
+class IssueTracker:
+    """Takes issues at one URL.
+
+    Attributes:
+        name: Where it is, for people: scheme, host and port, since the rest of the URL may be a secret.
+    """
+
+    def __init__(self, url: str, token: str = "", *, seconds: float = _SECONDS) -> None:
+        """Post to `url`, with `token` as its bearer where there is one; an answer may take so many seconds."""
+        parts = urlsplit(url)
+        self.name = f"{parts.scheme}://{parts.netloc}"
+        self._url = url
+        self._seconds = seconds
+        self._headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            "User-Agent": "parley",
+            **({"Authorization": f"Bearer {token}"} if token else {}),
+        }
+
+    async def create(self, issue: Struct, idempotency_key: str) -> FollowUp:
+        """Return where the issue of this `title`, `body` and `labels` is, as far as the tracker says it.
+
+        Raises:
+            StepError: it was not made, as far as is known; the message says why in one line.
+        """
+        import aiohttp
+
+        headers = {**self._headers, "Idempotency-Key": idempotency_key}
+        content = json.dumps(MessageToDict(issue)).encode()
+        timeout = aiohttp.ClientTimeout(total=self._seconds)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as session,
+                # What answers may not send the decision, or the token, anywhere else.
+                session.post(self._url, data=content, headers=headers, allow_redirects=False) as response,
+            ):
+                answer = await _answer(response)
+                self._check(response.status, answer)
+        except TimeoutError as error:
+            why = f"did not answer within {self._seconds:g} s; it may have made the issue nonetheless"
+            raise StepError("TRACKER_TIMEOUT", f"{self.name} {why}") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise StepError("TRACKER_AWAY", f"{self.name} cannot be reached: {_line(str(error))}") from error
+        return FollowUp(wanted=True, url=_issue_url(answer))
+
+    def _check(self, status: int, answer: dict[str, Any]) -> None:
+        if 200 <= status < 300:
+            return
+        if 300 <= status < 400:
+            told = "redirects elsewhere; PARLEY_FOLLOW_UP_URL must be the address itself"
+            raise StepError("TRACKER_REFUSED", f"{self.name} {told}")
+        known = status in HTTPStatus
+        words = f"{status} {HTTPStatus(status).phrase}" if known else f"{status}"
+        message = answer.get("message")
+        said = f": {_line(message)}" if isinstance(message, str) and message.strip() else ""
+        raise StepError("TRACKER_REFUSED", f"{self.name} answered {words}{said}")
+
+
+async def _answer(response: "ClientResponse") -> dict[str, Any]:
+    """Return the object that an answer holds; an empty one where it holds none, or is too large."""
+    body = bytearray()
+    async for chunk in response.content.iter_chunked(_MAX_ANSWER_BYTES):
+        body += chunk
+        if len(body) > _MAX_ANSWER_BYTES:
+            return {}
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _issue_url(answer: dict[str, Any]) -> str:
+    """Return where an answer says that the issue is, for people before programs; empty where it says nothing usable."""
+    urls = (answer.get(name) for name in ("html_url", "url"))
+    return next((each for each in urls if isinstance(each, str) and _is_link(each)), "")
+
+
+def _is_link(url: str) -> bool:
+    if len(url) > _MAX_URL_CHARACTERS or not url.isprintable() or set(url) & set(' <>"`\\'):
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
+    except ValueError:
+        return False
+
+
+def _line(text: str) -> str:
+    line = "".join(each if each.isprintable() else " " for each in " ".join(text.split()))
+    return line if len(line) <= _MAX_MESSAGE_CHARACTERS else f"{line[: _MAX_MESSAGE_CHARACTERS - 1]}…"

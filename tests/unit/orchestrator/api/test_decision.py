@@ -1,0 +1,243 @@
+"""The document of a decision: every section of it, the figures of the log, and nothing of others beside its place."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from parley.orchestrator.api.decision import Decision, decision_of
+from parley.orchestrator.api.state import fold
+from parley.orchestrator.log.envelope import Draft
+from parley.v1.agent_pb2 import Usage
+from parley.v1.debate_pb2 import STOP_REASON_STAGNATION, Outcome, Work
+from parley.v1.event_pb2 import Concluded, RoundsEnded, Warned
+from parley.v1.moderated_pb2 import (
+    CONFIDENCE_LOW,
+    ConsideredPerspective,
+    Dissent,
+    FollowUp,
+    ModeratedOutcome,
+    Perspective,
+    Tension,
+)
+from tests.unit.orchestrator.made_logs import SPEC, created, failed, log, succeeded
+from tests.unit.orchestrator.model.test_harmless_text import HOSTILE
+
+SECTIONS = [
+    "## Question",
+    "## Perspectives Considered",
+    "## Points of Agreement",
+    "## Key Tensions",
+    "## Recommendation",
+    "## Dissenting View",
+    "## Guidance",
+    "## End of the Rounds",
+    "## Follow-up",
+    "## Usage",
+]
+ARGUMENT = Work(activity="argument", agent_id="simplicity", round=1)
+OUTCOME = ModeratedOutcome(
+    topic="A cache for sessions",
+    rounds=2,
+    perspectives=[
+        ConsideredPerspective(
+            perspective=Perspective(
+                name="Simplicity Advocate",
+                priorities=["readability", "fewer dependencies"],
+                trade_offs="Will accept slower reads",
+            ),
+            agent_id="simplicity",
+            key_arguments=["One store is *enough*.", "Nobody here runs a cache."],
+            trade_offs_accepted=["Ten milliseconds more."],
+            absent_rounds=[2],
+        ),
+        ConsideredPerspective(
+            perspective=Perspective(name="Performance Advocate", trade_offs="Complexity"),
+            agent_id="performance",
+            muted_from_round=2,
+        ),
+    ],
+    agreements=["Sessions are small."],
+    tensions=[Tension(text="Latency against operation.", open=True), Tension(text="Cost.")],
+    recommendation="Keep them in the database.\n\n- Measure first.",
+    confidence=CONFIDENCE_LOW,
+    caveats=["Ten times the users."],
+    dissents=[Dissent(agent_id="performance", text="It will be slow.")],
+    guidance=["Mind the team."],
+    approved=True,
+)
+ENDED = RoundsEnded(reason=STOP_REASON_STAGNATION, explanation="nothing new was said in round 2")
+
+
+def decision(outcome: ModeratedOutcome, question: str = SPEC.question, *after: Warned) -> Decision:
+    usage = Usage(input_tokens=1200, output_tokens=30, cost_micros=1500, requests=1)
+    events = log(
+        Draft("created", created(replace(SPEC, question=question, format="moderated@1"))),
+        succeeded(ARGUMENT, "One store.", usage=usage),
+        failed(Work(activity="argument", agent_id="simplicity", round=2)),
+        ENDED,
+        Concluded(outcome=Outcome(description="d", moderated=outcome)),
+        *after,
+    )
+    return decision_of(fold(events), outcome)
+
+
+def parsed(markdown: str) -> list[Token]:
+    return MarkdownIt("commonmark").parse(markdown)
+
+
+def headings(markdown: str) -> list[str]:
+    """Every heading, also inside of quotes and lists."""
+    tokens = parsed(markdown)
+    return [
+        f"{token.markup} {tokens[place + 1].content}"
+        for place, token in enumerate(tokens)
+        if token.type == "heading_open"
+    ]
+
+
+def section(markdown: str, title: str) -> str:
+    found = re.search(rf"^## {re.escape(title)}\n\n(.*?)(?=\n\n## |\n\Z)", markdown, re.DOTALL | re.MULTILINE)
+    assert found, title
+    return found[1]
+
+
+def test_a_document_says_all_that_came_of_the_debate() -> None:
+    shown = decision(OUTCOME).markdown
+    assert headings(shown) == [
+        "# Decision: A cache for sessions",
+        *SECTIONS[:2],
+        "### Simplicity Advocate",
+        "### Performance Advocate",
+        *SECTIONS[2:],
+    ]
+    opening = shown.partition("\n\n## ")[0].splitlines()[2:]
+    assert opening == [
+        "- **Date:** 2027-01-02",
+        "- **Debate ID:** deb-20270102-030405-abcdefgh",
+        "- **Rounds:** 2",
+        "- **Perspectives:** Simplicity Advocate, Performance Advocate",
+        "- **Approval:** approved by a person",
+    ]
+    assert section(shown, "Question") == "> Which store?"
+    assert section(shown, "Perspectives Considered") == (
+        "### Simplicity Advocate\n\n"
+        "Puts first: readability, fewer dependencies. Would accept: Will accept slower reads\n\n"
+        "**Key arguments:**\n\n- One store is *enough*.\n- Nobody here runs a cache.\n\n"
+        "**Trade-offs accepted:**\n\n- Ten milliseconds more.\n\n"
+        "It said nothing in round 2, since its calls failed.\n\n"
+        "### Performance Advocate\n\n"
+        "Puts first: nothing in particular. Would accept: Complexity\n\n"
+        "**Key arguments:**\n\nNone.\n\n**Trade-offs accepted:**\n\nNone.\n\n"
+        "It was muted from round 2 on."
+    )
+    assert section(shown, "Points of Agreement") == "- Sessions are small."
+    assert section(shown, "Key Tensions") == "- **Open:** Latency against operation.\n- Cost."
+    assert section(shown, "Recommendation") == (
+        "> Keep them in the database.\n>\n> - Measure first.\n\n"
+        "**Confidence:** Low\n\n**Caveats:**\n\n- Ten times the users."
+    )
+    assert section(shown, "Dissenting View") == "- **Performance Advocate:** It will be slow."
+    assert section(shown, "Guidance") == "- Mind the team."
+    assert (
+        section(shown, "End of the Rounds")
+        == "2 rounds were held. Stagnation: nothing new was said in round 2."
+    )
+    assert section(shown, "Follow-up") == "None was offered."
+    assert (
+        section(shown, "Usage") == "- Model calls: 2\n- Tokens: 1,203 in, 30 out\n- Cost: 0.001507 US dollars"
+    )
+
+
+def test_what_is_empty_says_so_in_words() -> None:
+    shown = decision(ModeratedOutcome()).markdown
+    assert headings(shown) == ["# Decision: deb-20270102-030405-abcdefgh", *SECTIONS]
+    assert "- **Perspectives:** none\n- **Approval:** no person was asked\n" in shown
+    assert section(shown, "Perspectives Considered") == "None joined."
+    assert (
+        section(shown, "Points of Agreement")
+        == "The perspectives agreed on nothing that the moderator noted."
+    )
+    assert section(shown, "Key Tensions") == "The moderator noted none."
+    assert (
+        section(shown, "Recommendation")
+        == "There is none.\n\n**Confidence:** not said\n\n**Caveats:**\n\nNone."
+    )
+    assert section(shown, "Dissenting View") == "No perspective strongly disagrees."
+    assert section(shown, "Guidance") == "No person gave any."
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (FollowUp(), "An issue was offered, and not wanted."),
+        (FollowUp(wanted=True, url="https://a.b/7"), "An issue was made: <https://a.b/7>"),
+        (FollowUp(wanted=True, url="<b>"), r"An issue was made: \<b\>"),
+        (FollowUp(wanted=True), "An issue was made; the tracker did not say where it is."),
+        (
+            FollowUp(wanted=True, failure="it said <500>"),
+            r"An issue was wanted, and could not be made: it said \<500\>",
+        ),
+    ],
+)
+def test_a_follow_up_is_told_as_it_went(made: FollowUp, told: str) -> None:
+    assert section(decision(ModeratedOutcome(follow_up=made)).markdown, "Follow-up") == told
+
+
+@given(HOSTILE)
+def test_no_text_of_others_changes_the_structure(text: str) -> None:
+    perspective = Perspective(name=text, priorities=[text], trade_offs=text)
+    outcome = ModeratedOutcome(
+        topic=text,
+        perspectives=[
+            ConsideredPerspective(
+                perspective=perspective, agent_id="a", key_arguments=[text, text], trade_offs_accepted=[text]
+            )
+        ],
+        agreements=[text, text],
+        tensions=[Tension(text=text, open=True), Tension(text=text)],
+        recommendation=text,
+        caveats=[text],
+        dissents=[Dissent(agent_id="a", text=text)],
+        guidance=[text],
+        follow_up=FollowUp(wanted=True, failure=text),
+    )
+    tokens = parsed(decision(outcome, text).markdown)
+    found = [token for token in tokens if token.type == "heading_open"]
+    assert [token.tag for token in found] == ["h1", "h2", "h2", "h3", *["h2"] * 8]
+    assert {token.level for token in found} == {0}
+    kinds = {each.type for token in tokens for each in (token, *(token.children or ()))}
+    assert not kinds & {"html_block", "html_inline"}
+
+
+def test_the_date_is_that_of_the_conclusion_whatever_comes_after() -> None:
+    soon, later = decision(OUTCOME), decision(OUTCOME, SPEC.question, *[Warned(message="slow")] * 3)
+    assert soon == later
+
+
+@pytest.mark.parametrize(
+    ("topic", "slug"),
+    [
+        ("A cache for sessions", "a-cache-for-sessions"),
+        ("  Größe & Café: C#/.NET? ", "grosse-cafe-c-net"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("x" * 80, "x" * 60),
+        (f"{'x' * 59} yes", "x" * 59),
+        ("Кэш", "deb-20270102-030405-abcdefgh"),
+        ("42!", "deb-20270102-030405-abcdefgh"),
+        ("", "deb-20270102-030405-abcdefgh"),
+    ],
+)
+def test_a_file_is_named_by_date_and_topic(topic: str, slug: str) -> None:
+    assert decision(ModeratedOutcome(topic=topic)).file_name == f"2027-01-02-{slug}.md"
+
+
+@given(st.text())
+def test_a_file_name_is_always_one(topic: str) -> None:
+    name = decision(ModeratedOutcome(topic=topic)).file_name
+    assert re.fullmatch(r"2027-01-02(-[a-z0-9]+)+\.md", name)
+    assert len(name) <= 74

@@ -1,0 +1,130 @@
+"""What others wrote holds no heading and no HTML, wherever it is put; what is markup otherwise stays."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from parley.orchestrator.model.markdown import list_item, quote
+from parley.orchestrator.model.harmless_text import harmless
+
+HOSTILE = st.lists(
+    st.sampled_from(
+        [
+            *(
+                "#",
+                "## a",
+                "=",
+                "===",
+                "-",
+                "---",
+                "- ",
+                "* ",
+                "+ ",
+                "1. ",
+                "> ",
+                "a",
+                " ",
+                "  ",
+                "\t",
+                "    ",
+            ),
+            *(
+                "`",
+                "``",
+                "```",
+                "````",
+                "~~~",
+                "```js",
+                "\\",
+                "<div>",
+                "</p>",
+                "<!-- ",
+                "-->",
+                "<?x",
+                "<![CDATA[",
+            ),
+            *(
+                "<script>",
+                "<a b='",
+                "'>",
+                "<https://a.b>",
+                "<https://a`b>",
+                "[",
+                "](",
+                ")",
+                "[a]: /b",
+                "|",
+                "!",
+            ),
+            *("&lt;b&gt;", "\n", "\n", "\n", "\n\n", "\r", "\r\n", "\x0b", "\x0c", "\u2028", "\x00", "é"),
+        ]
+    ),
+    max_size=24,
+).map("".join)
+
+
+def tokens_of(markdown: str) -> list[Token]:
+    blocks = MarkdownIt("commonmark").enable("table").parse(markdown)
+    return [*blocks, *(each for block in blocks for each in block.children or ())]
+
+
+def kinds_of(markdown: str) -> set[str]:
+    return {each.type for each in tokens_of(markdown)}
+
+
+def text_of(markdown: str) -> str:
+    kinds = ("text", "code_inline", "fence", "code_block")
+    return "|".join(each.content for each in tokens_of(markdown) if each.type in kinds)
+
+
+@given(HOSTILE)
+@example("```\n\n- ```\n  # a")
+@example(" ```\n```\n# a")
+@example("- ```\n```\n# a\n```\n# b")
+@example("[a](`b) <div> `")
+@example("\\\\<b>")
+@example("`a\n`b` <i> `c`")
+@example("a\n \t---")
+def test_no_text_makes_a_heading_or_holds_html(text: str) -> None:
+    for put in (quote, list_item):
+        shown = f"{put(harmless(text))}\n\n# Ours\n"
+        tokens = tokens_of(shown)
+        assert [each.level for each in tokens if each.type == "heading_open"] == [0]
+        assert not {"html_block", "html_inline"} & {each.type for each in tokens}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Plain, with *emphasis*, **more**, `code` and [a link](https://a.b).",
+        "- one\n- two\n  1. three",
+        "```python\n# a comment\nx: List<str> = '<div>'\n```\n\nAnd `List<str>` in a line.",
+        "~~~\n---\n# a\n~~~",
+        "Mind <https://example.org/a#b>, 3 < 4 and a <- b.",
+        "above\n\n---\n\nbelow, #7 and C#",
+        "> a quote\n> of two lines",
+    ],
+)
+def test_other_markup_stays_as_it_was(text: str) -> None:
+    assert harmless(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("# Loud", "# Loud"),
+        ("Loud\n===", "Loud|==="),
+        ("- ## Loud", "## Loud"),
+        ("a <b>bold</b> word", "a |<|b>bold|<|/b> word"),
+        ("<!-- gone", "<|!-- gone"),
+    ],
+)
+def test_what_is_made_harmless_is_read_as_it_was_written(text: str, read: str) -> None:
+    assert text_of(harmless(text)).replace("|", "") == read.replace("|", "")
+
+
+def test_a_tag_that_is_escaped_already_stays_escaped() -> None:
+    assert harmless(r"\<b> and \\<b>") == r"\<b> and \\\<b>"
+    assert not {"html_inline"} & kinds_of(harmless(r"\<b> and \\<b>"))
