@@ -79,7 +79,7 @@ class Asker:
         """Ask what an open checkpoint asks, unless that is being asked."""
         if checkpoint is not None and self._checkpoint is None and asks_what_is_known(checkpoint):
             self._checkpoint, self._sends = checkpoint, False
-            self._asking = self._tasks.create_task(self._ask(checkpoint))
+            self._asking = self._tasks.create_task(self._ask(checkpoint, self._asking))
 
     def _stop(self, why: str = "") -> bool:
         """Stop asking, and say why; return whether that was of account."""
@@ -89,7 +89,9 @@ class Asker:
         self._asking.cancel()
         return True
 
-    async def _ask(self, checkpoint: Checkpoint) -> None:
+    async def _ask(self, checkpoint: Checkpoint, before: asyncio.Task[None] | None) -> None:
+        if before is not None:  # it may still be told that its act is recorded, and has the terminal until then
+            await asyncio.wait({before})
         with self._aside():
             try:
                 act = await self._chosen(checkpoint)

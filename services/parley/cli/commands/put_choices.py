@@ -26,7 +26,7 @@ async def chosen_direction(text: str) -> Act | None:
         choice = await _choice("[C]ontinue  [G]uide  [E]nd early", _DIRECTIONS)
         if choice != "g":
             return {"c": _go_on, "e": _end}.get(choice or "")
-        guidance = await typed_answer("Your guidance, which counts from the next round on:")
+        guidance = await typed_answer("Your guidance:")
         if guidance:
             return lambda parley, debate_id, key: parley.guide(debate_id, guidance, checkpoint=key)
         say("No guidance was given.")

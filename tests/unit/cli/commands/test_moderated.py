@@ -16,7 +16,7 @@ from tests.unit.cli.commands.moderated_script import APPROVAL, DOCUMENT, FILE_NA
 
 CHOICES = "[C]ontinue  [G]uide  [E]nd early\n> "
 DECIDES = "[A]pprove  [R]efuse\n> "
-GUIDANCE = "Your guidance, which counts from the next round on:\n> "
+GUIDANCE = "Your guidance:\n> "
 TERMS = pytest.mark.parametrize("term", ["xterm", "dumb"])
 
 
