@@ -481,6 +481,7 @@ class Debate(_message.Message):
     CLARIFICATIONS_FIELD_NUMBER: _builtins.int
     EVALUATION_IDS_FIELD_NUMBER: _builtins.int
     FEEDBACK_FIELD_NUMBER: _builtins.int
+    ONLY_JOINED_DEBATE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The id, `deb-YYYYMMDD-HHMMSS-` and 8 characters."""
     status: Global___DebateStatus.ValueType
@@ -509,6 +510,8 @@ class Debate(_message.Message):
     """Whether a model answers that is too small to be relied on, as the one that comes along with Parley is. Such a debate shows
     what a debate is; memory does not remember it and ratings do not count it.
     """
+    only_joined_debate: _builtins.bool
+    """Whether its specification's agents only lend their routes, and those alone debate who joined."""
     @_builtins.property
     def spec(self) -> Global___DebateSpec:
         """What is debated, agents resolved, defaults filled in."""
@@ -624,10 +627,11 @@ class Debate(_message.Message):
         clarifications: _abc.Iterable[Global___Clarification] | None = ...,
         evaluation_ids: _abc.Iterable[_builtins.str] | None = ...,
         feedback: Global___Feedback | None = ...,
+        only_joined_debate: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "created_at", b"created_at", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "updated_at", b"updated_at", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "created_at", b"created_at", "current_round", b"current_round", "demonstration", b"demonstration", "ended_by", b"ended_by", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "joined", b"joined", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "outcome", b"outcome", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "updated_at", b"updated_at", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "created_at", b"created_at", "current_round", b"current_round", "demonstration", b"demonstration", "ended_by", b"ended_by", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "joined", b"joined", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "updated_at", b"updated_at", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__failure: _TypeAlias = _typing.Literal["failure"]  # noqa: Y015
     _WhichOneofArgType__failure: _TypeAlias = _typing.Literal["_failure", b"_failure"]  # noqa: Y015

@@ -1016,7 +1016,7 @@ class TeamSelected(_message.Message):
     CANDIDATES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Those who debate, in the order of the specification."""
+        """Those who debate, in the order of the specification. Empty: none of them; those debate who join."""
 
     @_builtins.property
     def candidates(self) -> _containers.RepeatedCompositeFieldContainer[_ratings_pb2.Candidate]:

@@ -89,7 +89,7 @@ def _event_text(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a 
         case TopologyDrawn() as drawn:
             return f"{drawn.topology}: {', '.join(f'{each.critic_agent_id} of {each.target_agent_id}' for each in drawn.edges)}"
         case TeamSelected(agent_ids=team):
-            return f"team: {', '.join(team)}"
+            return f"team: {', '.join(team)}" if team else "the agents lend their routes to those who join"
         case JudgeChosen(agent_id=judge, reason=reason):
             return f"judge: {judge}: {reason}"
         case Settled() | ParticipantJoined() | TimerStarted() | TimerFired():

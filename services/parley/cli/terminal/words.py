@@ -60,6 +60,8 @@ def step_words(work: Work) -> str:
 
 def debaters(debate: Debate) -> list[Agent]:
     """Return the agents that debate: those it began with, or the team of them, then those that came into being while it ran."""
+    if debate.only_joined_debate:
+        return list(debate.joined)
     began = [each.agent for each in debate.spec.agents]
     team = debate.team_agent_ids or [each.id for each in began]
     return [*(each for each in began if each.id in team), *debate.joined]

@@ -39,6 +39,7 @@ def debate_to_proto(state: DebateState, debate_format: Format | None) -> debate_
         spec=spec_to_proto(state.spec),
         joined=map(agent_to_proto, state.joined),
         team_agent_ids=state.team or (),
+        only_joined_debate=state.team == (),
         contributions=map(_contribution, state.contributions),
         failures=map(_failed_contribution, state.failures),
         outcome=state.outcome,

@@ -44,7 +44,7 @@ from parley.runtime.errors import (
 )
 from parley.runtime.telemetry import inject
 from parley.storage.ports import DuplicateError, Log
-from parley.v1.event_pb2 import Intervened
+from parley.v1.event_pb2 import Intervened, TeamSelected
 
 __all__ = ["Intake"]
 
@@ -197,6 +197,9 @@ def _check_mute(events: Sequence[Envelope], agent: str) -> None:
     recorded = Recorded.of(event for event in events if event.payload is not None)
     assert recorded.created is not None
     ids = [each.agent.id for each in recorded.created.spec.agents]
+    for event in events:
+        if isinstance(event.payload, TeamSelected):
+            ids = [each for each in ids if each in event.payload.agent_ids]
     ids += [each.id for each in recorded.joined.values()]
     if agent not in ids:
         message = f"unknown agent {agent[:80]!r}; agents of this debate: {', '.join(ids)}"

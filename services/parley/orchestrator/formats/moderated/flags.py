@@ -35,13 +35,14 @@ def flag(discussion: Discussion, held: Round) -> tuple[list[str], frozenset[str]
 
 
 def _flags(discussion: Discussion, held: Round, agent: str) -> Iterator[tuple[str, str]]:
-    argument = held.arguments[agent].made.text
+    argument = held.arguments[agent]
+    points = "\n".join(each.text for each in argument.points)  # a position may stay the same
     before = next((each for each in reversed(discussion.rounds[:-1]) if agent in each.arguments), None)
-    repeated = repeated_share(argument, before.text_of(agent)) if before else None
+    repeated = repeated_share(points, before.text_of(agent)) if before else None
     if repeated is not None and is_repetition(repeated):
         yield "repetition", f"repeats itself: {repeated:.0%} of its argument stood in its last round"
     others = [each.made.text for name, each in held.arguments.items() if name != agent]
-    if strays(on_topic_share(argument, [*_subject(discussion), held.put, *others])):
+    if strays(on_topic_share(argument.made.text, [*_subject(discussion), held.put, *others])):
         yield "topic", "has hardly a word in common with the question or the others: it may be off topic"
     tokens = [each.tokens for each in held.of(agent)]
     budget = discussion.settings.token_budget_per_round

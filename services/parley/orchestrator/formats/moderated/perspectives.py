@@ -48,12 +48,12 @@ class Viewpoint:
         return self.keywords or tuple(sorted(stems(*self.priorities)))
 
     def to_proto(self) -> Perspective:
-        """Return the perspective as the contract has it."""
+        """Return the perspective as an outcome tells it; the words that one which comes along is chosen by are left out."""
         return Perspective(
             name=self.name,
             priorities=self.priorities,
             trade_offs=self.trade_offs,
-            keywords=self.keywords,
+            keywords=self.keywords if self.is_custom else (),
             opposes=sorted(self.opposes),
         )
 

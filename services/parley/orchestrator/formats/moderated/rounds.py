@@ -108,6 +108,10 @@ def _standing(discussion: Discussion, held: Round) -> Standing:
 async def _arguments(discussion: Discussion, held: Round, standing: Standing) -> None:
     """Let all debaters argue at once; who fails is absent. Half of them, rounded up, is enough."""
     debate, number = discussion.debate, held.number
+    if not held.debaters:
+        raise DebateFailedError(
+            "QUORUM_LOST", "every debater is muted", phase=f"round {number} {ARGUMENT.name}"
+        )
     marks = PhaseMarks(debate, number, ARGUMENT, len(held.debaters))
 
     async def argued(agent: AgentSpec) -> Speech | StepFailed:

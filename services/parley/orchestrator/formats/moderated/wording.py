@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 __all__ = ["holds", "stem", "stems"]
@@ -30,7 +30,7 @@ _ENDINGS: Final = (
 _SHORTEST: Final = 3
 
 
-@cache
+@lru_cache(maxsize=65536)
 def stem(word: str) -> str:
     """Return a word, in lower case, without its ending; one that would become too short keeps it."""
     for ending in _ENDINGS:
@@ -46,4 +46,9 @@ def stems(*texts: str) -> frozenset[str]:
 
 def holds(text: frozenset[str], keywords: Iterable[str]) -> int:
     """Return how many of the keywords a text holds, which is given by its stems; of one of several words, all."""
-    return sum(bool(words := stems(each)) and words <= text for each in keywords)
+    return sum(bool(words := _stems_of(each)) and words <= text for each in keywords)
+
+
+@lru_cache(maxsize=4096)
+def _stems_of(keyword: str) -> frozenset[str]:
+    return stems(keyword)

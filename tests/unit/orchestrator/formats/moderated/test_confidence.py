@@ -1,0 +1,61 @@
+"""Confidence: what the end of the rounds allows, and no more."""
+
+import pytest
+
+from parley.orchestrator.formats.moderated.confidence import capped, most_confidence
+from parley.v1 import debate_pb2
+from parley.v1.convergence_pb2 import (
+    CONVERGENCE_VERDICT_CANNOT_BE_TOLD,
+    CONVERGENCE_VERDICT_CONTINUING,
+    CONVERGENCE_VERDICT_CONVERGED,
+    ConvergenceVerdict,
+)
+from parley.v1.moderated_pb2 import (
+    CONFIDENCE_HIGH,
+    CONFIDENCE_LOW,
+    CONFIDENCE_MEDIUM,
+    CONFIDENCE_UNSPECIFIED,
+    Confidence,
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "most"),
+    [
+        (debate_pb2.STOP_REASON_CONVERGED, CONFIDENCE_HIGH),
+        (debate_pb2.STOP_REASON_CLEAR_WINNER, CONFIDENCE_HIGH),
+        (debate_pb2.STOP_REASON_STAGNATION, CONFIDENCE_MEDIUM),
+        (debate_pb2.STOP_REASON_PERSON, CONFIDENCE_MEDIUM),
+        (debate_pb2.STOP_REASON_ALL_ROUNDS_HELD, CONFIDENCE_LOW),
+        (debate_pb2.STOP_REASON_TOTAL_TIMEOUT, CONFIDENCE_LOW),
+        (debate_pb2.STOP_REASON_TOKEN_BUDGET, CONFIDENCE_LOW),
+    ],
+)
+def test_the_end_of_the_rounds_says_how_sure_a_decision_may_be(
+    reason: debate_pb2.StopReason.ValueType, most: Confidence.ValueType
+) -> None:
+    assert most_confidence(reason, None) == most
+
+
+@pytest.mark.parametrize(
+    ("measured", "most"),
+    [
+        (CONVERGENCE_VERDICT_CONVERGED, CONFIDENCE_HIGH),
+        (CONVERGENCE_VERDICT_CANNOT_BE_TOLD, CONFIDENCE_HIGH),
+        (CONVERGENCE_VERDICT_CONTINUING, CONFIDENCE_MEDIUM),
+    ],
+)
+def test_agreement_that_was_measured_to_be_none_makes_nothing_sure(
+    measured: ConvergenceVerdict.ValueType, most: Confidence.ValueType
+) -> None:
+    assert most_confidence(debate_pb2.STOP_REASON_CONVERGED, measured) == most
+
+
+def test_what_is_said_counts_up_to_what_is_allowed_and_nothing_said_is_low() -> None:
+    levels = (CONFIDENCE_HIGH, CONFIDENCE_MEDIUM, CONFIDENCE_LOW)
+    assert [capped(each, CONFIDENCE_MEDIUM) for each in levels] == [
+        CONFIDENCE_MEDIUM,
+        CONFIDENCE_MEDIUM,
+        CONFIDENCE_LOW,
+    ]
+    assert capped(CONFIDENCE_UNSPECIFIED, CONFIDENCE_HIGH) == CONFIDENCE_LOW

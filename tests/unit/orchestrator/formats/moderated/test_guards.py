@@ -1,0 +1,66 @@
+"""Guards: each fires on every one of twenty planted debates, and on none of forty clean ones."""
+
+import pytest
+
+from parley.orchestrator.formats.moderated.guards import (
+    is_over_budget,
+    is_repetition,
+    on_topic_share,
+    repeated_share,
+    strays,
+)
+from tests.support.planted_debates import Argued, astray, clean, repeating
+
+
+def _repeated(each: Argued) -> float:
+    share = repeated_share(each.text, each.before)
+    assert share is not None
+    return share
+
+
+def _on_topic(each: Argued) -> float:
+    share = on_topic_share(each.text, (each.question, *each.others))
+    assert share is not None
+    return share
+
+
+def test_there_are_twenty_planted_debates_of_a_kind_and_forty_clean_ones() -> None:
+    assert [len(each()) for each in (repeating, astray, clean)] == [20, 20, 40]
+
+
+def test_repetition_is_flagged_in_all_that_repeat_and_in_none_that_go_on() -> None:
+    assert min(map(_repeated, repeating())) > 0.65
+    assert max(map(_repeated, clean())) < 0.25
+    assert all(is_repetition(_repeated(each)) for each in repeating())
+    assert not any(is_repetition(_repeated(each)) for each in clean())
+
+
+def test_who_strays_is_flagged_and_who_argues_on_the_question_is_not() -> None:
+    assert max(map(_on_topic, astray())) < 0.09
+    assert min(map(_on_topic, clean())) > 0.11
+    assert all(strays(_on_topic(each)) for each in astray())
+    assert not any(strays(_on_topic(each)) for each in clean())
+
+
+def test_a_budget_is_exceeded_by_what_is_written_in_a_round_together() -> None:
+    planted = [(1000 + 50 * extra, 1001) for extra in range(20)]
+    fine = [(1000 - 25 * less, 1000) for less in range(40)]
+    assert all(is_over_budget(each, 2000, truncated=False) for each in planted)
+    assert not any(is_over_budget(each, 2000, truncated=False) for each in fine)
+    assert is_over_budget((10, 10), 2000, truncated=True)
+    assert not is_over_budget((10_000, 10_000), 0, truncated=True), "there is no limit"
+
+
+def test_of_short_texts_nothing_is_told() -> None:
+    assert repeated_share("Yes, I agree.", "Yes, I agree.") is None
+    assert on_topic_share("Yes, I agree.", ["Is it so?"]) is None
+
+
+def test_exactly_the_limit_is_no_repetition() -> None:
+    assert not is_repetition(0.6)
+    assert is_repetition(0.61)
+
+
+@pytest.mark.parametrize("text", ["缓存会话应该放在内存数据库里 因为延迟更低 而且团队已经熟悉它"])
+def test_languages_without_blanks_are_measured_too(text: str) -> None:
+    assert repeated_share(text, text) == 1.0
