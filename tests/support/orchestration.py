@@ -28,6 +28,7 @@ from parley.orchestrator.model.conversion import spec_to_proto
 from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Limits
 from parley.orchestrator.peers.agents import Agents
+from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
 from parley.orchestrator.phases.record import record
 from parley.orchestrator.roles.catalogue import Roles, shipped_roles
@@ -224,7 +225,10 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Backstage:
-    """A store and a gateway, and what replicas on them are made of; `models` is another gateway that asks the agents, `ratings` are others."""
+    """A store and a gateway, and what replicas on them are made of; `models` is another gateway that asks the agents, `ratings` are others.
+
+    `issues` is where decisions become issues.
+    """
 
     store: Store
     channel: grpc.aio.Channel
@@ -232,6 +236,7 @@ class Backstage:
     formats: Formats = field(default_factory=shipped_formats)
     models: grpc.aio.Channel | None = None
     ratings: grpc.aio.Channel | None = None
+    issues: IssueTracker | None = None
 
     def replica(
         self,
@@ -254,7 +259,10 @@ class Backstage:
             inbox=Inbox(self.store.documents),
             agents=Agents(self.models or self.channel, deltas.publish),
             services=Services(
-                Convergence(self.channel), Ratings(self.ratings or self.channel), Memory(self.channel)
+                Convergence(self.channel),
+                Ratings(self.ratings or self.channel),
+                Memory(self.channel),
+                self.issues,
             ),
             formats=formats or self.formats,
             follow_up=follow_up,

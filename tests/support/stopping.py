@@ -17,6 +17,7 @@ from parley.orchestrator.formats.shipped import shipped_formats
 from parley.orchestrator.log import journal
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import DebateSpec
+from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.clock import Clock, SystemClock
 from parley.storage.ports import Collection, Documents, Fields, Log, Record, Where
 from parley.v1.debate_pb2 import Outcome
@@ -40,12 +41,14 @@ class Play:
     Attributes:
         gateway: Makes the gateway, which answers the same whenever it is asked.
         flying: Whether the debate waits for time to pass, and is spared that.
+        issues: Where its decision becomes an issue.
     """
 
     spec: DebateSpec
     gateway: Callable[[], ScriptedGateway] = ScriptedGateway
     formats: Formats = field(default_factory=shipped_formats)
     flying: bool = False
+    issues: IssueTracker | None = None
 
     async def held(self, folder: Path) -> "Held":
         """Hold the debate undisturbed."""
@@ -94,7 +97,7 @@ class Play:
             if self.flying:
                 manual = ManualClock(at) if at else ManualClock()
                 clock = await stack.enter_async_context(time_flies(stage, manual))
-            yield stage, clock
+            yield replace(stage, issues=self.issues), clock
 
 
 @dataclass(frozen=True, slots=True)

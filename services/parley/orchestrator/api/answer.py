@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from parley.orchestrator.model.markdown import list_item
 from parley.orchestrator.engine.format import AnswerPart, Format
+from parley.orchestrator.model.markdown import inline, list_item
 from parley.v1.debate_pb2 import Outcome
 
 __all__ = ["DEMONSTRATION", "answer_markdown", "answer_parts"]
@@ -26,6 +26,6 @@ def answer_markdown(outcome: Outcome, debate_format: Format | None, *, is_demons
     blocks = [f"*Demonstration: {DEMONSTRATION}.*"] if is_demonstration else []
     for part in answer_parts(outcome, debate_format):
         if part.title:
-            blocks.append(f"## {part.title}")
+            blocks.append(f"## {inline(part.title)}")
         blocks.append("\n".join(map(list_item, part.items)) if part.items else part.text.strip())
     return "\n\n".join(blocks) + "\n"

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Final
 
 from parley.orchestrator.api.answer import DEMONSTRATION
-from parley.orchestrator.model.markdown import inline, list_item, quote
 from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.model.harmless_text import harmless
+from parley.orchestrator.model.markdown import inline, list_item, quote
 from parley.v1 import debate_pb2
 from parley.v1.agent_pb2 import Usage
 from parley.v1.moderated_pb2 import (
@@ -24,6 +24,7 @@ from parley.v1.moderated_pb2 import (
     ConsideredPerspective,
     FollowUp,
     ModeratedOutcome,
+    ModeratedSettings,
     Tension,
 )
 
@@ -33,16 +34,11 @@ _MAX_SLUG: Final = 60
 _LINK: Final = re.compile(r"https?://[^\s<>]+")
 _CONFIDENCES: Final = {CONFIDENCE_HIGH: "High", CONFIDENCE_MEDIUM: "Medium", CONFIDENCE_LOW: "Low"}
 _ENDS: Final = {
-    debate_pb2.STOP_REASON_ALL_ROUNDS_HELD: "All rounds were held",
-    debate_pb2.STOP_REASON_CONVERGED: "Agreement",
-    debate_pb2.STOP_REASON_STAGNATION: "Stagnation",
-    debate_pb2.STOP_REASON_CLEAR_WINNER: "A clear winner",
-    debate_pb2.STOP_REASON_JUDGE: "The moderator ended them",
-    debate_pb2.STOP_REASON_PERSON: "A person ended them",
-    debate_pb2.STOP_REASON_TOTAL_TIMEOUT: "Time was over",
-    debate_pb2.STOP_REASON_TOKEN_BUDGET: "The budget of tokens was used up",
-    debate_pb2.STOP_REASON_COST_BUDGET: "The budget of money was used up",
+    debate_pb2.STOP_REASON_CONVERGED: "agreement",
+    debate_pb2.STOP_REASON_STAGNATION: "stagnation",
+    debate_pb2.STOP_REASON_CLEAR_WINNER: "a clear winner",
 }
+"""Reasons of which the words that are recorded need not say the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +89,19 @@ def _overview(state: DebateState, outcome: ModeratedOutcome, decided_at: datetim
         f"**Debate ID:** {inline(state.debate)}",
         f"**Rounds:** {outcome.rounds}",
         f"**Perspectives:** {names or 'none'}",
-        f"**Approval:** {'approved by a person' if outcome.approved else 'no person was asked'}",
+        f"**Approval:** {_approval(state, outcome)}",
     ]
     if state.spec.demonstration:
         lines.append(f"**Demonstration:** {DEMONSTRATION}")
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _approval(state: DebateState, outcome: ModeratedOutcome) -> str:
+    if outcome.approved:
+        return "approved by a person"
+    settings = state.spec.settings
+    asked = isinstance(settings, ModeratedSettings) and settings.checkpoints
+    return "not approved by the person who was asked" if asked else "no person was asked"
 
 
 def _perspectives(outcome: ModeratedOutcome) -> Iterator[str]:
@@ -107,7 +111,8 @@ def _perspectives(outcome: ModeratedOutcome) -> Iterator[str]:
     for each in outcome.perspectives:
         priorities = ", ".join(map(inline, each.perspective.priorities))
         yield f"### {inline(each.perspective.name) or inline(each.agent_id)}"
-        yield f"Puts first: {priorities or 'nothing in particular'}. Would accept: {inline(each.perspective.trade_offs) or 'not said'}"
+        trade_offs = inline(each.perspective.trade_offs)
+        yield f"- **Priorities:** {priorities or 'none'}\n- **Trade-offs:** {trade_offs or 'none'}"
         yield "**Key arguments:**"
         yield _points(each.key_arguments, "None.")
         yield "**Trade-offs accepted:**"
@@ -148,11 +153,9 @@ def _dissents(outcome: ModeratedOutcome) -> str:
 
 def _end(state: DebateState, outcome: ModeratedOutcome) -> str:
     ended = state.rounds_ended
-    why = _ENDS.get(ended.reason, "")
-    explanation = inline(ended.explanation or state.rounds_ended_by)
-    told = ": ".join(each for each in (why, explanation) if each) or "Why they ended is not recorded"
-    held = "1 round was held" if outcome.rounds == 1 else f"{outcome.rounds} rounds were held"
-    return f"{held}. {told}."
+    told = (_ENDS.get(ended.reason, ""), inline(ended.explanation or state.rounds_ended_by))
+    reason = ": ".join(each for each in told if each)
+    return f"- **Rounds held:** {outcome.rounds}\n- **Reason:** {reason or 'not recorded'}"
 
 
 def _follow_up(outcome: ModeratedOutcome) -> str:

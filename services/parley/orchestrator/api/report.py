@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from parley.orchestrator.api.answer import answer_parts
-from parley.orchestrator.model.markdown import inline, list_item, quote, span, table
 from parley.orchestrator.api.report_agents import answered_by, name_of
 from parley.orchestrator.api.report_opening import opening
 from parley.orchestrator.api.report_rhetoric import marks_of, trickster_blocks
@@ -19,6 +18,7 @@ from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.feedback import Feedback
 from parley.orchestrator.log.index import COMPLETED
 from parley.orchestrator.model.contributions import letter_of
+from parley.orchestrator.model.markdown import inline, list_item, quote, span, table
 from parley.orchestrator.model.tasks import phase_of
 from parley.v1.agent_pb2 import ToolCall, Usage
 from parley.v1.critique_pb2 import (
@@ -230,7 +230,7 @@ def _outside_round(state: DebateState, made: Contribution) -> Iterator[str]:
 def _answer(outcome: Outcome, debate_format: Format | None) -> Iterator[str]:
     for part in answer_parts(outcome, debate_format):
         if part.title:
-            yield f"### {part.title}"
+            yield f"### {inline(part.title)}"
         if part.items:
             yield "\n".join(list_item(item) for item in part.items)
         else:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from parley.orchestrator.model.markdown import inline, table
 from parley.orchestrator.api.state import Contribution, DebateState
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.contributions import letter_of
+from parley.orchestrator.model.markdown import inline, table
 from parley.orchestrator.model.spec import AgentSpec
 
 __all__ = ["agents_section", "answered_by", "name_of"]

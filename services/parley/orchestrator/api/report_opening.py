@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from parley.orchestrator.api.answer import DEMONSTRATION
-from parley.orchestrator.model.markdown import inline, list_item, moment, quote
 from parley.orchestrator.api.report_agents import agents_section, name_of
 from parley.orchestrator.api.state import DebateState, Waiting
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET, TOTAL_TIMEOUT
+from parley.orchestrator.model.markdown import inline, list_item, moment, quote
 from parley.v1.debate_pb2 import Answer, Intervention
 
 __all__ = ["opening"]

@@ -111,6 +111,10 @@ class Checkpoints:
         together = [asked for _, asked in self._open_for(act, wanted)]
         return frozenset[str]().union(*together) if together else None
 
+    def was_opened(self, key: str) -> bool:
+        """Whether a person was or is waited for there."""
+        return key in self._recorded.open_checkpoints or key in self._recorded.checkpoints
+
     def is_open(self, key: str) -> bool:
         """Whether a person is waited for there."""
         return key in self._recorded.open_checkpoints and key not in self._decided

@@ -14,12 +14,13 @@ from parley.v1.moderated_pb2 import FollowUp
 if TYPE_CHECKING:  # imported where it is used: most orchestrators have no tracker
     from aiohttp import ClientResponse
 
-__all__ = ["IssueTracker"]
+__all__ = ["IssueTracker", "is_http_url"]
 
 _SECONDS: Final = 10.0
 _MAX_ANSWER_BYTES: Final = 64 * 1024
 _MAX_URL_CHARACTERS: Final = 2048
 _MAX_MESSAGE_CHARACTERS: Final = 200
+_NEVER_IN_URLS: Final = frozenset(' <>"`\\')
 
 
 class IssueTracker:
@@ -66,7 +67,9 @@ class IssueTracker:
             why = f"did not answer within {self._seconds:g} s; it may have made the issue nonetheless"
             raise StepError("TRACKER_TIMEOUT", f"{self.name} {why}") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise StepError("TRACKER_AWAY", f"{self.name} cannot be reached: {_line(str(error))}") from error
+            # An error's own words may hold the URL.
+            why = _line(getattr(error, "strerror", None) or type(error).__name__)
+            raise StepError("TRACKER_AWAY", f"{self.name} could not be asked: {why}") from error
         return FollowUp(wanted=True, url=_issue_url(answer))
 
     def _check(self, status: int, answer: dict[str, Any]) -> None:
@@ -75,11 +78,16 @@ class IssueTracker:
         if 300 <= status < 400:
             told = "redirects elsewhere; PARLEY_FOLLOW_UP_URL must be the address itself"
             raise StepError("TRACKER_REFUSED", f"{self.name} {told}")
-        known = status in HTTPStatus
-        words = f"{status} {HTTPStatus(status).phrase}" if known else f"{status}"
         message = answer.get("message")
         said = f": {_line(message)}" if isinstance(message, str) and message.strip() else ""
-        raise StepError("TRACKER_REFUSED", f"{self.name} answered {words}{said}")
+        raise StepError("TRACKER_REFUSED", f"{self.name} answered {_status_in_words(status)}{said}")
+
+
+def _status_in_words(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
 
 
 async def _answer(response: "ClientResponse") -> dict[str, Any]:
@@ -103,13 +111,19 @@ def _issue_url(answer: dict[str, Any]) -> str:
 
 
 def _is_link(url: str) -> bool:
-    if len(url) > _MAX_URL_CHARACTERS or not url.isprintable() or set(url) & set(' <>"`\\'):
+    return len(url) <= _MAX_URL_CHARACTERS and is_http_url(url)
+
+
+def is_http_url(url: str) -> bool:
+    """Whether a text is a URL of HTTP with a host and without a password, that nothing else can hide in."""
+    if not url.isprintable() or _NEVER_IN_URLS & set(url):
         return False
     try:
         parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
+        known = parts.scheme in {"http", "https"} and parts.port != 0
     except ValueError:
         return False
+    return known and bool(parts.hostname) and "@" not in parts.netloc
 
 
 def _line(text: str) -> str:

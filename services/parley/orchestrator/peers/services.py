@@ -1,4 +1,4 @@
-"""The other services as the orchestrator reaches them: convergence, ratings and memory.
+"""The other services as the orchestrator reaches them: convergence, ratings and memory, and an issue tracker.
 
 A debate can do without what convergence and memory add to it, so that asking them fails soon and is recorded. What
 follows from a debate must not be lost: recording waits for as long as the service is away.
@@ -11,6 +11,7 @@ from typing import TypeVar
 import grpc
 
 from parley.orchestrator.model.errors import OutOfReachError, StepError
+from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.errors import ParleyError, from_rpc_error, is_transport
 from parley.v1 import (
     convergence_pb2,
@@ -145,11 +146,16 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The three of them."""
+    """All of them.
+
+    Attributes:
+        issues: Where decisions become issues; None where the operator named no tracker.
+    """
 
     convergence: Convergence
     ratings: Ratings
     memory: Memory
+    issues: IssueTracker | None = None
 
 
 def readable(text: str) -> str:

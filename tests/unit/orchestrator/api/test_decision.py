@@ -126,12 +126,12 @@ def test_a_document_says_all_that_came_of_the_debate() -> None:
     assert section(shown, "Question") == "> Which store?"
     assert section(shown, "Perspectives Considered") == (
         "### Simplicity Advocate\n\n"
-        "Puts first: readability, fewer dependencies. Would accept: Will accept slower reads\n\n"
+        "- **Priorities:** readability, fewer dependencies\n- **Trade-offs:** Will accept slower reads\n\n"
         "**Key arguments:**\n\n- One store is *enough*.\n- Nobody here runs a cache.\n\n"
         "**Trade-offs accepted:**\n\n- Ten milliseconds more.\n\n"
         "It said nothing in round 2, since its calls failed.\n\n"
         "### Performance Advocate\n\n"
-        "Puts first: nothing in particular. Would accept: Complexity\n\n"
+        "- **Priorities:** none\n- **Trade-offs:** Complexity\n\n"
         "**Key arguments:**\n\nNone.\n\n**Trade-offs accepted:**\n\nNone.\n\n"
         "It was muted from round 2 on."
     )
@@ -143,9 +143,8 @@ def test_a_document_says_all_that_came_of_the_debate() -> None:
     )
     assert section(shown, "Dissenting View") == "- **Performance Advocate:** It will be slow."
     assert section(shown, "Guidance") == "- Mind the team."
-    assert (
-        section(shown, "End of the Rounds")
-        == "2 rounds were held. Stagnation: nothing new was said in round 2."
+    assert section(shown, "End of the Rounds") == (
+        "- **Rounds held:** 2\n- **Reason:** stagnation: nothing new was said in round 2"
     )
     assert section(shown, "Follow-up") == "None was offered."
     assert (

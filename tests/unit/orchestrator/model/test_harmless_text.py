@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from parley.orchestrator.model.markdown import list_item, quote
 from parley.orchestrator.model.harmless_text import harmless
+from parley.orchestrator.model.markdown import list_item, quote
 
 HOSTILE = st.lists(
     st.sampled_from(

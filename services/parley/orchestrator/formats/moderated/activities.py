@@ -4,7 +4,7 @@ from typing import Final
 
 from parley.orchestrator.model.tasks import Activity
 
-__all__ = ["ANALYSIS", "ARGUMENT", "COMPLETION", "DECISION", "EVALUATION", "REBUTTAL", "REPLY"]
+__all__ = ["ANALYSIS", "ARGUMENT", "COMPLETION", "DECISION", "EVALUATION", "FOLLOW_UP", "REBUTTAL", "REPLY"]
 
 ANALYSIS: Final = Activity("analysis", "analyses the question", "Analysis")
 ARGUMENT: Final = Activity("argument", "argues", "Arguments")
@@ -20,3 +20,4 @@ REPLY: Final = Activity(
     "reply", "answers the moderator", "Answers to the moderator", title="answer to the moderator"
 )
 DECISION: Final = Activity("synthesis", "writes the decision")
+FOLLOW_UP: Final = Activity("follow-up", "makes an issue", title="issue of the decision")

@@ -21,6 +21,7 @@ from parley.orchestrator.formats.moderated.argue import CONCURRENCY
 from parley.orchestrator.formats.moderated.decide import decide
 from parley.orchestrator.formats.moderated.direct import direct
 from parley.orchestrator.formats.moderated.discussion import Discussion
+from parley.orchestrator.formats.moderated.follow_up import follow_up
 from parley.orchestrator.formats.moderated.outcome import answer_parts
 from parley.orchestrator.formats.moderated.perspectives import Viewpoint, catalogue
 from parley.orchestrator.formats.moderated.rounds import hold_round
@@ -64,6 +65,7 @@ async def _run(debate: Debate) -> Outcome:
     ended = await _rounds(discussion)
     debate.note(f"rounds/ended/{len(discussion.rounds)}", ended)
     outcome = await decide(discussion, ended)
+    await follow_up(discussion, outcome.moderated)
     discussion.enter("complete", "debate")
     return outcome
 

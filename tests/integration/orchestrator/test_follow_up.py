@@ -1,0 +1,217 @@
+"""An issue made of a decision: asked for at a checkpoint, made under one key whatever dies, and never in the way of the debate."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.api import state
+from parley.orchestrator.api.decision import decision_of
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.format import Format, Formats
+from parley.orchestrator.formats.moderated import V1
+from parley.orchestrator.formats.moderated.discussion import Discussion
+from parley.orchestrator.formats.moderated.follow_up import follow_up
+from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.log.envelope import Envelope
+from parley.orchestrator.model.spec import DebateSpec
+from parley.v1.debate_pb2 import Outcome
+from parley.v1.event_pb2 import CheckpointOpened, Concluded, Warned
+from parley.v1.moderated_pb2 import FollowUp, ModeratedOutcome, ModeratedSettings
+from tests.support.checked_format import person
+from tests.support.issue_tracker_server import (
+    ISSUE_URL,
+    IssueTrackerServer,
+    answering,
+    issue_tracker_server,
+    never_answering,
+)
+from tests.support.moderated_debates import ModeratedScript, moderated_spec
+from tests.support.orchestration import Backstage, backstage, check_log, make_spec
+from tests.support.stopping import Play
+
+DECISION = ModeratedOutcome(
+    topic="A cache?", rounds=1, recommendation="No cache.", approved=True, caveats=["Ten times the users."]
+)
+
+
+async def _decided(debate: Debate) -> Outcome:
+    outcome = Outcome(description="No cache.", moderated=DECISION)
+    await follow_up(Discussion(debate), outcome.moderated)
+    return outcome
+
+
+DECIDED = Format(name="decided", version=1, run=_decided, settings=V1.settings)
+"""A moderated debate from where its decision is approved on."""
+FORMATS = Formats([*shipped_formats().all(), DECIDED])
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[IssueTrackerServer]:
+    async with issue_tracker_server() as served:
+        yield served
+
+
+@pytest.fixture
+def formats() -> Formats:
+    return FORMATS
+
+
+@pytest.fixture
+def tracked(stage: Backstage, server: IssueTrackerServer) -> Backstage:
+    """Replicas that have a tracker."""
+    return replace(stage, issues=server.client(seconds=1.0))
+
+
+def decided_spec() -> DebateSpec:
+    return make_spec(2, format=DECIDED.id, settings=ModeratedSettings(checkpoints=True))
+
+
+async def asked(stage: Backstage) -> str:
+    """A debate whose person is asked whether they want an issue."""
+    async with stage.replica() as replica:
+        debate = await replica.create(decided_spec())
+        await stage.has(debate, "checkpoint_opened")
+    return debate
+
+
+async def answered(stage: Backstage, debate: str, *, wanted: bool = True) -> FollowUp | None:
+    """What became of it once the person has said whether they want one; None where none was offered."""
+    async with stage.replica() as replica:
+        await replica.intervene(debate, "approve", approved=wanted, checkpoint="follow-up")
+        return made_of(await stage.comes_to(debate, "COMPLETED"))
+
+
+def made_of(events: list[Envelope]) -> FollowUp | None:
+    check_log(events)
+    (outcome,) = [each.payload.outcome.moderated for each in events if isinstance(each.payload, Concluded)]
+    return outcome.follow_up if outcome.HasField("follow_up") else None
+
+
+def warnings(events: list[Envelope]) -> list[str]:
+    return [each.payload.message for each in events if isinstance(each.payload, Warned)]
+
+
+async def test_a_wanted_issue_is_made_once_and_told_with_the_decision(
+    tracked: Backstage, server: IssueTrackerServer
+) -> None:
+    debate = await asked(tracked)
+    assert not server.issues, "nothing leaves before the person wants it"
+    assert await answered(tracked, debate) == FollowUp(wanted=True, url=ISSUE_URL)
+    (issue,) = server.issues
+    assert (issue["title"], issue["labels"]) == ("A cache?", ["decision"])
+    assert "## Question\n\n> Is water wet?\n\n## Recommendation\n\n> No cache.\n\n" in issue["body"]
+    assert [each["Idempotency-Key"] for each in server.headers] == [debate]
+
+
+async def test_the_person_is_told_what_is_sent_where_and_what_a_refusal_leads_to(
+    tracked: Backstage,
+) -> None:
+    debate = await asked(tracked)
+    payloads = [each.payload for each in await tracked.events(debate)]
+    (opened,) = [each for each in payloads if isinstance(each, CheckpointOpened)]
+    text = opened.approval.text
+    assert tracked.issues is not None
+    assert text.startswith(
+        f"Make an issue of this decision at {tracked.issues.name}?\n\nIts title: A cache?. "
+    )
+    assert "/repos" not in text, "the rest of the URL may be a secret"
+    assert "Refuse: the debate closes without one; the decision stands either way." in text
+
+
+async def test_an_issue_that_is_not_wanted_is_not_made(
+    tracked: Backstage, server: IssueTrackerServer
+) -> None:
+    assert await answered(tracked, await asked(tracked), wanted=False) == FollowUp(wanted=False)
+    assert not server.issues
+
+
+async def test_without_a_tracker_nobody_is_asked(stage: Backstage) -> None:
+    async with stage.replica() as replica:
+        events = await stage.comes_to(await replica.create(decided_spec()), "COMPLETED")
+    assert made_of(events) is None
+    assert "checkpoint_opened" not in [each.kind for each in events]
+
+
+@pytest.mark.parametrize("case", ["refused", "slow"])
+async def test_a_tracker_that_fails_is_a_warning_and_fails_no_debate(
+    tracked: Backstage, server: IssueTrackerServer, case: str
+) -> None:
+    server.answer = answering(b"oops", status=500) if case == "refused" else never_answering
+    debate = await asked(tracked)
+    made = await answered(tracked, debate)
+    assert tracked.issues is not None
+    said = "answered 500 Internal Server Error" if case == "refused" else "did not answer within 1 s"
+    assert made is not None
+    assert made.wanted
+    assert made.failure.startswith(f"{tracked.issues.name} {said}")
+    assert warnings(await tracked.events(debate)) == [f"no issue was made of the decision: {made.failure}"]
+    assert len(server.issues) == 1
+
+
+async def test_whoever_goes_on_after_a_kill_asks_again_under_the_same_key(
+    tracked: Backstage, server: IssueTrackerServer
+) -> None:
+    server.answer = never_answering
+    tracked = replace(tracked, issues=server.client(seconds=60.0))
+    debate = await asked(tracked)
+    async with tracked.replica() as replica:
+        await replica.intervene(debate, "approve", approved=True, checkpoint="follow-up")
+        await server.asked.wait()
+        await replica.crash()
+    server.answer = answering()
+    async with tracked.replica():
+        events = await tracked.comes_to(debate, "COMPLETED")
+    assert made_of(events) == FollowUp(wanted=True, url=ISSUE_URL)
+    assert [each["Idempotency-Key"] for each in server.headers] == [debate, debate]
+    assert server.issues[0] == server.issues[1]
+
+
+async def test_a_person_who_was_asked_is_heard_by_a_replica_without_a_tracker(
+    stage: Backstage, tracked: Backstage, server: IssueTrackerServer
+) -> None:
+    made = await answered(stage, await asked(tracked))
+    assert made == FollowUp(wanted=True, failure="PARLEY_FOLLOW_UP_URL is not set any more")
+    assert not server.issues
+
+
+async def test_a_whole_moderated_debate_ends_with_its_issue_and_its_document(
+    tmp_path: Path, server: IssueTrackerServer
+) -> None:
+    script = ModeratedScript(decisions=("go_on", "converged"))
+    async with backstage(tmp_path, script.gateway()) as opened:
+        stage = replace(opened, issues=server.client())
+        async with stage.replica() as replica, person(stage, replica):
+            events = await stage.comes_to(
+                await replica.create(moderated_spec(checkpoints=True, max_rounds=2)), "COMPLETED"
+            )
+    assert made_of(events) == FollowUp(wanted=True, url=ISSUE_URL)
+    (issue,) = server.issues
+    assert issue["title"] == "Sessions"
+    assert "> Keep them in PostgreSQL, by synthesis." in issue["body"]
+    folded = state.fold(events)
+    assert folded.outcome is not None
+    document = decision_of(folded, folded.outcome.moderated)
+    assert document.file_name.endswith("-sessions.md")
+    for told in (
+        "# Decision: Sessions\n",
+        "- **Rounds:** 2\n",
+        "- **Approval:** approved by a person\n",
+        "**Key arguments:**\n\n- B had a reason.\n",
+        "## Key Tensions\n\n- Speed against simplicity.\n- **Open:** The debate ended without agreement.",
+        "**Confidence:** Low\n",
+        "## End of the Rounds\n\n- **Rounds held:** 2\n- **Reason:** all 2 rounds were held\n",
+        "**Caveats:**\n\n- Unless there are millions of users.\n",
+        f"An issue was made: <{ISSUE_URL}>\n",
+        f"- Model calls: {folded.calls}\n",
+    ):
+        assert told in document.markdown
+
+
+async def test_it_ends_the_same_wherever_it_is_stopped(tmp_path: Path, server: IssueTrackerServer) -> None:
+    play = Play(decided_spec(), formats=FORMATS, issues=server.client())
+    held = await play.held(tmp_path)
+    assert held.outcome.moderated.follow_up == FollowUp(wanted=True, url=ISSUE_URL)
+    await held.ends_the_same_wherever_it_is_stopped()
+    assert {each["Idempotency-Key"] for each in server.headers} == {held.debate}

@@ -1,0 +1,79 @@
+"""An issue tracker on loopback: it notes what it is asked, and answers as it is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from parley.orchestrator.peers.issue_tracker import IssueTracker
+
+__all__ = ["ISSUE_URL", "IssueTrackerServer", "answering", "issue_tracker_server", "never_answering"]
+
+ISSUE_URL = "https://tracker.example/o/r/issues/7"
+Answer = Callable[[], Awaitable[web.StreamResponse]]
+
+
+def answering(body: Any = None, *, status: int = 201, **headers: str) -> Answer:
+    """An answer of a status with this text, bytes or JSON; by default that of a tracker that made an issue."""
+
+    async def answer() -> web.StreamResponse:
+        if isinstance(body, bytes):
+            return web.Response(status=status, body=body, headers=headers)
+        return web.json_response(
+            {"html_url": ISSUE_URL} if body is None else body, status=status, headers=headers
+        )
+
+    return answer
+
+
+async def never_answering() -> web.StreamResponse:
+    """No answer, ever."""
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+@dataclass(slots=True)
+class IssueTrackerServer:
+    """What it was asked, oldest first, and how it answers.
+
+    Attributes:
+        asked: Set once it was asked.
+    """
+
+    url: str = ""
+    answer: Answer = field(default_factory=answering)
+    issues: list[Any] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def client(self, **fields: Any) -> IssueTracker:
+        """A client of it."""
+        return IssueTracker(self.url, **fields)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Note a request, and answer."""
+        self.issues.append(await request.json())
+        self.headers.append(dict(request.headers))
+        self.asked.set()
+        return await self.answer()
+
+
+@asynccontextmanager
+async def issue_tracker_server() -> AsyncIterator[IssueTrackerServer]:
+    """A tracker that takes issues while the block runs."""
+    server = IssueTrackerServer()
+    app = web.Application()
+    app.router.add_post("/repos/o/r/issues", server.handle)
+    runner = web.AppRunner(app, shutdown_timeout=0.001)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        server.url = f"http://127.0.0.1:{port}/repos/o/r/issues"
+        yield server
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,162 @@
+"""Issues at a tracker over real HTTP: asked for once, believed with care, and every failure is one line."""
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+from aiohttp import web
+from google.protobuf.struct_pb2 import Struct
+
+from parley.orchestrator.model.errors import StepError
+from parley.orchestrator.peers.issue_tracker import IssueTracker, is_http_url
+from parley.v1.moderated_pb2 import FollowUp
+from tests.support.issue_tracker_server import (
+    ISSUE_URL,
+    IssueTrackerServer,
+    answering,
+    issue_tracker_server,
+    never_answering,
+)
+from tests.support.ports import free_ports
+
+ISSUE = Struct()
+ISSUE.update({"title": "A cache?", "body": "## Question\n\n> ü", "labels": ["decision"]})
+KEY = "deb-20270102-030405-abcdefgh"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[IssueTrackerServer]:
+    async with issue_tracker_server() as served:
+        yield served
+
+
+async def failure(tracker: IssueTracker) -> StepError:
+    with pytest.raises(StepError) as failed:
+        await tracker.create(ISSUE, KEY)
+    assert "\n" not in str(failed.value)
+    return failed.value
+
+
+async def test_an_issue_is_posted_under_its_key_and_its_place_returned(server: IssueTrackerServer) -> None:
+    made = await server.client(token="s3cret").create(ISSUE, KEY)
+    assert made == FollowUp(wanted=True, url=ISSUE_URL)
+    assert server.issues == [{"title": "A cache?", "body": "## Question\n\n> ü", "labels": ["decision"]}]
+    (headers,) = server.headers
+    assert (headers["Idempotency-Key"], headers["Authorization"]) == (KEY, "Bearer s3cret")
+    assert headers["Content-Type"] == "application/json"
+
+
+async def test_without_a_token_none_is_sent(server: IssueTrackerServer) -> None:
+    await server.client().create(ISSUE, KEY)
+    assert "Authorization" not in server.headers[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "url"),
+    [
+        ({"url": "http://a.b/7"}, "http://a.b/7"),
+        ({"html_url": "javascript:alert(1)", "url": "http://a.b/7"}, "http://a.b/7"),
+        ({"html_url": 7, "url": None}, ""),
+        ({"url": "http://a.b/" + "7" * 2048}, ""),
+        ({"url": "http://a.b/7\n## x"}, ""),
+        ({"url": "http://u:p@a.b/"}, ""),
+        ({"url": "http://"}, ""),
+        ({"url": "http://[::1"}, ""),
+        (["x"], ""),
+        (b"<html>", ""),
+        (b"", ""),
+        (b"[" * 60_000, ""),
+        (b'{"url": "http://a.b/7", "x": "' + b"x" * 70_000 + b'"}', ""),
+    ],
+    ids=str,
+)
+async def test_only_a_usable_link_is_taken_from_an_answer(
+    server: IssueTrackerServer, body: object, url: str
+) -> None:
+    server.answer = answering(body)
+    assert await server.client().create(ISSUE, KEY) == FollowUp(wanted=True, url=url)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (500, b"oops", "answered 500 Internal Server Error"),
+        (422, {"message": "Validation\nfailed"}, "answered 422 Unprocessable"),
+        (599, {"message": "x" * 300}, f"answered 599: {'x' * 199}…"),
+    ],
+)
+async def test_a_refusal_is_told_with_what_the_tracker_says(
+    server: IssueTrackerServer, status: int, body: object, told: str
+) -> None:
+    server.answer = answering(body, status=status)
+    failed = await failure(server.client())
+    assert failed.reason == "TRACKER_REFUSED"
+    assert str(failed).startswith(f"{server.client().name} {told}")
+
+
+async def test_a_redirect_is_not_followed(server: IssueTrackerServer) -> None:
+    async with issue_tracker_server() as elsewhere:
+        server.answer = answering(status=307, Location=elsewhere.url)
+        failed = await failure(server.client(token="s3cret"))
+        assert not elsewhere.issues
+    assert str(failed) == (
+        f"{server.client().name} redirects elsewhere; PARLEY_FOLLOW_UP_URL must be the address itself"
+    )
+
+
+async def test_a_tracker_that_does_not_answer_is_given_up(server: IssueTrackerServer) -> None:
+    server.answer = never_answering
+    failed = await failure(server.client(seconds=0.2))
+    assert failed.reason == "TRACKER_TIMEOUT"
+    assert (
+        str(failed)
+        == f"{server.client().name} did not answer within 0.2 s; it may have made the issue nonetheless"
+    )
+
+
+async def test_an_answer_that_never_ends_is_read_no_further_than_its_bound(
+    server: IssueTrackerServer,
+) -> None:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=201)
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            while True:
+                await response.write(b"x" * 65536)
+        return response
+
+    app = web.Application()
+    app.router.add_post("/", handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        tracker = IssueTracker(f"http://127.0.0.1:{runner.addresses[0][1]}/")
+        assert await tracker.create(ISSUE, KEY) == FollowUp(wanted=True)
+    finally:
+        await runner.cleanup()
+
+
+async def test_a_tracker_that_is_away_is_named_without_the_rest_of_its_url() -> None:
+    port = next(free_ports())
+    failed = await failure(IssueTracker(f"http://127.0.0.1:{port}/hooks/s3cret"))
+    assert failed.reason == "TRACKER_AWAY"
+    assert str(failed).startswith(f"http://127.0.0.1:{port} could not be asked: ")
+    assert "s3cret" not in str(failed)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_one"),
+    [
+        ("https://api.github.com/repos/o/r/issues", True),
+        ("http://[::1]:8080/x?y=z", True),
+        ("ftp://a.b", False),
+        ("https://", False),
+        ("https://a b", False),
+        ("https://u@a.b", False),
+        ("https://a.b:99999", False),
+        ("//a.b", False),
+    ],
+)
+def test_a_url_is_http_with_a_host(url: str, is_one: bool) -> None:
+    assert is_http_url(url) == is_one

@@ -1,0 +1,51 @@
+"""The orchestrator's settings, where one depends on another or may hold a secret."""
+
+import pytest
+
+from parley.orchestrator.settings import OrchestratorSettings
+from parley.runtime.errors import ConfigurationError
+
+URL = "https://tracker.example/hooks/s3cret-path"
+
+
+def loaded(monkeypatch: pytest.MonkeyPatch, **variables: str) -> OrchestratorSettings:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"PARLEY_{name}", value)
+    return OrchestratorSettings.load()
+
+
+def test_no_follow_up_is_offered_unless_an_address_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert loaded(monkeypatch).issue_tracker() is None
+
+
+def test_an_address_is_a_tracker_that_is_named_without_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = loaded(monkeypatch, FOLLOW_UP_URL=URL, FOLLOW_UP_TOKEN="s3cret-token")
+    tracker = settings.issue_tracker()
+    assert tracker is not None
+    assert tracker.name == "https://tracker.example"
+    assert "s3cret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        (
+            {"FOLLOW_UP_URL": "ftp://s3cret"},
+            "PARLEY_FOLLOW_UP_URL: must begin with http:// or https://, name a host, and hold no space and no @",
+        ),
+        (
+            {"FOLLOW_UP_URL": URL, "FOLLOW_UP_TOKEN": "s3cret\nX-Other: 1"},
+            "PARLEY_FOLLOW_UP_TOKEN: must be ASCII without spaces and control characters",
+        ),
+        (
+            {"FOLLOW_UP_TOKEN": "s3cret"},
+            "PARLEY_FOLLOW_UP_TOKEN is of use with PARLEY_FOLLOW_UP_URL alone: set both, or none",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], told: str
+) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        loaded(monkeypatch, **variables)
+    assert str(refused.value) == told
