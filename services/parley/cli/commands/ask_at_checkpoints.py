@@ -90,7 +90,9 @@ class Asker:
         return True
 
     async def _ask(self, checkpoint: Checkpoint, before: asyncio.Task[None] | None) -> None:
-        if before is not None:  # it may still be told that its act is recorded, and has the terminal until then
+        if (
+            before is not None
+        ):  # it may still be told that its act is recorded, and has the terminal until then
             await asyncio.wait({before})
         with self._aside():
             try:

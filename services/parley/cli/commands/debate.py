@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from parley.cli.command_name import command_name
 from parley.cli.commands.connection import Link, connected, tell_of_borrowing
 from parley.cli.commands.debate_failure import debate_failure
 from parley.cli.commands.find_debate import debate_id_of
-from parley.cli.commands.follow import Follower, LeftWaitingError, PausedError
+from parley.cli.commands.follow import AbandonedError, Follower, LeftWaitingError, PausedError
 from parley.cli.commands.interrupts import Interrupts
 from parley.cli.commands.use_model import use_model
 from parley.cli.dotenv_file import take_dotenv
@@ -47,6 +48,7 @@ __all__ = ["DebateCommand", "debate"]
 
 _PATIENCE: Final = 30.0
 _BORROWED_PATIENCE: Final = 2.0
+_TIME_TO_ANSWER_SECONDS: Final = 60.0
 _TAKEOVERS: Final = 10
 """Times that a borrowed system may end before we do."""
 
@@ -91,6 +93,7 @@ class DebateCommand:
         self._debate_id = options.resume
         self._default_routes: tuple[str, ...] = ()
         self._told_of: set[str] = set()
+        self._was_overdue = False
         self._log: Path | None = None
         self._own = False
 
@@ -154,7 +157,14 @@ class DebateCommand:
             self._debate_id = await debate_id_of(parley, self._debate_id)
             if not await self._resumed(link, parley, self._debate_id, follower):
                 return self._debate_id
-        await follower.follow(parley, self._debate_id)
+        try:
+            await follower.follow(parley, self._debate_id)
+        except AbandonedError:
+            if not self._was_overdue:
+                raise
+            self._was_overdue = False
+            await parley.resume(self._debate_id)
+            await follower.follow(parley, self._debate_id)
         return self._debate_id
 
     async def complete(self, parley: ParleyClient, spec: DebateSpec) -> None:
@@ -182,6 +192,7 @@ class DebateCommand:
             return follower.begun
         if not follower.begun:
             follower.pass_over(state.last_sequence)
+            self._was_overdue = _is_overdue(state)
             await self._tell_of_model(link, state.spec)
         try:
             await parley.resume(debate_id)
@@ -250,6 +261,12 @@ class DebateCommand:
             raise CommandError(f"debate {state.id} has no answer; see {command_name()} show {state.id}")
         self.put(state)
         return 0
+
+
+def _is_overdue(state: Debate) -> bool:
+    """Return whether a person has hardly any time left for an open checkpoint: where nobody ran the debate, its time went on."""
+    waits = bool(state.waiting.checkpoint)
+    return waits and state.waiting.until.ToNanoseconds() / 1e9 < time.time() + _TIME_TO_ANSWER_SECONDS
 
 
 async def _decision(parley: ParleyClient, state: Debate) -> GetDecisionResponse | None:

@@ -18,14 +18,18 @@ from parley.cli.terminal.say import say
 from parley.cli.translate_errors import first_of
 from parley.client import Event, ParleyClient, ParleyError, TextPiece, kind_of
 
-__all__ = ["Follower", "LeftWaitingError", "PausedError"]
+__all__ = ["AbandonedError", "Follower", "LeftWaitingError", "PausedError"]
 
 _PAUSE_SECONDS: Final = 10.0
 _CLOSING_SECONDS: Final = 2.0
 
 
 class PausedError(Exception):
-    """Ctrl-C came, or nobody came to a checkpoint; the debate is left as it is."""
+    """Ctrl-C came; the debate is left as it is."""
+
+
+class AbandonedError(PausedError):
+    """Nobody came to a checkpoint in time, and the debate is paused."""
 
 
 class LeftWaitingError(Exception):
@@ -59,8 +63,8 @@ class Follower:
     async def follow(self, parley: ParleyClient, debate_id: str) -> None:
         """Show what comes until the debate ends, and put what its checkpoints ask to the person at the terminal.
 
-        On an interrupt, pause it and raise PausedError, as where it pauses since nobody came to a checkpoint; or, where a
-        person is asked, raise LeftWaitingError.
+        On an interrupt, pause it and raise PausedError; or, where a person is asked, raise LeftWaitingError. Raise
+        AbandonedError where nobody came to a checkpoint.
         """
         with display(self._seen, self._style) as shown:
             try:
@@ -124,7 +128,7 @@ class Follower:
             if asker.asked is not None:
                 raise LeftWaitingError(asker.asked)
             if course.abandoned.is_set():
-                raise PausedError
+                raise AbandonedError
             if not watching.done():
                 shown.say("Pausing; Ctrl-C again leaves at once.")
                 await self._pause(parley, debate_id, watching, course.paused)

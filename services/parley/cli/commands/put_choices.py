@@ -39,7 +39,7 @@ async def chosen_approval(text: str) -> Act | None:
         choice = await _choice("[A]pprove  [R]efuse", _APPROVALS)
         if choice != "r":
             return _approve if choice == "a" else None
-        why = await typed_answer("What should change? An empty line says nothing, Ctrl-D goes back.")
+        why = await typed_answer("Why, or what should change? An empty line says nothing, Ctrl-D goes back.")
         if why is not None:
             return lambda parley, debate_id, key: parley.approve(
                 debate_id, why, approved=False, checkpoint=key

@@ -1,10 +1,12 @@
 """A moderated debate by script: after each round a person is asked, and then whether they approve the decision."""
 
+import time
 from typing import Final
 
 from parley.runtime.errors import ParleyError, failed_precondition
 from parley.v1.debate_pb2 import (
     DEBATE_STATUS_COMPLETED,
+    DEBATE_STATUS_PAUSED,
     DEBATE_STATUS_RUNNING,
     DEBATE_STATUS_WAITING,
     Approval,
@@ -12,7 +14,15 @@ from parley.v1.debate_pb2 import (
     Intervention,
     Outcome,
 )
-from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened, Closed, Concluded, RoundStarted
+from parley.v1.event_pb2 import (
+    CheckpointClosed,
+    CheckpointExpired,
+    CheckpointOpened,
+    Closed,
+    Concluded,
+    Paused,
+    RoundStarted,
+)
 from parley.v1.moderated_pb2 import ModeratedOutcome
 from parley.v1.orchestrator_pb2 import GetDecisionResponse, InterveneRequest
 from tests.support.scripted_orchestrator import ScriptedDebate, ScriptedOrchestrator
@@ -32,6 +42,7 @@ class Moderator:
 
     def __init__(self, orchestrator: ScriptedOrchestrator) -> None:
         self._orchestrator = orchestrator
+        self.seconds = 1800
         orchestrator.script = self._begin
         orchestrator.intervention_refusal = self._intervened
         orchestrator.decision = GetDecisionResponse(markdown=DOCUMENT, file_name=FILE_NAME)
@@ -63,6 +74,16 @@ class Moderator:
         else:
             self._round(number + 1)
 
+    def expire(self) -> None:
+        """Nobody comes to the open checkpoint; it is opened again once the debate is resumed."""
+        waiting = self.debate.state.waiting
+        key, opened = waiting.checkpoint, CheckpointOpened(direction=waiting.direction)
+        self._orchestrator.after_resume = lambda _: self._open(key, opened)
+        self.debate.state.ClearField("waiting")
+        self.debate.state.status = DEBATE_STATUS_PAUSED
+        self.debate.add(CheckpointExpired(), key=key)
+        self.debate.add(Paused())
+
     def _begin(self, debate: ScriptedDebate) -> None:
         if (
             debate.state.spec.moderated.HasField("checkpoints")
@@ -79,9 +100,10 @@ class Moderator:
         self._open(direction_key(number), CheckpointOpened(direction=Direction(text=text)))
 
     def _open(self, key: str, opened: CheckpointOpened) -> None:
-        opened.until.FromJsonString("2026-01-02T00:00:00Z")
+        opened.until.FromSeconds(int(time.time()) + self.seconds)
         waiting = self.debate.state.waiting
         waiting.checkpoint = key
+        waiting.until.CopyFrom(opened.until)
         asked = opened.WhichOneof("request")
         assert asked is not None
         getattr(waiting, asked).CopyFrom(getattr(opened, asked))

@@ -8,7 +8,6 @@ import pytest
 
 from parley.cli.__main__ import run
 from parley.v1.debate_pb2 import Approve, EndRounds, Guide, Intervention
-from parley.v1.event_pb2 import CheckpointExpired, Paused
 from tests.support.command import Command
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator
 from tests.support.terminal import CTRL_C, CTRL_D, Terminal
@@ -95,11 +94,11 @@ def test_what_is_no_choice_is_asked_again_and_no_guidance_goes_back(
         terminal.type(b"e\n")
         terminal.wait_until_written(DECIDES)
         terminal.type(b"r\n")
-        terminal.wait_until_written("What should change?")
+        terminal.wait_until_written("Why, or what should change?")
         terminal.type(CTRL_D)
         terminal.wait_until_written(DECIDES, 2)
         terminal.type(b"no\n")
-        terminal.wait_until_written("What should change?", 2)
+        terminal.wait_until_written("Why, or what should change?", 2)
         terminal.type(b"Say what it costs.\n")
         code, shown = terminal.end(), terminal.written
     assert code == 0, shown
@@ -146,12 +145,32 @@ def test_where_nobody_answers_in_time_it_pauses_and_the_command_ends(
 ) -> None:
     with begun(folder, at) as terminal:
         terminal.wait_until_written(CHOICES)
-        moderator.debate.add(CheckpointExpired(), key=direction_key(1))
-        moderator.debate.add(Paused())
+        moderator.expire()
         code, shown = terminal.end(), terminal.written
     assert code == 130, shown
     assert "nobody came in time" in shown
     assert f"Paused. Go on with: parley debate --resume {DEBATE_ID}" in shown
+
+
+def test_who_comes_back_after_days_has_time_to_answer(
+    moderator: Moderator, orchestrator: ScriptedOrchestrator, at: list[str], folder: Path
+) -> None:
+    moderator.seconds = -100_000
+    with begun(folder, at) as terminal:
+        terminal.wait_until_written(CHOICES)
+        terminal.type(CTRL_C)
+        assert terminal.end() == 130
+    with debating(folder, "--resume", DEBATE_ID, *at) as terminal:
+        terminal.wait_until_written(CHOICES)
+        moderator.seconds = 1800
+        moderator.expire()  # as whoever takes it up finds it
+        terminal.wait_until_written(CHOICES, 2)
+        moderator.expire()
+        code, shown = terminal.end(), terminal.written
+    assert code == 130, shown
+    assert shown.count("nobody came in time") == 2
+    resumed = [each for each in orchestrator.interventions if each.intervention.HasField("resume")]
+    assert len(resumed) == 2, "the first was refused, since it waited"
 
 
 def test_whoever_watches_on_a_terminal_is_asked_too(
@@ -203,8 +222,7 @@ def test_a_pipe_does_not_wait_for_a_debate_that_was_paused_since_nobody_came(
 ) -> None:
     running = Command(["debate", "Redis?", "--format", "moderated", "--checkpoints", *at], folder)
     running.wait_for("Waiting for a person; answer with: ")
-    moderator.debate.add(CheckpointExpired(), key=direction_key(1))
-    moderator.debate.add(Paused())
+    moderator.expire()
     ended = running.end()
     assert (ended.code, ended.err[-1]) == (130, f"Paused. Go on with: parley debate --resume {DEBATE_ID}")
 
