@@ -114,7 +114,9 @@ def known_roles(*, evaluating: bool = False) -> Mapping[str, tuple[str, ...]]:
     from parley.orchestrator.formats.shipped import shipped_formats
     from parley.orchestrator.roles.catalogue import shipped_roles
 
-    duties = [each.debater_sections for each in shipped_formats().all() if not each.stand_in_role]
+    formats = [each for each in shipped_formats().all() if not each.stand_in_role]
+    # Where agents only lend their routes, as in a moderated debate, any role will do: that tells nothing of it.
+    duties = [each.debater_sections for each in formats if len(each.debater_sections) > 1]
     return {
         role.name: role.aliases
         for role in shipped_roles().all()

@@ -145,7 +145,7 @@ class Terminal(AbstractContextManager["Terminal"]):
 
     def assert_sane(self) -> None:
         """Assert that the terminal is as it was: its cursor shown, its lines wrapped, its keys echoed."""
-        assert self._changed() == []
+        assert self._changed() == [], (self._changed(), self.shown[-600:])
 
     def _changed(self) -> list[str]:
         now = {

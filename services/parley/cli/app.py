@@ -23,6 +23,8 @@ from parley.cli.steering import COMMANDS
 __all__ = ["parley"]
 
 _PATH = click.Path(path_type=Path)
+_LISTED = 50
+"""Debates that a list has at most unless it is told."""
 
 
 class _Commands(click.Group):
@@ -103,6 +105,18 @@ def parley() -> None:
     help="Mark rhetorical patterns and fallacies in what is said. Format arena.",
 )
 @click.option(
+    "--perspectives",
+    type=Count(4, 2),
+    metavar="N",
+    help="Debaters. Default: the moderator decides. Format moderated.",
+)
+@click.option("--max-rounds", type=Count(20), metavar="N", help="As --rounds. Format moderated.")
+@click.option(
+    "--checkpoints/--no-checkpoints",
+    default=None,
+    help="Ask you after each round, and to approve the decision. Default: on a terminal. Format moderated.",
+)
+@click.option(
     "-c",
     "--config",
     metavar="FILE",
@@ -131,6 +145,7 @@ def parley() -> None:
     type=DebateId(),
     help="Go on with a debate that was paused, interrupted or failed.",
 )
+@click.option("--list", "list_debates", is_flag=True, help="List debates as parley list does, and end.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell round by round what was said, and what it took.")
 @click.option("-q", "--quiet", is_flag=True, help="Tell progress by lines alone: --progress lines.")
 @click.option(
@@ -144,10 +159,18 @@ def debate(**options: Any) -> int:
 
     QUESTION may be -, or left out in a pipe: it is read from stdin then.
     """
-    from parley.cli.commands.debate import debate
-    from parley.cli.input.debate_request import DebateOptions
+    from parley.cli.input.debate_request import DebateOptions, refuse_beside_list
 
-    return debate(DebateOptions(**options))
+    given = DebateOptions(**options)
+    if given.list_debates:
+        from parley.cli.commands import debates
+
+        refuse_beside_list(given)
+        execute(debates.list_debates(given.server, _LISTED, as_json=False, format_name=given.format))
+        return 0
+    from parley.cli.commands.debate import debate
+
+    return debate(given)
 
 
 @parley.command("eval")
@@ -203,7 +226,7 @@ def demo(speed: float, report: bool) -> None:  # noqa: FBT001
 
 
 @parley.command("list")
-@click.option("--limit", type=Count(10_000), default=50, show_default=True, help="Debates at most.")
+@click.option("--limit", type=Count(10_000), default=_LISTED, show_default=True, help="Debates at most.")
 @json_option
 @server_option("orchestrator")
 def list_debates(limit: int, as_json: bool, server: str | None) -> None:  # noqa: FBT001

@@ -7,7 +7,7 @@ import sys
 import termios
 from typing import Final, TextIO
 
-__all__ = ["discard_typed", "is_terminal", "typed"]
+__all__ = ["can_be_asked", "discard_typed", "is_terminal", "typed"]
 
 _MAX_BYTES: Final = 4096
 """What a terminal takes of one line; it drops the rest."""
@@ -16,6 +16,11 @@ _MAX_BYTES: Final = 4096
 def is_terminal(stream: TextIO | None) -> bool:
     """Return whether the stream is a terminal; Python has none where it was closed before the start."""
     return stream is not None and not stream.closed and stream.isatty()
+
+
+def can_be_asked() -> bool:
+    """Return whether somebody at a terminal can be asked: they see stderr and type on stdin."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def discard_typed() -> None:

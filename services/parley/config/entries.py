@@ -165,15 +165,20 @@ class DebateEntry(FormatKeys):
         Field(
             ge=1000,
             le=86_400_000,
-            description="Milliseconds after which a round goes on without whoever is late. Default: 300000.",
+            description="Milliseconds after which a round goes on without whoever is late. Default: 300000, for `moderated` "
+            "120000.",
         ),
+    ] = None
+    round_timeout_seconds: Annotated[
+        float | None,
+        Field(ge=1, le=86_400, description="The same in seconds; one of both."),
     ] = None
     total_timeout_seconds: Annotated[
         float | None,
         Field(
             ge=1,
             le=604_800,
-            description="After so long, the debate ends with what it has. Default: no limit.",
+            description="After so long, the debate ends with what it has. Default: no limit, for `moderated` 1800.",
         ),
     ] = None
     checkpoint_timeout_seconds: Annotated[

@@ -52,6 +52,10 @@ def _configuration(file: FileEntry, folder: Path | None, findings: Findings) -> 
         )
     if file.debate is None:
         findings.gap("debate", DEFAULT.without_section)
+    elif file.debate.timeout_per_round is not None and file.debate.round_timeout_seconds is not None:
+        findings.problem(
+            "debate.round_timeout_seconds", "timeout_per_round says it too; leave one of them out"
+        )
     findings.refuse()
     return ConfigFile(
         agents=agents,

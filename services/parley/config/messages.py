@@ -63,7 +63,13 @@ def agent_message(agent: Agent) -> agent_pb2.Agent:
 def key_of_field(field: str) -> str | None:
     """Return the key that a field of a specification comes from, such as `debate.rounds`; None for others."""
     keys = [_KEYS, *(each.key_of_field for each in FORMATS)]
-    return next((f"debate.{each[field]}" for each in keys if field in each), None)
+    whole, bracket, inside = field.partition("[")
+    known = next((each for each in keys if field in each), None)
+    if known is None:  # of an element of a list, the list may be known
+        known, field = next((each for each in keys if whole in each), None), whole
+    else:
+        bracket = inside = ""
+    return f"debate.{known[field]}{bracket}{inside}" if known is not None else None
 
 
 def debate_message(debate: DebateEntry, format_name: str | None = None) -> DebateSpec:
@@ -88,10 +94,10 @@ def debate_message(debate: DebateEntry, format_name: str | None = None) -> Debat
 
 
 def _set_limits(spec: DebateSpec, debate: DebateEntry) -> None:
-    per_round = debate.timeout_per_round
+    milliseconds = debate.timeout_per_round
     times = {
         "call": debate.call_timeout_seconds,
-        "round": None if per_round is None else per_round / 1000,
+        "round": debate.round_timeout_seconds if milliseconds is None else milliseconds / 1000,
         "total": debate.total_timeout_seconds,
         "checkpoint": debate.checkpoint_timeout_seconds,
         "waiting": debate.waiting_seconds,

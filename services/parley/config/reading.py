@@ -141,7 +141,7 @@ def _problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
     text = _MESSAGES.get(error["type"]) or error["msg"]
     if error["type"] in _BOUNDS:
         word, bound = _BOUNDS[error["type"]]
-        text = f"must be at {word} {error['ctx'][bound]:g}"
+        text = f"must be at {word} {error['ctx'][bound]:.15g}"
     if error["type"] == "string_pattern_mismatch":
         text = _PATTERNS.get(error["ctx"]["pattern"], text) if error["input"] else "must not be empty"
     if error["type"] == "literal_error" and isinstance(error["input"], str):
@@ -149,7 +149,12 @@ def _problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
         text += f"; did you mean '{near}'?" if near else ""
     if error["type"] in _SHAPES and isinstance(error["input"], dict | list | str):
         text = f"must be {_SHAPES[error['type']]}, not {_SHAPE_OF[type(error['input'])]}"
-    for theirs, ours in (("Input should ", "must "), ("String should ", "must "), ("Tuple should ", "must ")):
+    for theirs, ours in (
+        ("Input should ", "must "),
+        ("String should ", "must "),
+        ("Tuple should ", "must "),
+        (" after validation", ""),
+    ):
         text = text.replace(theirs, ours)
     return walk.line(error["loc"]), f"{walk.written(error['loc'])}: {text}"
 

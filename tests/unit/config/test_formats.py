@@ -25,6 +25,7 @@ from parley.v1.arena_pb2 import (
     TricksterSettings,
 )
 from parley.v1.debate_pb2 import DebateSpec
+from parley.v1.moderated_pb2 import ModeratedSettings, Perspective
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
 from parley.v1.voting_pb2 import VOTE_WEIGHTS_ACCURACY, VOTING_METHOD_SUPERMAJORITY, VotingSettings
 
@@ -159,6 +160,79 @@ def test_every_key_of_the_arena_sets_what_it_says() -> None:
         observer=True,
         verification=False,
     )
+
+
+def test_every_key_of_the_moderated_format_sets_what_it_says() -> None:
+    text = """
+    debate:
+      format: moderated
+      max_rounds: 4
+      default_perspectives: 3
+      checkpoints: false
+      token_budget_per_round: 500
+      round_timeout_seconds: 90
+      checkpoint_timeout_seconds: 60
+      total_timeout_seconds: 600
+      custom_perspectives:
+        - name: Compliance First
+          priorities: [audit trails, data residency]
+          trade_offs: Will accept slower development
+          keywords: [gdpr]
+          opposes: [Performance Advocate]
+        - {name: Cost, priorities: [price], tradeOffs: Slower answers}
+    """
+    spec = debate_message(config.loads(text, "debate.yaml", Path()).debate)
+    assert spec.moderated == ModeratedSettings(
+        max_rounds=4,
+        perspectives=3,
+        checkpoints=False,
+        token_budget_per_round=500,
+        custom_perspectives=[
+            Perspective(
+                name="Compliance First",
+                priorities=["audit trails", "data residency"],
+                trade_offs="Will accept slower development",
+                keywords=["gdpr"],
+                opposes=["Performance Advocate"],
+            ),
+            Perspective(name="Cost", priorities=["price"], trade_offs="Slower answers"),
+        ],
+    )
+    limits = spec.limits
+    assert (limits.round.seconds, limits.checkpoint.seconds, limits.total.seconds) == (90, 60, 600)
+
+
+@pytest.mark.parametrize(
+    ("value", "tokens"), [("0", 0), ("unlimited", 0), ("64", 64), ("1000000", 1_000_000)]
+)
+def test_a_token_budget_is_a_number_or_none(value: str, tokens: int) -> None:
+    entry = config.loads(f"debate: {{token_budget_per_round: {value}}}", "debate.yaml", Path()).debate
+    settings = debate_message(entry, "moderated").moderated
+    assert settings.HasField("token_budget_per_round")
+    assert settings.token_budget_per_round == tokens
+
+
+@pytest.mark.parametrize("value", ["63", "1000001", "-1", "true", "1.5", "many", "[1]"])
+def test_another_token_budget_is_refused(value: str) -> None:
+    with pytest.raises(config.ConfigError, match=r"debate\.yaml:1: debate\.token_budget_per_round: must be "):
+        config.loads(f"debate: {{token_budget_per_round: {value}}}", "debate.yaml", Path())
+
+
+def test_the_moderated_format_leaves_unsaid_what_the_file_does_not_say() -> None:
+    assert debate_message(DebateEntry(rounds=2), "moderated") == DebateSpec()
+
+
+@pytest.mark.parametrize(
+    ("field", "key"),
+    [
+        ("spec.moderated.custom_perspectives", "debate.custom_perspectives"),
+        ("spec.moderated.custom_perspectives[1].opposes[0]", "debate.custom_perspectives[1].opposes[0]"),
+        ("spec.arena.topologies[0].topology", "debate.arena.topologies[0].topology"),
+        ("spec.agents[0].role", None),
+    ],
+)
+def test_an_element_of_a_list_comes_from_the_element_in_the_file(field: str, key: str | None) -> None:
+    assert key_of_field(field) == key
 
 
 @pytest.mark.parametrize(("value", "is_on"), [("true", True), ("false", False), ("{}", True)])

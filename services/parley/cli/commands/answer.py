@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from parley.cli.commands.put_questions import answered_by_person, can_be_asked, send_answers
+from parley.cli.commands.put_questions import answered_by_person, send_answers
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
+from parley.cli.person import can_be_asked
 from parley.client import ParleyClient
 from parley.v1.debate_pb2 import Debate, Question
 

@@ -3,8 +3,10 @@
 import asyncio
 import os
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +16,7 @@ from parley.cli.command_name import command_name
 from parley.cli.commands.connection import Link, connected, tell_of_borrowing
 from parley.cli.commands.debate_failure import debate_failure
 from parley.cli.commands.find_debate import debate_id_of
-from parley.cli.commands.follow import Follower, LeftWaitingError, PausedError
+from parley.cli.commands.follow import AbandonedError, Follower, LeftWaitingError, PausedError
 from parley.cli.commands.interrupts import Interrupts
 from parley.cli.commands.use_model import use_model
 from parley.cli.dotenv_file import take_dotenv
@@ -30,7 +32,7 @@ from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import style_of
 from parley.cli.terminal.limits_and_waits import ending_text
 from parley.cli.terminal.printable import printable
-from parley.cli.terminal.results import put_answer, write_report
+from parley.cli.terminal.results import put_answer, write_decision, write_report
 from parley.cli.terminal.say import say
 from parley.cli.translate_errors import translated
 from parley.client import Debate, DebateSpec, GatewayClient, ParleyClient, ParleyError
@@ -40,11 +42,13 @@ from parley.v1.debate_pb2 import (
     DEBATE_STATUS_COMPLETED,
     DEBATE_STATUS_FAILED,
 )
+from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
 __all__ = ["DebateCommand", "debate"]
 
 _PATIENCE: Final = 30.0
 _BORROWED_PATIENCE: Final = 2.0
+_TIME_TO_ANSWER_SECONDS: Final = 60.0
 _TAKEOVERS: Final = 10
 """Times that a borrowed system may end before we do."""
 
@@ -67,6 +71,15 @@ def _warn_of_report(path: Path) -> None:
         say(f"warning: {error}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """A debate at its end, and its documents as far as it has them and they are wanted."""
+
+    debate: Debate
+    report: str | None
+    decision: GetDecisionResponse | None
+
+
 class DebateCommand:
     """One run of a command that holds a debate, from the request to the answer."""
 
@@ -80,6 +93,7 @@ class DebateCommand:
         self._debate_id = options.resume
         self._default_routes: tuple[str, ...] = ()
         self._told_of: set[str] = set()
+        self._was_overdue = False
         self._log: Path | None = None
         self._own = False
 
@@ -87,15 +101,15 @@ class DebateCommand:
         """Hold the debate and return the exit code."""
         with Interrupts() as interrupts:
             try:
-                state, report = await self._held(interrupts)
+                results = await self._held(interrupts)
             except PausedError:
                 return self._paused()
             except LeftWaitingError as left:
                 return self._left_waiting(left.checkpoint)
-        return self._finish(state, report)
+        return self._finish(results)
 
-    async def _held(self, interrupts: Interrupts) -> tuple[Debate, str | None]:
-        """Return the debate at its end and its report.
+    async def _held(self, interrupts: Interrupts) -> "_Results":
+        """Return the debate at its end and its documents.
 
         Go over to a system of our own if a borrowed one ends.
         """
@@ -105,7 +119,9 @@ class DebateCommand:
             try:
                 async with self._linked(interrupts) as (link, parley):
                     debate_id = await self._begun(link, parley, follower)
-                    return await parley.get(debate_id), await self._report(parley, debate_id)
+                    state = await parley.get(debate_id)
+                    report = await self._report(parley, debate_id)
+                    return _Results(state, report, await _decision(parley, state))
             except ParleyError as error:
                 if link is None or not link.borrowed or not is_transport(error) or not takeovers_left:
                     raise
@@ -141,7 +157,14 @@ class DebateCommand:
             self._debate_id = await debate_id_of(parley, self._debate_id)
             if not await self._resumed(link, parley, self._debate_id, follower):
                 return self._debate_id
-        await follower.follow(parley, self._debate_id)
+        try:
+            await follower.follow(parley, self._debate_id)
+        except AbandonedError:
+            if not self._was_overdue:
+                raise
+            self._was_overdue = False
+            await parley.resume(self._debate_id)
+            await follower.follow(parley, self._debate_id)
         return self._debate_id
 
     async def complete(self, parley: ParleyClient, spec: DebateSpec) -> None:
@@ -169,6 +192,7 @@ class DebateCommand:
             return follower.begun
         if not follower.begun:
             follower.pass_over(state.last_sequence)
+            self._was_overdue = _is_overdue(state)
             await self._tell_of_model(link, state.spec)
         try:
             await parley.resume(debate_id)
@@ -204,16 +228,24 @@ class DebateCommand:
 
     def _left_waiting(self, checkpoint: Checkpoint) -> int:
         assert self._debate_id is not None
+        server = self._options.server
+        resume = f"{command_name()} debate --resume {self._debate_id}" + (
+            f" --server {server}" if server else ""
+        )
         if self._own:  # nobody can answer where nothing runs
-            say(f"Not answered. Go on with: {command_name()} debate --resume {self._debate_id}")
+            say(f"Not answered; the debate waits. Go on with: {resume}")
         else:
-            hint = answer_hint(self._debate_id, checkpoint, self._options.server)
+            hint = answer_hint(self._debate_id, checkpoint, server)
             say(f"Not answered; the debate waits. Answer with: {hint}")
+            say(f"Or go on with: {resume}")
         return INTERRUPTED
 
-    def _finish(self, state: Debate, report: str | None) -> int:
-        if report is not None and self._options.report is not None:
-            write_report(report_path(self._options.report), report)
+    def _finish(self, results: "_Results") -> int:
+        state = results.debate
+        if results.report is not None and self._options.report is not None:
+            write_report(report_path(self._options.report), results.report)
+        if results.decision is not None:
+            write_decision(results.decision)
         if self._options.verbose:
             for line in account(state):
                 sys.stderr.write(f"{printable(line)}\n")
@@ -229,3 +261,20 @@ class DebateCommand:
             raise CommandError(f"debate {state.id} has no answer; see {command_name()} show {state.id}")
         self.put(state)
         return 0
+
+
+def _is_overdue(state: Debate) -> bool:
+    """Return whether a person has hardly any time left for an open checkpoint: where nobody ran the debate, its time went on."""
+    waits = bool(state.waiting.checkpoint)
+    return waits and state.waiting.until.ToNanoseconds() / 1e9 < time.time() + _TIME_TO_ANSWER_SECONDS
+
+
+async def _decision(parley: ParleyClient, state: Debate) -> GetDecisionResponse | None:
+    """Return the decision document of a moderated debate that is completed; None of any other."""
+    if state.outcome.WhichOneof("format_outcome") != "moderated":
+        return None
+    try:
+        return await parley.decision(state.id)
+    except ParleyError as error:
+        say(f"warning: the decision was not written: {error.message}")
+        return None

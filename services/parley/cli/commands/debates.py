@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Final, Self
 
 from parley.cli.command_name import command_name
+from parley.cli.commands.ask_at_checkpoints import Asker
 from parley.cli.commands.connection import Link, connected
 from parley.cli.commands.find_debate import debate_id_of
-from parley.cli.commands.put_questions import Questioner, can_be_asked
 from parley.cli.input.output_path import check_output_path
+from parley.cli.person import can_be_asked
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.debate_list import debate_rows
 from parley.cli.terminal.debate_overview import overview
@@ -38,12 +39,15 @@ async def _orchestrator(server: str | None) -> AsyncIterator[tuple[Link, ParleyC
         yield link, parley
 
 
-async def list_debates(server: str | None, limit: int, *, as_json: bool) -> None:
-    """Print debates, newest first."""
+async def list_debates(
+    server: str | None, limit: int, *, as_json: bool, format_name: str | None = None
+) -> None:
+    """Print debates, newest first; with `format_name`, those that are held in it."""
     found: list[DebateSummary] = []
     async with _orchestrator(server) as (link, parley):
         async for each in parley.list(page_size=min(limit, 200)):
-            found.append(each)
+            if format_name is None or format_name in {each.format, each.format.partition("@")[0]}:
+                found.append(each)
             if len(found) == limit:
                 break
     if as_json:
@@ -70,7 +74,7 @@ async def show(server: str | None, debate_id: str, *, as_json: bool) -> None:
 async def watch(server: str | None, debate_id: str, after: int, *, quiet: bool, as_json: bool) -> None:
     """Print events, and unless `quiet` each contribution as a whole, until the debate ends.
 
-    Put its questions to whoever sits there.
+    Put what its checkpoints ask to whoever sits there.
     """
     async with connected(server, purpose="records") as link, ParleyClient(link.orchestrator) as parley:
         debate = await parley.get(await debate_id_of(parley, debate_id))
@@ -82,12 +86,13 @@ async def watch(server: str | None, debate_id: str, after: int, *, quiet: bool, 
         async with _Asking(parley, debate, after, asks=asks) as asking:
             async for each in parley.watch(debate.id, after):
                 assert isinstance(each, Event)  # no text was asked for
+                await asking.hear(each)
                 if as_json:
                     sys.stdout.write(dumped_line(each))
                 else:
                     _show(each, debate.id, server, quiet=quiet)
                 sys.stdout.flush()
-                asking.take(each)
+                asking.see(each)
                 if each.sequence == end:
                     if kind_of(each) not in {"closed", "debate_failed"}:
                         resume = f"{command_name()} debate --resume {debate.id}"
@@ -96,28 +101,31 @@ async def watch(server: str | None, debate_id: str, after: int, *, quiet: bool, 
 
 
 class _Asking:
-    """Has the questions put that are open once everything recorded was shown."""
+    """Has put what is asked once everything recorded was shown."""
 
     def __init__(self, parley: ParleyClient, debate: Debate, after: int, *, asks: bool) -> None:
         waits = Checkpoint(debate.waiting.checkpoint, debate.waiting) if debate.waiting.checkpoint else None
-        self._questioner = Questioner(parley, debate.id, nullcontext)
+        self._asker = Asker(parley, debate.id, nullcontext)
         self._recorded = debate.last_sequence
         self._progress = Progress(checkpoint=waits if after >= self._recorded else None)
         self._asks = asks
 
     async def __aenter__(self) -> Self:
-        await self._questioner.__aenter__()
+        await self._asker.__aenter__()
         if self._asks:
-            self._questioner.see(self._progress.checkpoint)
+            self._asker.see(self._progress.checkpoint)
         return self
 
     async def __aexit__(self, *raised: object) -> None:
-        await self._questioner.__aexit__(*raised)
+        await self._asker.__aexit__(*raised)
 
-    def take(self, event: Event) -> None:
+    async def hear(self, event: Event) -> None:
         self._progress = advance(self._progress, event)
+        await self._asker.hear(event, self._progress.checkpoint)
+
+    def see(self, event: Event) -> None:
         if self._asks and event.sequence >= self._recorded:
-            self._questioner.see(self._progress.checkpoint)
+            self._asker.see(self._progress.checkpoint)
 
 
 def _show(event: Event, debate_id: str, server: str | None, *, quiet: bool) -> None:

@@ -6,17 +6,19 @@ from typing import Final
 
 import grpc
 
+from parley.cli.commands.ask_at_checkpoints import Asker, asks_what_is_known
 from parley.cli.commands.interrupts import Interrupts
-from parley.cli.commands.put_questions import Questioner, can_be_asked
+from parley.cli.person import can_be_asked
 from parley.cli.progress_style import Style
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import Display, Seen, display
+from parley.cli.terminal.progress import advance
 from parley.cli.terminal.progress_lines import resumed_text
 from parley.cli.terminal.say import say
 from parley.cli.translate_errors import first_of
 from parley.client import Event, ParleyClient, ParleyError, TextPiece, kind_of
 
-__all__ = ["Follower", "LeftWaitingError", "PausedError"]
+__all__ = ["AbandonedError", "Follower", "LeftWaitingError", "PausedError"]
 
 _PAUSE_SECONDS: Final = 10.0
 _CLOSING_SECONDS: Final = 2.0
@@ -26,8 +28,12 @@ class PausedError(Exception):
     """Ctrl-C came; the debate is left as it is."""
 
 
+class AbandonedError(PausedError):
+    """Nobody came to a checkpoint in time, and the debate is paused."""
+
+
 class LeftWaitingError(Exception):
-    """Ctrl-C came while a person was asked; the debate waits on at this checkpoint."""
+    """Ctrl-C or Ctrl-D came while a person was asked; the debate waits on at this checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__(checkpoint.key)
@@ -55,9 +61,10 @@ class Follower:
         self._recorded = sequence
 
     async def follow(self, parley: ParleyClient, debate_id: str) -> None:
-        """Show what comes until the debate ends, and put its questions to the person at the terminal.
+        """Show what comes until the debate ends, and put what its checkpoints ask to the person at the terminal.
 
-        On an interrupt, pause it and raise PausedError; or, where a person is asked, raise LeftWaitingError.
+        On an interrupt, pause it and raise PausedError; or, where a person is asked, raise LeftWaitingError. Raise
+        AbandonedError where nobody came to a checkpoint.
         """
         with display(self._seen, self._style) as shown:
             try:
@@ -87,55 +94,51 @@ class Follower:
         parley: ParleyClient,
         debate_id: str,
         shown: Display,
-        questioner: Questioner,
-        seen: Callable[[str], None],
+        asker: Asker,
+        seen: Callable[[Event], None],
     ) -> None:
-        """Take in every event, tell its kind, and have questions put."""
-        async with questioner:
+        """Take in every event, tell of it, and have put what is asked."""
+        async with asker:
             async for event in parley.watch(debate_id, self._last, text=shown.shows_text):
                 if isinstance(event, TextPiece):
                     shown.show_text(event)
                     continue
+                await asker.hear(event, advance(shown.seen.progress, event).checkpoint)
                 self._take(event, debate_id, shown)
                 if event.sequence >= self._recorded and can_be_asked():
-                    questioner.see(shown.seen.progress.checkpoint)
-                seen(kind_of(event))
+                    asker.see(shown.seen.progress.checkpoint)
+                seen(event)
 
     async def _follow(self, parley: ParleyClient, debate_id: str, shown: Display) -> None:
-        paused, concluded = asyncio.Event(), asyncio.Event()
-        questioner = Questioner(parley, debate_id, shown.aside)
-
-        def seen(kind: str) -> None:
-            if kind == "concluded":
-                concluded.set()
-            if kind == "paused":
-                paused.set()
-            else:
-                paused.clear()
-
-        watching = asyncio.create_task(self._watch(parley, debate_id, shown, questioner, seen))
+        course = _Course(self._recorded)
+        asker = Asker(parley, debate_id, shown.aside)
+        watching = asyncio.create_task(self._watch(parley, debate_id, shown, asker, course.take))
         interrupted = asyncio.create_task(self._interrupts.first.wait())
-        answered = asyncio.create_task(concluded.wait())
+        others = [
+            asyncio.create_task(each.wait()) for each in (course.concluded, course.abandoned, asker.left)
+        ]
         try:
-            await asyncio.wait({watching, interrupted, answered}, return_when=asyncio.FIRST_COMPLETED)
-            if answered.done():
+            await asyncio.wait({watching, interrupted, *others}, return_when=asyncio.FIRST_COMPLETED)
+            if course.concluded.is_set():
                 # What follows an answer may wait for services that are away; the answer does not wait with it.
                 await asyncio.wait(
                     {watching, interrupted}, timeout=_CLOSING_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
                 return
-            if questioner.asks and shown.seen.progress.checkpoint is not None:
-                raise LeftWaitingError(shown.seen.progress.checkpoint)
+            if asker.asked is not None:
+                raise LeftWaitingError(asker.asked)
+            if course.abandoned.is_set():
+                raise AbandonedError
             if not watching.done():
                 shown.say("Pausing; Ctrl-C again leaves at once.")
-                await self._pause(parley, debate_id, watching, paused)
+                await self._pause(parley, debate_id, watching, course.paused)
             await watching
         except ExceptionGroup as group:
             raise first_of(group) from None
         finally:
-            for task in (watching, interrupted, answered):
+            for task in (watching, interrupted, *others):
                 task.cancel()
-            await asyncio.wait({watching, interrupted, answered})
+            await asyncio.wait({watching, interrupted, *others})
 
     async def _pause(
         self, parley: ParleyClient, debate_id: str, watching: asyncio.Task[None], paused: asyncio.Event
@@ -158,6 +161,35 @@ class Follower:
             raise PausedError
 
 
+class _Course:
+    """What the events of a debate have come to, for whoever waits for it.
+
+    Attributes:
+        paused: It is paused.
+        concluded: It has ended, and what follows may still be at work.
+        abandoned: It was paused since nobody came to a checkpoint.
+    """
+
+    def __init__(self, recorded: int) -> None:
+        """Nothing is abandoned by an event that was `recorded`, up to this one, before the debate was taken up."""
+        self.paused, self.concluded, self.abandoned = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._recorded = recorded
+        self._before = ""
+
+    def take(self, event: Event) -> None:
+        """Take an event in."""
+        kind = kind_of(event)
+        if kind == "concluded":
+            self.concluded.set()
+        if kind == "paused":
+            self.paused.set()
+            if self._before == "checkpoint_expired" and event.sequence > self._recorded:
+                self.abandoned.set()
+        else:
+            self.paused.clear()
+        self._before = kind
+
+
 def _is_asked(checkpoint: Checkpoint) -> bool:
-    """Return whether its questions are put to whoever sits here, rather than only told."""
-    return checkpoint.opened.WhichOneof("request") == "questions" and can_be_asked()
+    """Return whether what it asks is put to whoever sits here, rather than only told."""
+    return asks_what_is_known(checkpoint) and can_be_asked()

@@ -11,13 +11,15 @@ from parley.cli.input.context_documents import ContextRead, context_of
 from parley.cli.input.output_path import check_output_path
 from parley.cli.input.question import question_of
 from parley.cli.input.refuse_early import refuse_early
-from parley.cli.input.spec import spec_of
+from parley.cli.input.spec import option_name, spec_of
+from parley.cli.person import can_be_asked
 from parley.cli.progress_style import Style
 from parley.client import DebateSpec
 from parley.config import ConfigFile
+from parley.config.formats import format_named
 from parley.v1.debate_pb2 import ContextDocument
 
-__all__ = ["DebateOptions", "DebateRequest", "debate_request"]
+__all__ = ["DebateOptions", "DebateRequest", "debate_request", "refuse_beside_list"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,9 @@ class DebateOptions:
     team: int | None
     trickster: bool | None
     observer: bool | None
+    perspectives: int | None
+    max_rounds: int | None
+    checkpoints: bool | None
     config: Path | None
     context: Path | None
     clarify: bool | None
@@ -44,6 +49,7 @@ class DebateOptions:
     output: Path | None
     report: Path | None
     resume: str | None
+    list_debates: bool
     verbose: bool
     quiet: bool
     progress: Style | None
@@ -60,6 +66,9 @@ class DebateOptions:
             "team": self.team,
             "trickster": _switch(self.trickster),
             "observer": _switch(self.observer),
+            "perspectives": self.perspectives,
+            "max-rounds": self.max_rounds,
+            "checkpoints": _switch(self.checkpoints),
         }
         return {name: str(value) for name, value in named.items() if value is not None}
 
@@ -87,6 +96,8 @@ def debate_request(options: DebateOptions) -> DebateRequest:
     """Return what the options ask for. Raise CommandError or ConfigError for what cannot be."""
     if options.output is not None:
         check_output_path("--output", options.output)
+    if options.rounds is not None and options.max_rounds is not None:
+        raise CommandError("--rounds and --max-rounds say the same; leave one of them out", INVALID_ARGUMENTS)
     if options.resume is not None:
         _refuse_beside_resume(options)
         found = find_config(options.config)
@@ -109,8 +120,19 @@ def debate_request(options: DebateOptions) -> DebateRequest:
         of_format=options.of_format,
     )
     spec.context.extend(ContextDocument(path=path, text=text) for path, text in context.documents)
-    notices = [context.notice] if context.notice else []
-    return DebateRequest(spec, found, _path_of(found), (*_notices(options, found), *notices))
+    notices = [*_notices(options, found), context.notice, _unattended(spec)]
+    return DebateRequest(spec, found, _path_of(found), tuple(filter(None, notices)))
+
+
+def refuse_beside_list(options: DebateOptions) -> None:
+    """Refuse what `--list` has no use for. Raise CommandError."""
+    beside = {"--resume": options.resume, "--config": options.config, "--output": options.output}
+    given = [
+        *(name for name in _given(options) if name != "--format"),
+        *(name for name, value in {**beside, "--report": options.report}.items() if value is not None),
+    ]
+    if given:
+        raise CommandError(f"--list lists debates and begins none; leave out {given[0]}", INVALID_ARGUMENTS)
 
 
 def _notices(options: DebateOptions, found: ConfigFile | None) -> list[str]:
@@ -124,6 +146,12 @@ def _notices(options: DebateOptions, found: ConfigFile | None) -> list[str]:
     return [*told, *(f"warning: {each}" for each in found.warnings)]
 
 
+def _unattended(spec: DebateSpec) -> str | None:
+    """Set what holds where nobody sits before the command, and return what is told of it."""
+    chosen = format_named(spec.format)
+    return chosen.go_unattended(spec) if chosen is not None and not can_be_asked() else None
+
+
 def _switch(given: bool | None) -> str | None:  # noqa: FBT001 - None: not given
     return None if given is None else "on" if given else "off"
 
@@ -133,6 +161,15 @@ def _path_of(found: ConfigFile | None) -> Path | None:
 
 
 def _refuse_beside_resume(options: DebateOptions) -> None:
+    given = _given(options)
+    if given:
+        raise CommandError(
+            f"--resume goes on with a debate as it was begun; leave out {given[0]}", INVALID_ARGUMENTS
+        )
+
+
+def _given(options: DebateOptions) -> list[str]:
+    """Return what the command line says of a new debate."""
     beside = {
         "a question": options.question,
         "--problem-description": options.problem_description,
@@ -140,13 +177,9 @@ def _refuse_beside_resume(options: DebateOptions) -> None:
         "--format": options.format,
         "--model": options.model,
         "--rounds": options.rounds,
-        **{f"--{name}": value for name, value in options.of_format.items()},
+        **{option_name(name, value): value for name, value in options.of_format.items()},
         "--context": options.context,
         "--no-clarify" if options.clarify is False else "--clarify": options.clarify,
         "--max-output-tokens": options.max_output_tokens,
     }
-    given = [name for name, value in beside.items() if value is not None]
-    if given:
-        raise CommandError(
-            f"--resume goes on with a debate as it was begun; leave out {given[0]}", INVALID_ARGUMENTS
-        )
+    return [name for name, value in beside.items() if value is not None]

@@ -70,7 +70,10 @@ def _placed(
 def _key(field: str, found: ConfigFile | None) -> str | None:
     """Return the key of the file that a setting comes from; None where the file does not say it."""
     key = key_of_field(field)
-    return key if key is not None and found is not None and found.places.is_written(key) else None
+    if key is None or found is None:
+        return None
+    of_list = key.partition("[")[0]
+    return next((each for each in (key, of_list) if found.places.is_written(each)), None)
 
 
 def _path_of_agent(number: int, found: ConfigFile | None, spec: DebateSpec) -> str | None:

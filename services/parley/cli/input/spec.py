@@ -12,7 +12,7 @@ from parley.config import Agent, ConfigFile, DebateEntry
 from parley.config.formats import FORMATS, format_named
 from parley.config.messages import agent_message, debate_message
 
-__all__ = ["WAITING_SECONDS", "spec_of"]
+__all__ = ["WAITING_SECONDS", "option_name", "spec_of"]
 
 WAITING_SECONDS: Final = 5
 """Somebody sits before a command: that no provider is within reach is told soon rather than waited out."""
@@ -68,5 +68,10 @@ def _set_option(spec: DebateSpec, format: str | None, name: str, value: str) -> 
     chosen = format_named(format)
     if chosen is None or name not in chosen.options:
         having = ", ".join(each.name for each in FORMATS if name in each.options)
-        raise CommandError(f"--{name}: only for --format {having}", INVALID_ARGUMENTS)
+        raise CommandError(f"{option_name(name, value)}: only for --format {having}", INVALID_ARGUMENTS)
     chosen.options[name](spec, value)
+
+
+def option_name(name: str, value: str) -> str:
+    """Return the option as it was typed to say this: `--team`, or `--no-trickster` of a switch that is `off`."""
+    return f"--no-{name}" if value == "off" else f"--{name}"

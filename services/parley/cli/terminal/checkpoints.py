@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from parley.cli.command_name import command_name
 from parley.cli.terminal.shorten import one_line
@@ -17,6 +18,10 @@ __all__ = [
     "intervention_words",
     "said_text",
 ]
+
+
+_SHOWN: Final = 300
+"""Characters of a text that may be a whole document, where only a line tells of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +54,9 @@ def asked_text(opened: CheckpointOpened) -> str:
             asked = " ".join((opened.questions.text, *_numbered(opened.questions.questions)))
             return f"{until} to answer: {_one_line(asked)}"
         case "approval":
-            return f"{until} to approve: {_one_line(opened.approval.text)}"
+            return f"{until} to approve: {one_line(opened.approval.text, _SHOWN)}"
         case "direction":
-            return f"{until} to say how to go on: {_one_line(opened.direction.text)}"
+            return f"{until} to say how to go on: {one_line(opened.direction.text, _SHOWN)}"
         case _:
             return until
 

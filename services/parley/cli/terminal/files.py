@@ -2,11 +2,12 @@
 
 import os
 import tempfile
+from itertools import count
 from pathlib import Path
 
 from parley.cli.errors import GENERAL, CommandError
 
-__all__ = ["write_file"]
+__all__ = ["write_file", "write_new_file"]
 
 
 def write_file(path: Path, text: str) -> None:
@@ -21,6 +22,40 @@ def write_file(path: Path, text: str) -> None:
         _replace(path.resolve(), text)
     except OSError as error:
         raise CommandError(f"{path}: cannot be written: {error.strerror or error}", GENERAL) from None
+
+
+def write_new_file(path: Path, text: str) -> Path:
+    """Write the whole file under this name, or with `-2`, `-3`, … where that is taken; return where it is.
+
+    Nothing is overwritten, and nothing is written where one of these files holds just this text. Raise CommandError.
+    """
+    for number in count(1):
+        chosen = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+        try:
+            chosen.parent.mkdir(parents=True, exist_ok=True)
+            chosen.open("x").close()  # from now on the name is ours
+        except FileExistsError:
+            if not chosen.parent.is_dir():
+                raise CommandError(f"{path}: cannot be written: {chosen.parent} is not a folder") from None
+            if _holds(chosen, text):
+                return chosen
+        except OSError as error:
+            raise CommandError(f"{path}: cannot be written: {error.strerror or error}") from None
+        else:
+            try:
+                write_file(chosen, text)
+            except BaseException:
+                chosen.unlink(missing_ok=True)
+                raise
+            return chosen
+    raise AssertionError
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.is_file() and path.read_bytes() == text.encode()
+    except OSError:
+        return False
 
 
 def _replace(path: Path, text: str) -> None:

@@ -9,6 +9,7 @@ from parley.client import Debate
 from parley.v1.debate_pb2 import (
     STOP_REASON_AGENTS_READY,
     STOP_REASON_ALL_ROUNDS_HELD,
+    STOP_REASON_CLEAR_WINNER,
     STOP_REASON_CONFIDENCE_REACHED,
     STOP_REASON_CONVERGED,
     STOP_REASON_COST_BUDGET,
@@ -18,6 +19,7 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_QUALITY_REACHED,
     STOP_REASON_STABLE_DISAGREEMENT,
     STOP_REASON_STABLE_POSITIONS,
+    STOP_REASON_STAGNATION,
     STOP_REASON_TOKEN_BUDGET,
     STOP_REASON_TOTAL_TIMEOUT,
     STOP_REASON_UNANIMOUS_DRAFTS,
@@ -40,6 +42,8 @@ _STOPPED: Final = {
     STOP_REASON_UNANIMOUS_DRAFTS: "no debate, since the first drafts agree",
     STOP_REASON_STABLE_POSITIONS: "ended since positions hardly changed",
     STOP_REASON_PROBABLE_ENOUGH: "no debate, since the best rated were sure enough",
+    STOP_REASON_STAGNATION: "ended since nothing new was said",
+    STOP_REASON_CLEAR_WINNER: "ended since one side had won",
 }
 """Why the rounds ended, in few words."""
 

@@ -2,7 +2,7 @@
 
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from parley.cli.terminal.capability import is_capable
 from parley.cli.terminal.printable import printable, printable_line
@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # heavy: only a terminal needs it
     from rich.console import Console
     from rich.markdown import Markdown
 
-__all__ = ["print_markdown", "print_quoted", "print_remark"]
+__all__ = ["print_markdown", "print_quoted", "print_remark", "show_markdown"]
 
 _MAX_WIDTH: Final = 100
 """Longer lines are hard to read, however wide the terminal is."""
@@ -27,6 +27,17 @@ def print_markdown(text: str) -> None:
     else:
         console = _console()
         console.print(_markdown(printable(text)), width=_width(console))
+
+
+def show_markdown(text: str) -> None:
+    """Show CommonMark on stderr, between blank lines: rendered on a terminal that can show it, as it stands elsewhere."""
+    plain = printable(text).strip("\n")
+    if not is_capable(sys.stderr):
+        sys.stderr.write(f"\n{plain}\n\n")
+    else:
+        console = _console(sys.stderr)
+        console.print("", _markdown(plain), "", width=_width(console))
+    sys.stderr.flush()
 
 
 def print_quoted(text: str) -> None:
@@ -57,10 +68,10 @@ def print_remark(text: str) -> None:
         console.print(line, style="dim", markup=False, highlight=False, width=_width(console))
 
 
-def _console() -> "Console":
+def _console(stream: TextIO | None = None) -> "Console":
     from rich.console import Console
 
-    return Console(file=sys.stdout)
+    return Console(file=stream or sys.stdout)
 
 
 def _width(console: "Console") -> int:

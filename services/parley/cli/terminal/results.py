@@ -1,16 +1,23 @@
-"""The answer and the report of a debate, put where they were asked for."""
+"""The answer, the report and the decision of a debate, put where they belong."""
 
+import re
 from pathlib import Path
+from typing import Final
 
 from parley.cli.errors import CommandError
-from parley.cli.terminal.files import write_file
+from parley.cli.terminal.files import write_file, write_new_file
 from parley.cli.terminal.message_json import json_text
 from parley.cli.terminal.remark import remark
 from parley.cli.terminal.rendered import print_markdown, print_remark
 from parley.cli.terminal.say import say
 from parley.client import Debate
+from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
-__all__ = ["put_answer", "write_report"]
+__all__ = ["put_answer", "write_decision", "write_report"]
+
+_DECISIONS: Final = Path("docs", "decisions")
+"""Where decision documents are written, below the working folder."""
+_FILE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,119}\.md")
 
 
 def put_answer(debate: Debate, output: Path | None) -> None:
@@ -40,3 +47,18 @@ def write_report(path: Path, text: str) -> None:
         say(f"warning: --report {error}")
     else:
         say(f"Report: {path}")
+
+
+def write_decision(decision: GetDecisionResponse) -> None:
+    """Write the decision document into its folder and overwrite nothing; a failure is only a warning."""
+    if not _FILE_NAME.fullmatch(
+        decision.file_name
+    ):  # it comes from a server, and must not lead out of the folder
+        say(f"warning: the decision was not written: {decision.file_name!r} is no file name for it")
+        return
+    try:
+        path = write_new_file(_DECISIONS / decision.file_name, decision.markdown)
+    except CommandError as error:
+        say(f"warning: the decision was not written: {error}")
+    else:
+        say(f"Decision: {path}")

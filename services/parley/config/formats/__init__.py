@@ -9,17 +9,18 @@ from typing import Final
 
 from parley.config.formats.arena import ARENA, ArenaKeys
 from parley.config.formats.format import Format
+from parley.config.formats.moderated import MODERATED, ModeratedKeys
 from parley.config.formats.panel import PANEL, PanelKeys
 
 __all__ = ["DEFAULT", "FORMATS", "Format", "FormatKeys", "format_named"]
 
-FORMATS: Final[tuple[Format, ...]] = (PANEL, ARENA)
+FORMATS: Final[tuple[Format, ...]] = (PANEL, ARENA, MODERATED)
 """The formats that have keys in the section; the first is the default."""
 DEFAULT: Final = FORMATS[0]
 
 
 @dataclass(frozen=True)
-class FormatKeys(PanelKeys, ArenaKeys):
+class FormatKeys(PanelKeys, ArenaKeys, ModeratedKeys):
     """The keys of all formats, side by side in the section; formats may share a key."""
 
 

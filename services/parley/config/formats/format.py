@@ -23,6 +23,8 @@ class Format:
         set_rounds: Sets the number of rounds, whatever was set before.
         options: Sets a setting that the command line names, such as `protocol`, to one of its words.
         key_of_field: The key of the section that a field of its settings comes from, both as dotted paths.
+        go_unattended: Sets what holds where no person can be asked and nobody said otherwise; returns what is told of
+            that, or None where nothing changes.
     """
 
     name: str
@@ -34,3 +36,4 @@ class Format:
     set_rounds: Callable[[DebateSpec, int], None]
     key_of_field: Mapping[str, str]
     options: Mapping[str, Callable[[DebateSpec, str], None]] = field(default_factory=dict)
+    go_unattended: Callable[[DebateSpec], str | None] = lambda _: None

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -149,24 +149,35 @@ def test_ctrl_c_leaves_the_debate_waiting_and_says_how_to_go_on(
     assert f"Not answered; the debate waits. Answer with: {hint}" in shown
 
 
-@pytest.mark.parametrize(
-    "ends",
-    [
-        lambda debate: close(debate, Intervention(answer=Answer(text="Ten."))),
-        lambda debate: (debate.add(CheckpointExpired(), key=KEY), debate.add(Paused()), debate.conclude()),
-    ],
-    ids=["answered", "expired"],
-)
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
 def test_whoever_is_asked_is_told_when_it_was_answered_elsewhere(
-    ends: Callable[[ScriptedDebate], None], orchestrator: ScriptedOrchestrator, folder: Path
+    term: str, orchestrator: ScriptedOrchestrator, folder: Path
+) -> None:
+    with debating(orchestrator, folder, term=term) as terminal:
+        terminal.wait_until_written("users?\n> ")
+        assert orchestrator.debate is not None
+        close(orchestrator.debate, Intervention(answer=Answer(text="Ten.")))
+        code, shown = terminal.end(), terminal.written
+    assert code == 0, shown
+    told = shown.partition("users?\n> ")[2]
+    assert told.startswith("\nNothing is asked any more: somebody has answered elsewhere.\n")
+    assert "a person said answer: Ten." in told
+    assert orchestrator.interventions == []
+
+
+def test_where_nobody_answers_in_time_the_command_ends_and_says_how_to_go_on(
+    orchestrator: ScriptedOrchestrator, folder: Path
 ) -> None:
     with debating(orchestrator, folder) as terminal:
         terminal.wait_until_written("users?\n> ")
         assert orchestrator.debate is not None
-        ends(orchestrator.debate)
+        orchestrator.debate.add(CheckpointExpired(), key=KEY)
+        orchestrator.debate.add(Paused())
         code, shown = terminal.end(), terminal.written
-    assert code == 0, shown
-    assert "The questions are closed: they were answered elsewhere, or the debate was stopped." in shown
+    assert code == 130, shown
+    assert "Nothing is asked any more: the time to answer is over." in shown
+    assert "nobody came in time" in shown
+    assert f"Paused. Go on with: parley debate --resume {DEBATE_ID}" in shown
     assert orchestrator.interventions == []
 
 

@@ -78,13 +78,36 @@ from tests.unit.cli.commands.scripts import ROLES
         (
             ["debate", "x", "--format", "opera"],
             2,
-            "--format: unknown format 'opera'; known formats: arena, panel",
+            "--format: unknown format 'opera'; known formats: arena, moderated, panel",
         ),
         (["debate", "x", "--protocol", "socratic"], 2, "--protocol: only for --format arena"),
         (
             ["debate", "x", "--format", "panel", "--topology", "ring"],
             2,
             "--topology: only for --format arena",
+        ),
+        (["debate", "x", "--no-checkpoints"], 2, "--no-checkpoints: only for --format moderated"),
+        (
+            ["debate", "x", "--format", "arena", "--max-rounds", "2"],
+            2,
+            "--max-rounds: only for --format moderated",
+        ),
+        (["debate", "x", "--perspectives", "5"], 2, "--perspectives: must be a whole number, 2 to 4"),
+        (
+            ["debate", "x", "--format", "moderated", "--rounds", "2", "--max-rounds", "3"],
+            2,
+            "--rounds and --max-rounds say the same; leave one of them out",
+        ),
+        (["debate", "--list", "x"], 2, "--list lists debates and begins none; leave out a question"),
+        (
+            ["debate", "--list", "--resume", DEBATE_ID],
+            2,
+            "--list lists debates and begins none; leave out --resume",
+        ),
+        (
+            ["debate", "--resume", DEBATE_ID, "--no-checkpoints"],
+            2,
+            "--resume goes on with a debate as it was begun; leave out --no-checkpoints",
         ),
         (["debate", "x", "--context", "gone"], 2, "--context gone: there is no such file or folder"),
         (["debate", "x", "--context", "latin.md"], 2, "--context latin.md: is not UTF-8 text"),

@@ -33,6 +33,9 @@ DEBATE: dict[str, list[str]] = {
     "--team": ["Which?", "--format", "arena", "--team", "2"],
     "--trickster": ["Which?", "--format", "arena", "--trickster"],
     "--observer": ["Which?", "--format", "arena", "--observer"],
+    "--perspectives": ["Which?", "--format", "moderated", "--perspectives", "3"],
+    "--max-rounds": ["Which?", "--format", "moderated", "--max-rounds", "2"],
+    "--checkpoints": ["Which?", "--format", "moderated", "--no-checkpoints"],
     "--model": ["Which?", "--model", "openai/m"],
     "--rounds": ["Which?", "-r", "2"],
     "--config": ["Which?", "-c", "parley.yaml"],
@@ -45,6 +48,7 @@ DEBATE: dict[str, list[str]] = {
     "--quiet": ["Which?", "-q"],
     "--progress": ["Which?", "--progress", "none"],
     "--resume": ["--resume", DEBATE_ID],
+    "--list": ["--list"],
     "--server": ["Which?"],
 }
 """What shows each option of `parley debate`; the server is added."""
@@ -157,9 +161,12 @@ def test_in_a_pipe(name: str, closed: bool, address: str, folder: Path) -> None:
     assert "Traceback" not in err
     assert "\x1b" not in out + err
     if name.startswith("debate"):
-        expected = "" if name == "debate --output" else ANSWER
-        assert out == expected
-        assert ("round 1/1" in err) == (name not in {"debate --progress", "debate --resume"})
+        if name == "debate --list":
+            assert DEBATE_ID in out
+        else:
+            assert out == ("" if name == "debate --output" else ANSWER)
+        silent = {"debate --progress", "debate --resume", "debate --list"}
+        assert ("round 1/1" in err) == (name not in silent)
 
 
 def test_an_interrupt_amid_the_picture_gives_the_terminal_back(address: str, folder: Path) -> None:
