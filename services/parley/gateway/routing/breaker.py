@@ -16,7 +16,15 @@ import pybreaker
 
 from parley.runtime.clock import Clock
 
-__all__ = ["DEFAULT_POLICY", "BreakerPolicy", "BreakerSnapshot", "BreakerState", "Flight", "Permit", "RouteBreaker"]
+__all__ = [
+    "DEFAULT_POLICY",
+    "BreakerPolicy",
+    "BreakerSnapshot",
+    "BreakerState",
+    "Flight",
+    "Permit",
+    "RouteBreaker",
+]
 
 
 class BreakerState(Enum):

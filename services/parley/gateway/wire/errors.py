@@ -52,6 +52,7 @@ TRANSPORT_ERRORS: Final = (
 )
 """What a broken way to an endpoint raises; the transport lets some of aiohttp's own errors through."""
 
+_MAX_RETRY_SECONDS: Final = 86_400.0
 _QUOTA: Final = re.compile(
     r"insufficient[_ ](quota|credit|balance|funds)|exceeded your current quota|billing", re.IGNORECASE
 )
@@ -174,7 +175,7 @@ def was_not_sent(error: BaseException) -> bool:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return seconds that the endpoint asks to wait, None if it does not say."""
+    """Return seconds that the endpoint asks to wait, a day at most; None if it does not say, or not so that it can be read."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:
@@ -183,17 +184,21 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             seconds = float(value) * unit
         except ValueError:
             continue
-        return max(seconds, 0.0) if math.isfinite(seconds) else None
+        return _bounded(seconds) if math.isfinite(seconds) else None
     value = headers.get("retry-after")
     if value is None:
         return None
     try:
         moment = parsedate_to_datetime(value)
-    except (ValueError, TypeError):
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return _bounded((moment - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, 0.0), _MAX_RETRY_SECONDS)
 
 
 def _kind(error: openai.APIStatusError, status: int) -> FailureKind:
