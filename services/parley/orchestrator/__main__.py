@@ -79,7 +79,9 @@ async def build(
             index=index,
             inbox=Inbox(store.documents),
             agents=Agents(gateway, deltas.publish),
-            services=Services(Convergence(convergence), Ratings(ratings), Memory(memory)),
+            services=Services(
+                Convergence(convergence, clock), Ratings(ratings, clock), Memory(memory, clock)
+            ),
             formats=formats,
             follow_up=record,
             follow_up_limits=Limits(total_seconds=settings.follow_up_seconds),

@@ -1,7 +1,9 @@
 """What endpoints send that nobody promised: streams in every form, names and headers that make no sense."""
 
 import asyncio
+import errno
 import json
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -89,6 +91,23 @@ async def test_usage_as_floats_is_read_and_absurd_usage_is_estimated() -> None:
         usage = (await gateway.ask()).answer.usage
         assert usage.input_tokens == 12
         assert usage.output_tokens < 100
+
+
+async def test_a_gateway_without_files_left_says_so_of_itself_and_not_of_the_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    async with endpoint((piece("Yes.") + "data: [DONE]\n\n").encode()) as gateway:
+        with monkeypatch.context() as full:
+            full.setattr("aiohttp.connector.aiohappyeyeballs.start_connection", refuse)
+            for _ in range(2):
+                failed = await failure_of(gateway, request(timeout=5))
+                assert (failed.code, failed.reason) == (grpc.StatusCode.UNAVAILABLE, "GATEWAY_UNAVAILABLE")
+                assert "too many open files" in failed.message
+        assert await gateway.breaker("openai/m-1") == "CLOSED"
+        assert (await gateway.ask()).answer.text == "Yes."
 
 
 @pytest.mark.parametrize(
