@@ -127,12 +127,24 @@ def test_a_key_that_is_refused_is_exit_3_with_agent_and_phase(tmp_path: Path) ->
 
 
 def test_no_provider_within_reach_is_exit_3(tmp_path: Path) -> None:
+    (tmp_path / "parley.yaml").write_text("debate: {waiting_seconds: 1}\n")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
         ended = debate(tmp_path, url, "Which?", "--agents", "architect", "--rounds", "1").end()
     assert ended.code == 3
     assert re.match(r"parley: architect in round 1 proposal: (PROVIDER_|NO_ROUTE|CALL_)", ended.err[-1])
+
+
+def test_a_model_server_that_is_away_is_waited_for_a_minute_at_least_and_that_is_said(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    held = debate(tmp_path, url, "Which?", "--agents", "architect", "--rounds", "1")
+    held.wait_for("waiting for architect in round 1 proposal until ")
+    held.signal(signal.SIGINT)
+    state = json.loads(Command(["show", debate_id(held.end()), "--json"], tmp_path).end().out)
+    assert state["spec"]["limits"]["waiting"] >= 60
 
 
 def test_an_unknown_role_is_refused_with_the_known_ones(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ class DebateEntry(FormatKeys):
         Field(
             ge=0,
             le=86_400,
-            description="How long a phase waits, in all, for providers that may come back. Default: 600; 5 with "
+            description="How long a phase waits, in all, for providers that may come back. Default: 600; 90 with "
             "`parley debate`.",
         ),
     ] = None

@@ -80,7 +80,10 @@ async def build(
             inbox=Inbox(store.documents),
             agents=Agents(gateway, deltas.publish),
             services=Services(
-                Convergence(convergence), Ratings(ratings), Memory(memory), settings.issue_tracker()
+                Convergence(convergence, clock),
+                Ratings(ratings, clock),
+                Memory(memory, clock),
+                settings.issue_tracker(),
             ),
             formats=formats,
             follow_up=record,

@@ -29,7 +29,8 @@ class GatewayServiceStub:
     Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND `UNKNOWN_ROUTE`; FAILED_PRECONDITION `BAD_REQUEST`,
     `CONTEXT_OVERFLOW`, `INVALID_STRUCTURED_ANSWER` or `TRUNCATED` (all tokens were spent before the first word; raise
     `max_output_tokens`); PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
-    `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE` or `NO_ROUTE_AVAILABLE`;
+    `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE`, `NO_ROUTE_AVAILABLE` or
+    `GATEWAY_UNAVAILABLE` (the gateway itself had no room for another connection; call again);
     DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
     `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and
     the usage of failed route attempts as `input_tokens`, `output_tokens`, `requests` and `cost_micros` (in millionths of
@@ -76,7 +77,8 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND `UNKNOWN_ROUTE`; FAILED_PRECONDITION `BAD_REQUEST`,
         `CONTEXT_OVERFLOW`, `INVALID_STRUCTURED_ANSWER` or `TRUNCATED` (all tokens were spent before the first word; raise
         `max_output_tokens`); PERMISSION_DENIED `PROVIDER_AUTH`; RESOURCE_EXHAUSTED
-        `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE` or `NO_ROUTE_AVAILABLE`;
+        `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE`, `NO_ROUTE_AVAILABLE` or
+        `GATEWAY_UNAVAILABLE` (the gateway itself had no room for another connection; call again);
         DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
         `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and
         the usage of failed route attempts as `input_tokens`, `output_tokens`, `requests` and `cost_micros` (in millionths of

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from parley.gateway.routing.call import Timeouts
-from tests.integration.gateway.harness import request, routes_file, running
+from parley.gateway.wire.api import Api
+from tests.integration.gateway.harness import one_server, request, routes_file, running
 from tests.integration.gateway.scenarios import DEAD, KEYS, mixed
 from tests.support.manual_clock import ManualClock
-from tests.support.model_server import Fault, Latency, ModelServer, Rule
+from tests.support.model_server import Fault, Latency, ModelServer, Rule, error
 
 
 def names(fault: Fault) -> str:
@@ -101,3 +102,22 @@ async def test_mixed_calls_under_seeded_faults_all_end_in_an_answer_or_a_typed_s
     assert outcomes["answer"] > 200
     assert not {name for name in outcomes if name in {"INTERNAL", "UNKNOWN", ""}}
     assert late == 0
+
+
+async def test_half_a_second_of_errors_fails_no_call_of_a_route_alone_and_opens_no_breaker() -> None:
+    async with (
+        ModelServer(rules=[Rule(fault=error(503))], answer="fine") as server,
+        one_server(server, timeouts=DEFAULTS, api=Api.CHAT) as gateway,
+    ):
+
+        async def ask(number: int) -> str:
+            await asyncio.sleep(0.05 * number)  # as agents begin, one after the other
+            return (await gateway.ask(request(f"q{number}", timeout=30))).answer.text
+
+        async def mend() -> None:
+            await asyncio.sleep(0.5)
+            server.rules = []
+
+        *answers, _ = await asyncio.gather(*(ask(number) for number in range(8)), mend())
+        assert answers == ["fine"] * 8
+        assert await gateway.breaker("openai/m-1") == "CLOSED"

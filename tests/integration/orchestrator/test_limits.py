@@ -242,6 +242,15 @@ async def test_a_budget_of_money_ends_a_debate_too(stage: Backstage, replica: Re
     assert_says_what_ended_it(events, STOP_REASON_COST_BUDGET, why, "ended by its budget of money")
 
 
+async def test_a_budget_of_money_that_the_first_call_exceeds_is_not_exceeded_by_its_first_wave(
+    stage: Backstage, replica: Replica
+) -> None:
+    debate = await replica.create(limited(5, 1, max_cost_micros=5))
+    events = await stage.comes_to(debate, "FAILED")
+    assert failure(events).reason == "COST_BUDGET"
+    assert len(stage.gateway.calls) == 1
+
+
 async def test_a_budget_too_small_for_a_proposal_fails_the_debate(stage: Backstage, replica: Replica) -> None:
     debate = await replica.create(limited(2, max_tokens=100))
     events = await stage.comes_to(debate, "FAILED")

@@ -1,21 +1,28 @@
 """What convergence, ratings and memory add to a debate, and what becomes of it while they are away."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from parley.orchestrator.model.errors import StepError
+from parley.orchestrator.peers.services import Convergence, Memory
+from parley.runtime.channel import channel
 from parley.runtime.server import RunningServer
+from parley.v1.convergence_pb2 import GroupPositionsRequest, Stand
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Participant
 from parley.v1.event_pb2 import PastDebates
+from parley.v1.memory_pb2 import RecallRequest
 from parley.v1.orchestrator_pb2 import (
     ListDebatesRequest,
 )
 from parley.v1.ratings_pb2 import RecordMatchResponse
 from tests.integration.orchestrator.around import AGREE, TWO, Around, create, follow, held, value
+from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import WITHIN, Orchestrator, kind_of
-from tests.support.real_services import convergence_at, memory_at, ratings_at
+from tests.support.real_services import convergence_at, free_address, memory_at, ratings_at
 from tests.support.scripted_gateway import ScriptedGateway, judgement, refusal
 
 
@@ -39,6 +46,38 @@ async def test_a_debate_goes_on_to_its_fixed_rounds_without_convergence_and_says
         "the first drafts could not be grouped: convergence",
     ]
     assert all("\n" not in each for each in state.warnings)
+
+
+async def test_a_service_that_is_away_for_a_moment_costs_no_step(tmp_path: Path) -> None:
+    address = free_address()
+    stands = [Stand(agent_id=each, position="Kafka.") for each in ("ada", "bo")]
+    request = GroupPositionsRequest(question="Which?", stands=stands)
+    async with channel(address) as connection:
+        convergence = Convergence(connection)
+        for away in (0.0, 1.5, 1.5):
+            asked = asyncio.create_task(convergence.group(request))
+            await asyncio.wait([asked], timeout=away)
+            assert not asked.done()
+            async with convergence_at(address):
+                assert (await asked).groups
+
+
+async def test_a_service_that_stays_away_is_waited_for_once_until_it_has_answered() -> None:
+    clock, waited = ManualClock(), []
+    async with channel(free_address()) as connection:
+        memory = Memory(connection, clock)
+        for _ in range(2):
+            began = clock.monotonic()
+            asked = asyncio.create_task(memory.recall(RecallRequest(text="Kafka?")))
+            while not asked.done():
+                await asyncio.sleep(0.01)
+                if clock.sleepers:
+                    clock.advance(0.5)
+            with pytest.raises(StepError, match="memory is away"):
+                await asked
+            waited.append(clock.monotonic() - began)
+    assert waited[0] >= 7
+    assert waited[1] == 0
 
 
 async def test_the_answer_does_not_wait_for_ratings_and_memory_and_both_are_told_once_they_return(

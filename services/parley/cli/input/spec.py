@@ -14,8 +14,8 @@ from parley.config.messages import agent_message, debate_message
 
 __all__ = ["WAITING_SECONDS", "option_name", "spec_of"]
 
-WAITING_SECONDS: Final = 5
-"""Somebody sits before a command: that no provider is within reach is told soon rather than waited out."""
+WAITING_SECONDS: Final = 90
+"""Long enough for a model server that starts anew, and for the breaker that its absence opens; each wait is told as it begins."""
 
 
 def spec_of(
@@ -31,7 +31,7 @@ def spec_of(
 ) -> DebateSpec:
     """Return the specification; what neither the file nor an option says is left to the orchestrator.
 
-    Providers that are away are waited for a few seconds only, unless the file says more. Raise CommandError for rounds
+    Providers that are away are waited for a minute and a half, unless the file says otherwise. Raise CommandError for rounds
     in a format that is not known here, and for an option that the format does not have.
     """
     debate = found.debate if found is not None else DebateEntry()

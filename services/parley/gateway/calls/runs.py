@@ -18,6 +18,7 @@ from parley.gateway.calls.store import CallState, CallStore, StoredCall, answer_
 from parley.gateway.calls.stream import CallFailed, Completed, RunningCall
 from parley.gateway.calls.writes import BACKOFF, patiently, to_its_end
 from parley.gateway.failures import CALL_CANCELLED, Failure
+from parley.gateway.usage import Usage
 from parley.runtime.errors import ParleyError
 from parley.storage.ports import Fields, StoreUnavailableError
 
@@ -97,7 +98,7 @@ class StoredRuns:
     async def _run(
         self, key: CallKey, run: str, running: RunningCall, answerer: Answerer
     ) -> Completed | None:
-        """Answer the call; None if another replica has taken it over meanwhile."""
+        """Answer the call; None if another replica has taken it over meanwhile. Raises CallFailed."""
         self._owned[run] = running
         try:
             completed = await answered(running, answerer)
@@ -110,10 +111,18 @@ class StoredRuns:
             raise
         else:
             fields = answer_fields(completed.answer, completed.usage, completed.seconds)
-            kept = await self._record(key, run, CallState.ANSWERED, fields, 2 * self._lease)
-            return completed if kept else None
+            if await self._record(key, run, CallState.ANSWERED, fields, 2 * self._lease):
+                return completed
+            await self._hear_of_cancel(key, run, completed.usage)
+            return None
         finally:
             del self._owned[run]
+
+    async def _hear_of_cancel(self, key: CallKey, run: str, usage: Usage) -> None:
+        """Raise CallFailed where another replica has cancelled a run before its answer came; it is not made again."""
+        seen = await patiently(lambda: self._store.look(key), 2 * self._lease)
+        if seen is not None and seen.run == run and seen.state is CallState.FAILED:
+            raise CallFailed(seen.failure()[0], usage)
 
     async def _give_up(self, key: CallKey, run: str, running: RunningCall) -> None:
         """Leave a call to whoever wants it; one that was cancelled fails for those that wait for it elsewhere."""

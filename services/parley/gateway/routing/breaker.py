@@ -5,8 +5,9 @@ call went out on. A permit knows the breaker's generation, so that a late outcom
 breaker is half-open there is one permit at a time. See docs/architecture/breaker.md.
 """
 
+import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
@@ -15,7 +16,15 @@ import pybreaker
 
 from parley.runtime.clock import Clock
 
-__all__ = ["DEFAULT_POLICY", "BreakerPolicy", "BreakerSnapshot", "BreakerState", "Permit", "RouteBreaker"]
+__all__ = [
+    "DEFAULT_POLICY",
+    "BreakerPolicy",
+    "BreakerSnapshot",
+    "BreakerState",
+    "Flight",
+    "Permit",
+    "RouteBreaker",
+]
 
 
 class BreakerState(Enum):
@@ -48,16 +57,49 @@ class BreakerSnapshot:
     last_failure: str
 
 
+_moments = itertools.count()
+"""What came before what, within this process; a clock may stand still between two moments."""
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """A call at a route: from when it first comes to it until it is over, or goes on to another route.
+
+    `failures` are its own in `row`, a row of failures of the breaker, which had `before` when this flight and those
+    that were in flight with it began to fail.
+    """
+
+    began: int = field(default_factory=lambda: next(_moments))
+    ended: int | None = None
+    row: int = -1
+    before: int = 0
+    failures: int = 0
+
+    def end(self) -> None:
+        """Note that the call is not at the route any more."""
+        if self.ended is None:
+            self.ended = next(_moments)
+
+    def began_after(self, other: "Flight") -> bool:
+        """Tell whether the two were not in flight together, and this one came second."""
+        return other.ended is not None and other.ended < self.began
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Permit:
-    """Leave for one call; given back with exactly one of `succeeded`, `failed` and `release`."""
+    """Leave for one route attempt; given back with exactly one of `succeeded`, `failed` and `release`.
+
+    `is_whole_flight` says that the attempt is all that its call does at the route.
+    """
 
     generation: int
     trial: bool
+    flight: Flight
+    is_whole_flight: bool
 
 
 class RouteBreaker:
-    """3 failures in a row open it, after 60 s one trial at a time, 2 successes close it."""
+    """3 failures in a row, of calls that were not in flight together, open it; after 60 s one trial at a time, 2 successes close it."""
 
     def __init__(
         self,
@@ -73,6 +115,8 @@ class RouteBreaker:
         self._last_failure = ""
         self._trial: Permit | None = None
         self._held = False
+        self._row = 0
+        self._counted: Flight | None = None  # whose failure was the last that counted in this row
         self._machine = pybreaker.CircuitBreaker(
             fail_max=policy.failures,
             success_threshold=policy.successes,
@@ -123,30 +167,37 @@ class RouteBreaker:
             last_failure=self._last_failure,
         )
 
-    def admit(self) -> Permit | None:
-        """Give leave for a call, or None if no call may go out now."""
-        state = self.state
+    def admit(self, flight: Flight | None = None) -> Permit | None:
+        """Give leave for a route attempt of this flight, or None if none may go out now. None: a flight of its own."""
+        state, whole = self.state, flight is None
+        flight = flight or Flight()
         if state is BreakerState.CLOSED:
-            return Permit(self._generation, trial=False)
+            return Permit(self._generation, trial=False, flight=flight, is_whole_flight=whole)
         if not self.would_admit:
             return None
         if state is BreakerState.OPEN:
             self._machine.half_open()
-        self._trial = Permit(self._generation, trial=True)
+        self._trial = Permit(self._generation, trial=True, flight=flight, is_whole_flight=whole)
         return self._trial
 
     def succeeded(self, permit: Permit) -> None:
         """Hear that the call was answered."""
         if self._give_back(permit):
             recovering = permit.trial or self._machine.fail_counter > 0
+            self._begin_row()
             self._machine.call(_pass)
             if recovering:
                 self._on_change()
 
     def failed(self, permit: Permit, why: str) -> None:
-        """Hear that the call failed in a way that counts; `why` is one line."""
+        """Hear that the call failed in a way that counts; `why` is one line.
+
+        Calls that are in flight together count as one, the one of them that fails most often: they meet one outage.
+        """
         if self._give_back(permit):
             self._last_failure = why
+            if not self._is_news(permit.flight):
+                return
             try:
                 self._machine.call(_fail)
             except _Failure:
@@ -189,10 +240,32 @@ class RouteBreaker:
         """Free the gate, and says whether the permit is of the present generation."""
         if permit is self._trial:
             self._trial = None
+        if permit.is_whole_flight:
+            permit.flight.end()
         return permit.generation == self._generation
+
+    def _is_news(self, flight: Flight) -> bool:
+        """Tell whether one more failure of a flight is more than those that it was in flight with have told."""
+        if flight.row != self._row:
+            last = self._counted
+            flight.row, flight.failures = self._row, 0
+            if last is None or flight.began_after(last):
+                flight.before = self._machine.fail_counter
+            else:
+                flight.before = last.before
+        flight.failures += 1
+        if flight.before + flight.failures <= self._machine.fail_counter:
+            return False
+        self._counted = flight
+        return True
+
+    def _begin_row(self) -> None:
+        self._row += 1
+        self._counted = None
 
     def _changed_state(self, state: str) -> None:
         self._generation += 1
+        self._begin_row()
         self._trial = None
         self._held = False
         if state == pybreaker.STATE_OPEN:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from parley.gateway.answer import Answer
 from parley.gateway.failures import CALL_TIMEOUT, NO_ROUTE, Failure
 from parley.gateway.routing import metrics
+from parley.gateway.routing.breaker import Flight
 from parley.gateway.routing.call import Call, Progress, Timeouts
 from parley.gateway.routing.hedge import Hedge
 from parley.gateway.routing.queue import NoSlot, Slot
@@ -46,7 +47,7 @@ class Fallback:
         try:
             async with asyncio.timeout(call.seconds) as timeout:
                 running.ends = timeout.when() or 0.0
-                return await running.rounds()
+                return await running.answer()
         except TimeoutError:
             raise _with_history(
                 Failure(CALL_TIMEOUT, f"no answer within {call.seconds:.3g} s"), running.failures
@@ -78,10 +79,18 @@ class _RoutedCall:
         self._attempts = RouteAttempts(call, meter, fallback.timeouts)
         self._pauses = fallback.pauses()
         self._asked_not_before: dict[str, float] = {}
+        self._flight, self._flies_at = Flight(), ""
         self.failures: dict[str, Failure] = {}
         self.ends = 0.0
 
-    async def rounds(self) -> Answer:
+    async def answer(self) -> Answer:
+        """Return what the first of the routes to answer says. Raises Failure."""
+        try:
+            return await self._rounds()
+        finally:
+            self._flight.end()
+
+    async def _rounds(self) -> Answer:
         """Go round the routes until one answers, or none may be asked any more."""
         candidates = list(self._call.routes)
         number = 1
@@ -198,7 +207,7 @@ class _RoutedCall:
         name = live.route.name
         if self._not_before(live) > self._loop.time():
             return None, False
-        permit = await live.admit()
+        permit = await live.admit(self._flight_at(name))
         if permit is None:
             return None, False
         progress.route_attempt_started(name)
@@ -215,6 +224,13 @@ class _RoutedCall:
         finally:
             slot.tokens = used.tokens - before
         return answer, True
+
+    def _flight_at(self, route: str) -> Flight:
+        """Return this call's stay at a route, which ends the one at another: pauses between two attempts belong to it."""
+        if route != self._flies_at:
+            self._flight.end()
+            self._flight, self._flies_at = Flight(), route
+        return self._flight
 
     def _take_note(self, live: LiveRoute, failure: Failure) -> None:
         name = live.route.name

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from parley.gateway.routing.breaker import Permit, RouteBreaker
+from parley.gateway.routing.breaker import Flight, Permit, RouteBreaker
 from parley.gateway.routing.queue import Limits, RouteQueue
 from parley.gateway.usage import RouteUsage
 from parley.gateway.wire.endpoint import Endpoint
@@ -88,9 +88,9 @@ class LiveRoute:
     may_send_trial: "Callable[[LiveRoute], Awaitable[bool]] | None" = None
     """Asks the other replicas before a trial goes out."""
 
-    async def admit(self) -> Permit | None:
-        """Give leave for a call, or None if no call may go out now. A trial is one of all replicas at a time."""
-        permit = self.breaker.admit()
+    async def admit(self, flight: Flight | None = None) -> Permit | None:
+        """Give leave for a route attempt, or None if none may go out now. A trial is one of all replicas at a time."""
+        permit = self.breaker.admit(flight)
         if permit is None or not permit.trial or self.may_send_trial is None:
             return permit
         try:

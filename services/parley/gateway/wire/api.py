@@ -25,6 +25,8 @@ __all__ = [
 
 MAX_TOOL_CALLS: Final = 128
 """Of one reply; what a model asks beyond that is not heard."""
+_MAX_ID: Final = 1000
+"""Characters of a call's id and of its tool's name."""
 MAX_REASONING: Final = 262_144
 """Characters of one reply's reasoning that are kept to be sent back; longer reasoning is not sent back at all."""
 
@@ -116,7 +118,7 @@ def named_schema(shape: AnswerShape) -> dict[str, Any]:
 def tool_request(given_id: object, name: object, arguments: object) -> ToolRequest:
     """Return what a model asks of a tool, clean, whatever it sent."""
     return ToolRequest(
-        clean(as_text(given_id)),
-        clean(as_text(name)),
+        clean(as_text(given_id), _MAX_ID),
+        clean(as_text(name), _MAX_ID),
         clean(as_arguments(arguments), MAX_ARGUMENTS + 1),
     )

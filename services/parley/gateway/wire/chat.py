@@ -22,6 +22,8 @@ from parley.gateway.wire.json_fields import (
     as_count,
     as_mapping,
     as_mappings,
+    as_name,
+    as_said,
     as_text,
     written_tokens,
 )
@@ -116,7 +118,7 @@ class ChatReader:
             self.reply.input_tokens = as_count(usage.get("prompt_tokens"))
             self.reply.output_tokens = written_tokens(usage, "prompt_tokens", "completion_tokens")
         if not self.reply.model:
-            self.reply.model = as_text(answer.get("model"))
+            self.reply.model = as_name(answer.get("model"))
         choices = answer.get("choices")
         if not isinstance(choices, list) or not choices:
             return ""
@@ -125,6 +127,10 @@ class ChatReader:
         if why is not None:
             self.reply.finished = True
             self.reply.truncated = why == "length"
+            if why == "error":
+                raise of_error_object(
+                    choice.get("error") or "the endpoint broke the answer off with an error"
+                )
             if why == "content_filter":
                 raise Failure(CONTENT_REFUSED, "the endpoint's content filter stopped the answer")
         said = as_mapping(choice.get(where))
@@ -146,14 +152,11 @@ class ChatReader:
 
     def _text(self, content: object) -> str:
         """Return the text of a message's content; a few endpoints give it in parts, with reasoning among them."""
-        if not isinstance(content, list):
-            return as_text(content)
-        parts = as_mappings(content)
-        for part in parts:
+        for part in as_mappings(content):
             if part.get("type") == "thinking":
                 thought = as_mappings(part.get("thinking"))
                 self.reply.reasoning_characters += sum(len(as_text(each.get("text"))) for each in thought)
-        return "".join(as_text(part.get("text")) for part in parts if part.get("type") == "text")
+        return as_said(content)
 
     def _hear_reasoning(self, said: Mapping[str, Any]) -> None:
         """Keep what it thinks, which endpoints give by several names; OpenRouter's details are to be sent back."""

@@ -1,6 +1,8 @@
 """Finds the failure kind of what an endpoint, or the way to it, came up with."""
 
+import errno
 import math
+import os
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -19,6 +21,7 @@ from parley.gateway.failures import (
     CONTEXT_OVERFLOW,
     EMPTY_ANSWER,
     NO_SUCH_ENDPOINT,
+    OWN_LIMIT,
     QUOTA,
     RATE_LIMIT,
     SERVER_ERROR,
@@ -52,6 +55,9 @@ TRANSPORT_ERRORS: Final = (
 )
 """What a broken way to an endpoint raises; the transport lets some of aiohttp's own errors through."""
 
+_OWN_LIMITS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""What the machine says where it is this process that has no more of something: no provider has failed."""
+_MAX_RETRY_SECONDS: Final = 86_400.0
 _QUOTA: Final = re.compile(
     r"insufficient[_ ](quota|credit|balance|funds)|exceeded your current quota|billing", re.IGNORECASE
 )
@@ -150,6 +156,9 @@ def of_transport(error: BaseException) -> Failure:
     root = error
     while root.__cause__ is not None:
         root = root.__cause__
+        if isinstance(root, OSError) and root.errno in _OWN_LIMITS:
+            said = os.strerror(root.errno).lower()
+            return Failure(OWN_LIMIT, f"this gateway has no room for another connection: {said}")
         if isinstance(root, aiohttp.ClientConnectorError):
             return Failure(CONNECTION, f"cannot connect to {root.host}:{root.port}: {_os_error(root)}")
     # The transport calls every lost connection a timeout; only aiohttp's own word can be believed.
@@ -174,7 +183,7 @@ def was_not_sent(error: BaseException) -> bool:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return seconds that the endpoint asks to wait, None if it does not say."""
+    """Return seconds that the endpoint asks to wait, a day at most; None if it does not say, or not so that it can be read."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:
@@ -183,17 +192,21 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             seconds = float(value) * unit
         except ValueError:
             continue
-        return max(seconds, 0.0) if math.isfinite(seconds) else None
+        return _bounded(seconds) if math.isfinite(seconds) else None
     value = headers.get("retry-after")
     if value is None:
         return None
     try:
         moment = parsedate_to_datetime(value)
-    except (ValueError, TypeError):
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return _bounded((moment - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, 0.0), _MAX_RETRY_SECONDS)
 
 
 def _kind(error: openai.APIStatusError, status: int) -> FailureKind:

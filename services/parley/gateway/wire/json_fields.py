@@ -2,9 +2,27 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["as_arguments", "as_count", "as_mapping", "as_mappings", "as_text", "written_tokens"]
+from parley.gateway.prompt.airlock import one_line
+
+__all__ = [
+    "MAX_TOKENS",
+    "as_arguments",
+    "as_count",
+    "as_mapping",
+    "as_mappings",
+    "as_name",
+    "as_said",
+    "as_text",
+    "written_tokens",
+]
+
+MAX_TOKENS: Final = 100_000_000
+"""Of one request; what an endpoint says beyond that it made up. No context comes near."""
+_MAX_NAME: Final = 200
+_SAID: Final = (None, "text", "output_text")
+"""Types of the parts of a content that are words; a part without a type is one too."""
 
 
 def as_arguments(value: object) -> str:
@@ -18,8 +36,15 @@ def as_text(value: object) -> str:
 
 
 def as_count(value: object) -> int:
-    """Return a number of tokens that can be true."""
-    return value if isinstance(value, int) and 0 <= value < 2**40 else 0
+    """Return a number of tokens that can be true, 0 for any other; some endpoints give it as a float."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return round(value) if 0 <= value <= MAX_TOKENS else 0  # never of what is infinite or no number
+
+
+def as_name(value: object) -> str:
+    """Return what an endpoint calls something, in one printable line of at most 200 characters."""
+    return "".join(each for each in one_line(as_text(value), _MAX_NAME) if each.isprintable())
 
 
 def written_tokens(usage: Mapping[str, Any], read: str, written: str) -> int:
@@ -31,6 +56,15 @@ def written_tokens(usage: Mapping[str, Any], read: str, written: str) -> int:
     reasoning = as_count(as_mapping(usage.get(f"{written}_details")).get("reasoning_tokens"))
     beside = as_count(usage.get("total_tokens")) == as_count(usage.get(read)) + tokens + reasoning
     return tokens + reasoning if beside else tokens
+
+
+def as_said(value: object) -> str:
+    """Return the text of a message's content: words, or parts that are words, objects with words, or reasoning."""
+    if isinstance(value, list):
+        return "".join(map(as_said, value))
+    if isinstance(value, Mapping):
+        return as_text(value.get("text")) if value.get("type") in _SAID else as_text(value.get("refusal"))
+    return as_text(value)
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:

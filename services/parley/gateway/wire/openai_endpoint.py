@@ -40,6 +40,7 @@ from parley.gateway.wire.streams import (
     Listener,
     Patience,
     bound_error,
+    is_event_stream,
     read_events,
     read_whole,
 )
@@ -238,7 +239,7 @@ class OpenAIEndpoint:
             response = stream.response
             incoming = IncomingText(heard)
             try:
-                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                if is_event_stream(response):
                     await read_events(response, reading, incoming, heard)
                 else:
                     incoming.feed(reading.whole(await read_whole(response)))

@@ -17,7 +17,15 @@ from parley.gateway.wire.api import (
     tool_request,
 )
 from parley.gateway.wire.errors import of_error_object
-from parley.gateway.wire.json_fields import as_count, as_mapping, as_mappings, as_text, written_tokens
+from parley.gateway.wire.json_fields import (
+    as_count,
+    as_mapping,
+    as_mappings,
+    as_name,
+    as_said,
+    as_text,
+    written_tokens,
+)
 
 __all__ = ["ResponsesReader", "body"]
 
@@ -118,7 +126,7 @@ class ResponsesReader:
 
     def whole(self, answer: Mapping[str, Any]) -> str:
         """Return the text of an answer that came in one piece."""
-        self.reply.model = as_text(answer.get("model"))
+        self.reply.model = as_name(answer.get("model"))
         usage = as_mapping(answer.get("usage"))
         self.reply.input_tokens = as_count(usage.get("input_tokens"))
         self.reply.output_tokens = written_tokens(usage, "input_tokens", "output_tokens")
@@ -135,12 +143,7 @@ class ResponsesReader:
         for item in items:
             if item.get("type") not in heard:  # what came item by item is not counted again
                 self._hear(item)
-        return "".join(
-            as_text(part.get("text")) or as_text(part.get("refusal"))
-            for item in items
-            if item.get("type") == "message"
-            for part in as_mappings(item.get("content"))
-        )
+        return "".join(as_said(item.get("content")) for item in items if item.get("type") == "message")
 
     def end(self) -> None:
         """Put together what it asks of tools, and what it thought before."""

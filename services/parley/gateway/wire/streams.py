@@ -21,6 +21,7 @@ __all__ = [
     "Listener",
     "Patience",
     "bound_error",
+    "is_event_stream",
     "read_events",
     "read_whole",
 ]
@@ -160,7 +161,17 @@ async def read_events(response: httpx2.Response, reading: Reader, text: Incoming
         heard.follow(reading.reply)
         if text.full:
             return  # more would only be thrown away; closing the stream tells the endpoint
+        if events.done:
+            reading.reply.finished = True  # some endpoints say it by this alone
+            return
     text.feed("".join([reading.event(event) for event in events.end()]))
+    reading.reply.finished = reading.reply.finished or events.done
+
+
+def is_event_stream(response: httpx2.Response) -> bool:
+    """Tell whether the answer comes as events."""
+    kind, _, _ = response.headers.get("content-type", "").partition(";")
+    return kind.strip().lower() == "text/event-stream"
 
 
 async def read_whole(response: httpx2.Response) -> dict[str, Any]:

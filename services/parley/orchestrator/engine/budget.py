@@ -10,13 +10,13 @@ from parley.orchestrator.log.usage import UsageMeter
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET
 from parley.orchestrator.model.spec import Limits
 from parley.orchestrator.model.tasks import Task
+from parley.orchestrator.model.tokens import likely_tokens
 
 __all__ = ["Estimate", "answer_tokens", "budget_reached", "estimate", "may_pass", "next_wait"]
 
 _MAY_PASS = frozenset({"PROVIDER_UNAVAILABLE", "PROVIDER_RATE_LIMIT", "NO_ROUTE_AVAILABLE", "CALL_TIMEOUT"})
 _FIRST_WAIT_SECONDS = 5.0
 _MAX_WAIT_SECONDS = 60.0
-_CHARACTERS_A_TOKEN = 4
 _ANSWER_TOKENS = 1000
 """Tokens that an answer without a bound of its own is expected to take."""
 _ANSWER_PROMPT_TOKENS = 500
@@ -47,8 +47,8 @@ class Estimate:
 
 def estimate(task: Task) -> Estimate:
     """Return what a call may take, from the length of its prompt and the bound on its answer."""
-    characters = sum(len(part.text) for part in task.prompt)
-    return Estimate(characters // _CHARACTERS_A_TOKEN, task.max_output_tokens or _ANSWER_TOKENS)
+    read = sum(likely_tokens(part.text) for part in task.prompt)
+    return Estimate(read, task.max_output_tokens or _ANSWER_TOKENS)
 
 
 def budget_reached(
@@ -73,4 +73,4 @@ def budget_reached(
 
 def answer_tokens(question: str) -> int:
     """Return the tokens to set aside for an answer, beside what it has to read of the debate."""
-    return len(question) // _CHARACTERS_A_TOKEN + _ANSWER_PROMPT_TOKENS + _ANSWER_TOKENS
+    return likely_tokens(question) + _ANSWER_PROMPT_TOKENS + _ANSWER_TOKENS

@@ -5,11 +5,12 @@ therefore comes to the same outcomes, and refuses the same steps.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from parley.orchestrator.engine.budget import Estimate, budget_reached
-from parley.orchestrator.engine.steps import StepAttempt
+from parley.orchestrator.engine.steps import StepAttempt, StepRequest
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import SETTLED
@@ -79,6 +80,7 @@ class Limiter:
         self._clock = clock
         self._stop_call = stop_call
         self._tasks: asyncio.TaskGroup | None = None
+        self._first_call = asyncio.Lock()
 
     def run_in(self, tasks: asyncio.TaskGroup) -> None:
         """Do what follows from a limit in these tasks, since the step that met it may be stopped meanwhile."""
@@ -91,6 +93,17 @@ class Limiter:
         self.ending = self.ending or self._recorded.ending
         if self._recorded.ending:
             self.ended.set()
+
+    @asynccontextmanager
+    async def price_known(self, request: StepRequest) -> AsyncIterator[None]:
+        """Let the first call of a budget of money be made alone: before its outcome nothing tells what tokens cost."""
+        is_priced = request.estimate is not None and not request.is_answer
+        async with AsyncExitStack() as stack:
+            if self._budget.limits.max_cost_micros and is_priced and not self._any_used():
+                await stack.enter_async_context(self._first_call)
+                if self._any_used():
+                    await stack.aclose()
+            yield
 
     async def refusal(self, attempt: StepAttempt) -> StepFailed | None:
         """Return why a call may not be made, or None where it may. A limit that it would exceed is recorded as reached.
@@ -166,6 +179,9 @@ class Limiter:
         """Whether limits concern a step at all."""
         request = attempt.request
         return not request.is_answer and (request.estimate is not None or self._budget.bounds_services)
+
+    def _any_used(self) -> bool:
+        return self._recorded.meter.tokens > 0
 
     def _bound(self) -> list[StepAttempt]:
         """Return the steps on their way that limits concern."""

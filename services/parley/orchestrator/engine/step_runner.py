@@ -54,7 +54,7 @@ class StepRunner:
         number, recorded = self._look_up(asked)
         if recorded is not None:
             return recorded
-        async with self._turn(asked):
+        async with self._turn(asked), self.limiter.price_known(asked):
             attempt = StepAttempt(asked, number, started=(asked.key, number) in self._recorded.started)
             try:
                 return await attempt.outcome_of(self._made(attempt, call))

@@ -28,7 +28,7 @@ _ROLES = {
     "assistant": gateway_pb2.PROMPT_ROLE_ASSISTANT,
 }
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-_NO_OUTCOMES = frozenset({"STORE_UNAVAILABLE", "CALL_CANCELLED"})
+_NO_OUTCOMES = frozenset({"STORE_UNAVAILABLE", "GATEWAY_UNAVAILABLE", "CALL_CANCELLED"})
 """Reasons that say nothing of the agent. Who stops a call does not wait for its outcome; so where one is waited for, it
 was stopped by an owner before, or by a gateway that gave it up."""
 _MARGIN_SECONDS = 5.0

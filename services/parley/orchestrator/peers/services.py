@@ -1,10 +1,10 @@
 """The other services as the orchestrator reaches them: convergence, ratings and memory, and an issue tracker.
 
-A debate can do without what convergence and memory add to it, so that asking them fails soon and is recorded. What
-follows from a debate must not be lost: recording waits for as long as the service is away.
+A debate can do without what convergence and memory add to it, so that asking them fails soon and is recorded; a restart or a
+drain is waited out first. What follows from a debate must not be lost: recording waits for as long as the service is away.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -12,6 +12,8 @@ import grpc
 
 from parley.orchestrator.model.errors import OutOfReachError, StepError
 from parley.orchestrator.peers.issue_tracker import IssueTracker
+from parley.runtime.backoff import Backoff, retry
+from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.errors import ParleyError, from_rpc_error, is_transport
 from parley.v1 import (
     convergence_pb2,
@@ -29,6 +31,9 @@ _ASKED_SECONDS = 10.0
 _READ_SECONDS = 60.0
 """For positions: 32 agents have 496 pairs, and the model that reads them is loaded when it is first asked."""
 _RECORDED_SECONDS = 30.0
+_RESTART_SECONDS = 8.0
+"""How long a service that is away is asked again. One that was away for so long is not waited for until it has answered."""
+_RESTART_PAUSES = Backoff(first=0.2, maximum=1.0, jitter=0.2)
 _AWAY = frozenset(
     {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED}
 )
@@ -44,15 +49,29 @@ _MAX_SHOWN_CONCLUSION = 1500
 T = TypeVar("T")
 
 
-async def _asked(service: str, answer: Awaitable[T]) -> T:
-    """Return an answer that the debate can do without. Raises StepError where there is none, for whatever reason."""
-    try:
-        return await answer
-    except grpc.aio.AioRpcError as error:
-        told = from_rpc_error(error)
-        if _is_away(error):
-            raise StepError(f"{service.upper()}_AWAY", f"{service} is away: {_line(told)}") from error
-        raise StepError(told.reason or told.code.name, f"{service}: {_line(told)}") from error
+class _Asking:
+    """Asks one service for what a debate can do without."""
+
+    def __init__(self, service: str, clock: Clock) -> None:
+        self._service = service
+        self._clock = clock
+        self._is_waited_for = True
+
+    async def answer(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return an answer; a service that is away is waited for. Raises StepError where there is none, for whatever reason."""
+        seconds = _RESTART_SECONDS if self._is_waited_for else 0.0
+        try:
+            found = await retry(
+                ask, on=_may_return, backoff=_RESTART_PAUSES, clock=self._clock, seconds=seconds
+            )
+        except grpc.aio.AioRpcError as error:
+            told, service = from_rpc_error(error), self._service
+            self._is_waited_for = not _may_return(error)
+            if _is_away(error):
+                raise StepError(f"{service.upper()}_AWAY", f"{service} is away: {_line(told)}") from error
+            raise StepError(told.reason or told.code.name, f"{service}: {_line(told)}") from error
+        self._is_waited_for = True
+        return found
 
 
 async def _recorded(service: str, answer: Awaitable[T]) -> T:
@@ -66,6 +85,13 @@ async def _recorded(service: str, answer: Awaitable[T]) -> T:
         raise StepError(told.reason or told.code.name, f"{service}: {_line(told)}") from error
 
 
+def _may_return(error: BaseException) -> bool:
+    """Tell whether it is worth asking again in a moment: a service that is there and slow is not."""
+    return isinstance(error, grpc.aio.AioRpcError) and (
+        is_transport(error) or error.code() == grpc.StatusCode.UNAVAILABLE
+    )
+
+
 def _is_away(error: grpc.aio.AioRpcError) -> bool:
     return is_transport(error) or error.code() in _AWAY
 
@@ -77,35 +103,37 @@ def _line(told: ParleyError) -> str:
 class Convergence:
     """Agreement and grouping."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, clock: Clock | None = None) -> None:
         """Ask over `channel`."""
+        self._asking = _Asking("convergence", clock or SystemClock())
         self._stub = convergence_pb2_grpc.ConvergenceServiceStub(channel)
 
     async def group(
         self, request: convergence_pb2.GroupPositionsRequest
     ) -> convergence_pb2.GroupPositionsResponse:
         """Return how positions group."""
-        return await _asked("convergence", self._stub.GroupPositions(request, timeout=_READ_SECONDS))
+        return await self._asking.answer(lambda: self._stub.GroupPositions(request, timeout=_READ_SECONDS))
 
     async def assess(self, request: convergence_pb2.AssessRequest) -> convergence_pb2.AssessResponse:
         """Return what follows from a round's work."""
-        return await _asked("convergence", self._stub.Assess(request, timeout=_READ_SECONDS))
+        return await self._asking.answer(lambda: self._stub.Assess(request, timeout=_READ_SECONDS))
 
 
 class Ratings:
     """The record of matches, and what follows from it."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, clock: Clock | None = None) -> None:
         """Ask over `channel`."""
+        self._asking = _Asking("ratings", clock or SystemClock())
         self._stub = ratings_pb2_grpc.RatingsServiceStub(channel)
 
     async def weights(self, request: ratings_pb2.GetWeightsRequest) -> ratings_pb2.GetWeightsResponse:
         """Return what votes weigh."""
-        return await _asked("ratings", self._stub.GetWeights(request, timeout=_ASKED_SECONDS))
+        return await self._asking.answer(lambda: self._stub.GetWeights(request, timeout=_ASKED_SECONDS))
 
     async def select_team(self, request: ratings_pb2.SelectTeamRequest) -> ratings_pb2.SelectTeamResponse:
         """Return who of the candidates is chosen, and why."""
-        return await _asked("ratings", self._stub.SelectTeam(request, timeout=_ASKED_SECONDS))
+        return await self._asking.answer(lambda: self._stub.SelectTeam(request, timeout=_ASKED_SECONDS))
 
     async def record(self, request: ratings_pb2.RecordMatchRequest) -> ratings_pb2.RecordMatchResponse:
         """Record scores as a match."""
@@ -121,13 +149,14 @@ class Ratings:
 class Memory:
     """Past debates."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, clock: Clock | None = None) -> None:
         """Ask over `channel`."""
+        self._asking = _Asking("memory", clock or SystemClock())
         self._stub = memory_pb2_grpc.MemoryServiceStub(channel)
 
     async def recall(self, request: memory_pb2.RecallRequest) -> PastDebates:
         """Return past debates, best first and shortened."""
-        return await _asked("memory", self._recall(request))
+        return await self._asking.answer(lambda: self._recall(request))
 
     async def record(self, request: memory_pb2.RecordDebateRequest) -> memory_pb2.RecordDebateResponse:
         """Remember a debate."""

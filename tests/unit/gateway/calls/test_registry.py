@@ -13,7 +13,7 @@ import pytest
 from parley.gateway.answer import Answer
 from parley.gateway.calls.key import CallKey
 from parley.gateway.calls.registry import CallRegistry
-from parley.gateway.calls.store import CallStore, StoredCall
+from parley.gateway.calls.store import CallState, CallStore, StoredCall
 from parley.gateway.calls.stream import CallFailed, Completed, Delta, RouteAttempt, RunningCall
 from parley.gateway.failures import BAD_REQUEST, CALL_CANCELLED, Failure
 from parley.runtime.errors import ParleyError
@@ -366,6 +366,25 @@ async def test_cancel_stops_the_call_wherever_it_runs(elsewhere: bool, tmp_path:
         assert not await one.calls.cancel(KEY)
         model.may_answer.set()
         assert (await completed(two.ask(model))).answer.text == "yes"
+
+
+async def test_an_answer_that_comes_after_a_cancel_elsewhere_is_not_handed_out_and_the_call_not_made_again(
+    tmp_path: Path,
+) -> None:
+    model = Model()
+    async with replicas(tmp_path, 2) as (one, two):
+        one.keeping.cancel()  # it hears of the cancel by what is stored alone
+        asked = asyncio.create_task(completed(one.ask(model)))
+        await until(lambda: model.asked == 1)
+        cancelling = asyncio.create_task(two.calls.cancel(KEY))
+        while (seen := await two.store.look(KEY)) is None or seen.state is CallState.RUNNING:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        model.may_answer.set()
+        with pytest.raises(CallFailed) as caught:
+            await asked
+        assert caught.value.failure.kind is CALL_CANCELLED
+        assert await cancelling
+        assert model.asked == 1
 
 
 async def test_a_call_cancelled_before_its_first_step_tells_its_listeners(tmp_path: Path) -> None:

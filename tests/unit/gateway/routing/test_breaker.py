@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from parley.gateway.routing.breaker import BreakerState, Permit, RouteBreaker
+from parley.gateway.routing.breaker import BreakerState, Flight, Permit, RouteBreaker
 from tests.support.manual_clock import ManualClock
 
 
@@ -41,6 +41,53 @@ def test_only_failures_in_a_row_open_it() -> None:
     assert state_of(breaker) == "CLOSED"
     fail(breaker)
     assert state_of(breaker) == "OPEN"
+
+
+def test_failures_that_were_in_flight_together_count_as_one() -> None:
+    breaker = RouteBreaker(ManualClock())
+    for wave in range(1, 4):
+        assert state_of(breaker) == "CLOSED"
+        for permit in [trial(breaker) for _ in range(5)]:
+            breaker.failed(permit, "503")
+        assert breaker.snapshot().failures_in_a_row == wave % 3
+    assert state_of(breaker) == "OPEN"
+
+
+def fail_at(breaker: RouteBreaker, *flights: Flight) -> int:
+    """Fail an attempt of each flight in turn; how many failures in a row that makes."""
+    for flight in flights:
+        permit = breaker.admit(flight)
+        assert permit is not None
+        breaker.failed(permit, "503")
+    return breaker.snapshot().failures_in_a_row
+
+
+def test_calls_in_flight_together_count_as_the_one_that_fails_most_often() -> None:
+    breaker = RouteBreaker(ManualClock())
+    first, second, third = Flight(), Flight(), Flight()
+    assert fail_at(breaker, first, second) == 1
+    assert fail_at(breaker, second, third, first, third) == 2
+    assert state_of(breaker) == "CLOSED"
+    fail_at(breaker, first)
+    assert state_of(breaker) == "OPEN"
+
+
+def test_a_call_that_comes_when_those_that_failed_are_over_counts_beside_them() -> None:
+    breaker = RouteBreaker(ManualClock())
+    first, second = Flight(), Flight()
+    assert fail_at(breaker, first, second) == 1
+    first.end()
+    assert fail_at(breaker, Flight()) == 2
+    assert fail_at(breaker, second) == 2
+
+
+def test_a_failure_after_a_success_counts_though_it_was_in_flight_with_one_before() -> None:
+    breaker = RouteBreaker(ManualClock())
+    late = trial(breaker)
+    fail(breaker)
+    breaker.succeeded(trial(breaker))
+    breaker.failed(late, "503")
+    assert breaker.snapshot().failures_in_a_row == 1
 
 
 def test_it_lets_nothing_through_for_a_minute_and_then_one_trial_at_a_time() -> None:
@@ -143,7 +190,9 @@ class BreakerMachine(RuleBasedStateMachine):
         super().__init__()
         self.clock = ManualClock()
         self.breaker = RouteBreaker(self.clock)
-        self.out: list[tuple[Permit, int]] = []
+        self.out: list[tuple[Permit, int, int]] = []
+        self.moment = 0
+        self.counted_until = -1
         self.state = BreakerState.CLOSED
         self.generation = self.failures = self.successes = 0
         self.opened_at = 0.0
@@ -153,6 +202,7 @@ class BreakerMachine(RuleBasedStateMachine):
     def move(self, state: BreakerState) -> None:
         self.state, self.generation = state, self.generation + 1
         self.failures = self.successes = 0
+        self.counted_until = -1
         self.gate = None
         self.held = False
         if state is BreakerState.OPEN:
@@ -180,26 +230,27 @@ class BreakerMachine(RuleBasedStateMachine):
                 self.move(BreakerState.HALF_OPEN)
             self.gate = permit
         if permit is not None:
-            self.out.append((permit, self.generation))
+            self.moment += 1
+            self.out.append((permit, self.generation, self.moment))
 
     @precondition(lambda self: self.out)
     @rule(data=st.data(), outcome=st.sampled_from(["success", "failure", "nothing"]))
     def end(self, data: st.DataObject, outcome: str) -> None:
-        permit, generation = self.out.pop(data.draw(st.integers(0, len(self.out) - 1)))
+        permit, generation, began = self.out.pop(data.draw(st.integers(0, len(self.out) - 1)))
         if permit is self.gate:
             self.gate = None
         current = generation == self.generation
         if outcome == "success":
             self.breaker.succeeded(permit)
             if current:
-                self.failures = 0
+                self.failures, self.counted_until = 0, -1
                 self.successes += self.state is BreakerState.HALF_OPEN
                 if self.successes == 2:
                     self.move(BreakerState.CLOSED)
         elif outcome == "failure":
             self.breaker.failed(permit, "x")
-            if current:
-                self.failures += 1
+            if current and (began > self.counted_until or self.state is BreakerState.HALF_OPEN):
+                self.failures, self.counted_until = self.failures + 1, self.moment
                 if self.state is BreakerState.HALF_OPEN or self.failures == 3:
                     self.move(BreakerState.OPEN)
         else:
@@ -216,7 +267,7 @@ class BreakerMachine(RuleBasedStateMachine):
     def hold(self) -> None:
         assert self.gate is not None
         self.breaker.hold(self.gate)
-        self.out = [(permit, generation) for permit, generation in self.out if permit is not self.gate]
+        self.out = [each for each in self.out if each[0] is not self.gate]
         self.gate, self.held = None, True
 
     @rule()

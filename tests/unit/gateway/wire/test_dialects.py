@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from parley.gateway.failures import SERVER_ERROR, Failure
 from parley.gateway.prompt.parts import Message
 from parley.gateway.prompt.tools import MAX_ARGUMENTS, TOOLS, Reasoning, ToolRequest, ToolTurn
 from parley.gateway.wire.api import Api, ModelRequest
@@ -202,3 +203,50 @@ def test_tokens_of_reasoning_are_counted_once(total: int | None, tokens: int) ->
         "total_tokens": total,
     }
     assert written_tokens(usage, "prompt_tokens", "completion_tokens") == tokens
+
+
+def test_a_finish_reason_of_error_is_an_error() -> None:
+    event = {"choices": [{"delta": {"content": "half"}, "finish_reason": "error"}]}
+    with pytest.raises(Failure, match="broke the answer off") as caught:
+        reader(Api.CHAT).event(event)
+    assert caught.value.kind is SERVER_ERROR
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Yes, no.",
+        ["Yes", ", no."],
+        [{"type": "text", "text": "Yes"}, {"type": "output_text", "text": ", no."}],
+        [{"text": "Yes, "}, {"type": "image", "text": "never"}, "no."],
+        {"type": "text", "text": "Yes, no."},
+    ],
+)
+def test_content_is_read_whole_or_as_parts(content: object) -> None:
+    choice = {"delta": {"content": content}, "message": {"content": content}, "finish_reason": "stop"}
+    assert reader(Api.CHAT).event({"choices": [choice]}) == "Yes, no."
+    assert reader(Api.CHAT).whole({"choices": [choice]}) == "Yes, no."
+    message = {"type": "message", "content": content}
+    assert reader(Api.RESPONSES).whole({"status": "completed", "output": [message]}) == "Yes, no."
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        *[(7, 7), (7.0, 7), (6.6, 7), (0, 0), (-1, 0), (True, 0), ("7", 0), (1e300, 0), (10**9, 0)],
+        *[(float("nan"), 0), (float("inf"), 0), (None, 0), ([7], 0)],
+    ],
+)
+def test_usage_is_a_number_that_can_be_true(given: object, read: int) -> None:
+    reading = reader(Api.CHAT)
+    reading.event({"usage": {"prompt_tokens": given, "completion_tokens": given}})
+    assert (reading.reply.input_tokens, reading.reply.output_tokens) == (read, read)
+
+
+@pytest.mark.parametrize("api", list(Api))
+def test_a_models_name_is_one_bounded_printable_line(api: Api) -> None:
+    reading = reader(api)
+    reading.whole({"model": "m\x1b[31m\n\u202ex\u00ad" + "y" * 10_000, "status": "completed", "choices": []})
+    assert reading.reply.model.startswith("m[31m xyyy")
+    assert len(reading.reply.model) <= 200
+    assert reading.reply.model.isprintable()

@@ -90,6 +90,17 @@ def test_retry_after_is_read_in_all_its_forms() -> None:
         assert retry_after(nothing) is None
 
 
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        *[("1e300", 86_400), ("-7", 0), ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400)],
+        *[("Mon, 01 Jan 2024 00:00:00 +99999999999999", None), ("", None), ("9" * 5000, None)],
+    ],
+)
+def test_an_absurd_retry_after_is_bounded_or_not_heard(said: str, seconds: float | None) -> None:
+    assert retry_after({"retry-after": said}) == seconds
+
+
 def test_the_table_is_coherent() -> None:
     for kind in FAILURE_KINDS:
         assert not kind.again or kind.next_route, kind.name

@@ -78,3 +78,19 @@ def test_a_call_is_estimated_by_its_prompt_and_by_the_bound_on_its_answer() -> N
     task = Task(Work(activity="proposal"), prompt)
     assert estimate(task) == Estimate(25, 1000)
     assert estimate(replace(task, max_output_tokens=77)) == Estimate(25, 77)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Is water wet or is it not? ", 7),
+        ("Ist Wasser wirklich naß?", 6),
+        ("Мокрая ли вода на самом деле?", 14),
+        ("水本身是湿的吗", 7),
+        ("3.14159 = x", 5),
+        ("", 0),
+    ],
+)
+def test_what_is_read_is_estimated_by_script(text: str, tokens: int) -> None:
+    task = Task(Work(activity="proposal"), (PromptPart("user", text),))
+    assert estimate(task).read == pytest.approx(tokens, abs=2)
