@@ -118,7 +118,7 @@ async def test_a_log_is_verified_with_the_wire_format_and_sha_256_alone(tmp_path
     async with ScriptedGateway().served() as gateway, orchestrating(tmp_path, gateway) as orchestrator:
         debate = await orchestrator.create()
         watched = events_of(await orchestrator.watch(debate))
-        ask = orchestrator.connection.unary_stream("/parley.v1.OrchestratorService/ReadLog")
+        ask: Any = orchestrator.connection.unary_stream("/parley.v1.OrchestratorService/ReadLog")
         request = b"\x0a" + bytes([len(debate)]) + debate.encode()
         parts = [part async for part in ask(request)]
     entries = [value for part in parts for number, value in fields_of(part) if number == 1]
