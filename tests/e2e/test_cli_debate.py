@@ -243,6 +243,7 @@ def test_up_runs_the_whole_system_until_stopped(tmp_path: Path) -> None:
     with models() as url:
         system = Command(["up"], tmp_path, {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test"})
         system.wait_for("Ctrl-C stops")
+        system.signal(signal.SIGHUP)  # the terminal is gone
         ended = Command(["debate", "Which?", *TWO, "--server", "127.0.0.1:7401"], tmp_path).end()
         listed = Command(["agents", "--server", "127.0.0.1:7402"], tmp_path).end()
         system.signal(signal.SIGTERM)

@@ -133,6 +133,7 @@ def intervention(
         "pause": lambda: debate_pb2.Pause(stop_calls=stop_calls),
         "guide": lambda: debate_pb2.Guide(text=text),
         "mute": lambda: debate_pb2.Mute(agent_id=agent_id),
+        "unmute": lambda: debate_pb2.Unmute(agent_id=agent_id),
         "answer": lambda: debate_pb2.Answer(
             text=text,
             enough=enough,

@@ -14,6 +14,7 @@ def main() -> None:
     ):  # else whoever started us wants it ignored
         signal.signal(signal.SIGINT, _leave)
     _open_standard_streams()
+    _let_messages_be_lost()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -24,6 +25,14 @@ def _open_standard_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+
+
+def _let_messages_be_lost() -> None:
+    """Go on where stderr takes nothing: a command does its work though nobody hears how."""
+    from parley.runtime.lossy_stream import LossyStream
+
+    stream = sys.stderr if sys.stderr is not None else open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    sys.stderr = LossyStream(stream)
 
 
 def _leave(*_: object) -> None:

@@ -92,6 +92,20 @@ def mute(debate_id: str, agent: str, server: str | None) -> None:
 
 @click.command()
 @debate_argument
+@click.argument("agent")
+@_server
+def unmute(debate_id: str, agent: str, server: str | None) -> None:
+    """Let a muted agent take part again from the next round on."""
+    _intervene(
+        server,
+        debate_id,
+        f"{agent} takes part again from the next round on",
+        lambda parley, found: parley.unmute(found, agent),
+    )
+
+
+@click.command()
+@debate_argument
 @click.argument("reason", default="")
 @_server
 def cancel(debate_id: str, reason: str, server: str | None) -> None:
@@ -177,6 +191,7 @@ COMMANDS: Final[Sequence[click.Command]] = (
     guide,
     end,
     mute,
+    unmute,
     cancel,
     go_on,
     answer,

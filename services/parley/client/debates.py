@@ -140,6 +140,11 @@ class ParleyClient(Connection):
         mute = debate_pb2.Mute(agent_id=agent_id)
         return await self._intervene(debate_id, request_id, debate_pb2.Intervention(mute=mute))
 
+    async def unmute(self, debate_id: str, agent_id: str, *, request_id: str | None = None) -> int:
+        """Let an agent that was muted take part again, from the next round on."""
+        unmute = debate_pb2.Unmute(agent_id=agent_id)
+        return await self._intervene(debate_id, request_id, debate_pb2.Intervention(unmute=unmute))
+
     async def go_on(self, debate_id: str, *, checkpoint: str = "", request_id: str | None = None) -> int:
         """Go on from the open checkpoint, unless it asks for approval.
 

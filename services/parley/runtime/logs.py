@@ -5,11 +5,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, Literal, TextIO
+from typing import Final, Literal, TextIO, cast
 
 import structlog
 from opentelemetry import trace
 from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
+
+from parley.runtime.lossy_stream import LossyStream
 
 __all__ = ["LABELS", "Level", "configure_logging", "get_logger", "labelled", "labels", "set_labels"]
 
@@ -50,7 +52,7 @@ def get_logger(name: str) -> FilteringBoundLogger:
 
 def configure_logging(level: Level = "info", *, stream: TextIO | None = None) -> None:
     """Send our logs, and the warnings of every library, to stderr (or `stream`), never to stdout."""
-    output = _Stderr() if stream is None else stream
+    output = _Stderr() if stream is None else LossyStream(stream)
     terminal = output.isatty()
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -75,9 +77,9 @@ def configure_logging(level: Level = "info", *, stream: TextIO | None = None) ->
 
 
 def _route_library_logs(
-    output: "TextIO | _Stderr", shared: list[Processor], renderer: list[Processor]
+    output: "LossyStream | _Stderr", shared: list[Processor], renderer: list[Processor]
 ) -> None:
-    handler = logging.StreamHandler(output)
+    handler = logging.StreamHandler(cast("TextIO", output))
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
@@ -90,16 +92,17 @@ def _route_library_logs(
 
 
 class _Stderr:
-    """Whatever sys.stderr is when a line is written, so that a redirected stderr is followed."""
+    """Whatever sys.stderr is when a line is written, so that a redirected stderr is followed; there may be none."""
 
     def write(self, text: str) -> int:
-        return sys.stderr.write(text)
+        return LossyStream(sys.stderr).write(text) if sys.stderr is not None else len(text)
 
     def flush(self) -> None:
-        sys.stderr.flush()
+        if sys.stderr is not None:
+            LossyStream(sys.stderr).flush()
 
     def isatty(self) -> bool:
-        return sys.stderr.isatty()
+        return sys.stderr is not None and LossyStream(sys.stderr).isatty()
 
 
 def _add_labels(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

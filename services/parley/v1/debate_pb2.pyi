@@ -1409,6 +1409,7 @@ class Intervention(_message.Message):
     CONTINUE_DEBATE_FIELD_NUMBER: _builtins.int
     ANSWER_FIELD_NUMBER: _builtins.int
     APPROVE_FIELD_NUMBER: _builtins.int
+    UNMUTE_FIELD_NUMBER: _builtins.int
     CHECKPOINT_FIELD_NUMBER: _builtins.int
     checkpoint: _builtins.str
     """Key of the checkpoint that an `end`, `guide`, `continue_debate`, `answer` or `approve` is meant for, as its event
@@ -1451,6 +1452,10 @@ class Intervention(_message.Message):
     def approve(self) -> Global___Approve:
         """Approve what the open checkpoint shows, or not."""
 
+    @_builtins.property
+    def unmute(self) -> Global___Unmute:
+        """Let an agent that was muted take part again, from the next round on."""
+
     def __init__(
         self,
         *,
@@ -1463,13 +1468,14 @@ class Intervention(_message.Message):
         continue_debate: Global___Continue | None = ...,
         answer: Global___Answer | None = ...,
         approve: Global___Approve | None = ...,
+        unmute: Global___Unmute | None = ...,
         checkpoint: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "answer", b"answer", "approve", b"approve", "cancel", b"cancel", "continue_debate", b"continue_debate", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "resume", b"resume"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "answer", b"answer", "approve", b"approve", "cancel", b"cancel", "continue_debate", b"continue_debate", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "resume", b"resume", "unmute", b"unmute"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "answer", b"answer", "approve", b"approve", "cancel", b"cancel", "checkpoint", b"checkpoint", "continue_debate", b"continue_debate", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "resume", b"resume"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "answer", b"answer", "approve", b"approve", "cancel", b"cancel", "checkpoint", b"checkpoint", "continue_debate", b"continue_debate", "end", b"end", "guide", b"guide", "mute", b"mute", "pause", b"pause", "resume", b"resume", "unmute", b"unmute"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_act: _TypeAlias = _typing.Literal["cancel", "pause", "resume", "end", "guide", "mute", "continue_debate", "answer", "approve"]  # noqa: Y015
+    _WhichOneofReturnType_act: _TypeAlias = _typing.Literal["cancel", "pause", "resume", "end", "guide", "mute", "continue_debate", "answer", "approve", "unmute"]  # noqa: Y015
     _WhichOneofArgType_act: _TypeAlias = _typing.Literal["act", b"act"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_act) -> _WhichOneofReturnType_act | None: ...
 
@@ -1596,6 +1602,28 @@ class Mute(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Mute: _TypeAlias = Mute  # noqa: Y015
+
+@_typing.final
+class Unmute(_message.Message):
+    """Undoes a mute. For an agent that is not muted it is recorded and changes nothing."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent. Required."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Unmute: _TypeAlias = Unmute  # noqa: Y015
 
 @_typing.final
 class Continue(_message.Message):

@@ -63,10 +63,11 @@ class OrchestratorServiceStub:
     Intervene: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.InterveneRequest, _orchestrator_pb2.InterveneResponse]
     """Steers a debate. Answers once the intervention is recorded in the log; the same `request_id` again changes nothing.
 
-    Errors: INVALID_ARGUMENT (an answer to a question that its checkpoint does not ask, too); NOT_FOUND; ALREADY_EXISTS
-    `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED` (it ended first), `NO_CHECKPOINT` (it is for a checkpoint, and none is open that it closes) or `CHECKPOINT_CLOSED` (the
-    checkpoint that it names is not open: it was closed first, or is still to come). Whoever was refused for a checkpoint, or
-    for a question of one, is so whenever they send the same `request_id` again.
+    Errors: INVALID_ARGUMENT (also an answer to a question that its checkpoint does not ask, or an agent that does not
+    debate); NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED` (it ended first),
+    `LAST_AGENT` (it mutes the last agent that is heard), `NO_CHECKPOINT` (it is for a checkpoint, and none is open that it
+    closes) or `CHECKPOINT_CLOSED` (the checkpoint that it names is not open: it was closed first, or is still to come).
+    Whoever was refused by the debate's state is so whenever they send the same `request_id` again.
     """
     GetReport: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetReportRequest, _orchestrator_pb2.GetReportResponse]
     """Returns the report of a debate, finished or not, as Markdown.
@@ -172,10 +173,11 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Awaitable[_orchestrator_pb2.InterveneResponse]:
         """Steers a debate. Answers once the intervention is recorded in the log; the same `request_id` again changes nothing.
 
-        Errors: INVALID_ARGUMENT (an answer to a question that its checkpoint does not ask, too); NOT_FOUND; ALREADY_EXISTS
-        `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED` (it ended first), `NO_CHECKPOINT` (it is for a checkpoint, and none is open that it closes) or `CHECKPOINT_CLOSED` (the
-        checkpoint that it names is not open: it was closed first, or is still to come). Whoever was refused for a checkpoint, or
-        for a question of one, is so whenever they send the same `request_id` again.
+        Errors: INVALID_ARGUMENT (also an answer to a question that its checkpoint does not ask, or an agent that does not
+        debate); NOT_FOUND; ALREADY_EXISTS `REQUEST_ID_REUSED`; FAILED_PRECONDITION `DEBATE_ENDED` (it ended first),
+        `LAST_AGENT` (it mutes the last agent that is heard), `NO_CHECKPOINT` (it is for a checkpoint, and none is open that it
+        closes) or `CHECKPOINT_CLOSED` (the checkpoint that it names is not open: it was closed first, or is still to come).
+        Whoever was refused by the debate's state is so whenever they send the same `request_id` again.
         """
 
     @_abc_1.abstractmethod

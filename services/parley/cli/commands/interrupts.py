@@ -12,22 +12,24 @@ from parley.cli.terminal.painter import restore_terminal
 
 __all__ = ["Interrupts", "left_in_order"]
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """Ctrl-C or SIGTERM: the first is noted, a second leaves at once."""
+    """Ctrl-C, SIGTERM or a terminal that is gone: the first is noted, a second leaves at once."""
 
     def __init__(self) -> None:
         self.first = asyncio.Event()
+        # `nohup` has SIGHUP ignored, and it is to stay so.
+        self._signals = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
 
     def __enter__(self) -> Self:
-        for number in _SIGNALS:
+        for number in self._signals:
             asyncio.get_running_loop().add_signal_handler(number, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number in _SIGNALS:
+        for number in self._signals:
             asyncio.get_running_loop().remove_signal_handler(number)
 
     def _interrupt(self) -> None:

@@ -28,7 +28,7 @@ _TELLING_SECONDS: Final = 3.0
 
 
 async def serve_all(config_path: Path | None, port: int, advertise: str | None) -> None:
-    """Run the whole system on five ports in a row until SIGINT or SIGTERM."""
+    """Run the whole system on five ports in a row until SIGINT or SIGTERM; SIGHUP changes nothing."""
     from parley.local import LocalOptions, ports_from
 
     found = find_config(config_path)
@@ -46,6 +46,7 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)  # the system outlives the terminal that started it
     async with AsyncExitStack() as stack:
         with starting():
             system = await _started(stack, options)

@@ -92,6 +92,8 @@ def intervention_words(intervention: Intervention) -> tuple[str, str]:  # noqa: 
             return act, _one_line(intervention.guide.text)
         case "mute":
             return f"mute {intervention.mute.agent_id}", ""
+        case "unmute":
+            return f"unmute {intervention.unmute.agent_id}", ""
         case "continue_debate":
             return "continue", ""
         case "answer":

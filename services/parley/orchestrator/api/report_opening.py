@@ -99,7 +99,7 @@ def _act(intervention: Intervention) -> str:
     if name is None:
         return "something that this version does not know"
     act = getattr(intervention, name)
-    about = f" {inline(act.agent_id)}" if name == "mute" else ""
+    about = f" {inline(act.agent_id)}" if name in ("mute", "unmute") else ""
     told = [getattr(act, field) for field in ("text", "reason") if field in act.DESCRIPTOR.fields_by_name]
     told += [f"{each.question_id}: {each.text}" for each in intervention.answer.answers]
     if name == "approve":

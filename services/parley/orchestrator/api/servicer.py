@@ -93,6 +93,10 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         """Accept a debate."""
         if self.draining.is_set():
             raise self.draining.error()
+        with _store():  # before anybody else is asked: they may be away, or know other agents by now
+            earlier = await self.intake.earlier(current_tenant(), request.request_id, _digest(request))
+        if earlier is not None:
+            return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
         known = Known(self.formats, self.roles, await roster.ask_roster(self.gateway))
         spec, subject = await self._with_subject(spec_of(request, known))
         routes = await roster.ask_routes(self.gateway, roster.routes_of(spec, known.roster))

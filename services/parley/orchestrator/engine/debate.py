@@ -129,6 +129,11 @@ class Debate:
         return (*self._seated, *joined)
 
     @property
+    def everybody(self) -> tuple[AgentSpec, ...]:
+        """Those who have a seat, and all who ever joined, as far as the log tells."""
+        return (*self._seated, *self._recorded.joined.values())
+
+    @property
     def replies(self) -> tuple[StepSucceeded, ...]:
         """What agents have answered so far in the whole debate, in the order of its log."""
         recorded = (outcome for _, outcome in self._recorded.outcomes.values())
@@ -140,8 +145,7 @@ class Debate:
 
     def letter(self, agent: str) -> str:
         """Return the letter an agent goes by among its peers."""
-        everybody = (*self._seated, *self._recorded.joined.values())
-        return letter_of([each.id for each in everybody], agent)
+        return letter_of([each.id for each in self.everybody], agent)
 
     def begin_run(self) -> None:
         """Get ready for the format to be run from its start; no step may be on its way."""

@@ -31,6 +31,11 @@ __all__ = ["Execution", "leaves"]
 
 _logger = get_logger(__name__)
 
+_REPLAY_MISMATCH = "REPLAY_MISMATCH"
+_INTERNAL = "INTERNAL"
+_MAX_CLAIMS = 5
+"""Owners in a row that may give a debate up since they cannot go on with it; the next one fails it."""
+
 E = TypeVar("E", bound=BaseException)
 
 
@@ -39,6 +44,7 @@ class Execution:
 
     Attributes:
         over: Set by whoever ends the work first: it by itself, or an intervention.
+        unable: Why another replica is to go on with what was taken over, since this one cannot; empty where it can.
     """
 
     def __init__(
@@ -46,6 +52,7 @@ class Execution:
     ) -> None:
         """Prepare to work."""
         self.over = False
+        self.unable = ""
         self._debate = debate
         self._format = debate_format
         self._journal = journal
@@ -86,6 +93,9 @@ class Execution:
         if storage is not None:
             raise storage
         failed = self._explained(error)
+        if failed.reason in (_REPLAY_MISMATCH, _INTERNAL) and self._may_give_up():
+            self.unable = str(failed)
+            return False
         wait = self._wait_for(failed)
         if wait is None:
             failure = DebateFailure(
@@ -101,17 +111,21 @@ class Execution:
         await self._tell_status(WAITING)
         return True
 
+    def _may_give_up(self) -> bool:
+        """Return whether another version may have begun this, and may be there to go on with it."""
+        return self._journal.epoch > self._recorded.attempt_epoch and self._recorded.claims < _MAX_CLAIMS
+
     def _explained(self, error: Exception) -> DebateFailedError:
         mismatch = _first(error, ReplayError)
         if mismatch is not None:
             _logger.error("debate stopped: it does not do again what its log holds", error=str(mismatch))
-            return DebateFailedError("REPLAY_MISMATCH", str(mismatch))
+            return DebateFailedError(_REPLAY_MISMATCH, str(mismatch))
         failed = _first(error, DebateFailedError)
         if failed is not None:
             return failed
         fault = uuid.uuid4().hex[:8]
         _logger.error("a format failed", fault=fault, exc_info=error)
-        return DebateFailedError("INTERNAL", f"internal error {fault}; the orchestrator's log has more")
+        return DebateFailedError(_INTERNAL, f"internal error {fault}; the orchestrator's log has more")
 
     def _wait_for(self, failed: DebateFailedError) -> WaitStarted | None:
         """Return the wait that a failure leads to; None where nothing may come of it, or its time is over."""

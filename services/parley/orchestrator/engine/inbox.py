@@ -33,6 +33,8 @@ REFUSED = "refused"
 CHECKPOINT_CLOSED = "CHECKPOINT_CLOSED"
 NO_CHECKPOINT = "NO_CHECKPOINT"
 UNKNOWN_QUESTION = "UNKNOWN_QUESTION"
+UNKNOWN_AGENT = "UNKNOWN_AGENT"
+LAST_AGENT = "LAST_AGENT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,11 @@ class InboxEntry:
     Attributes:
         debate: Key of the debate's record.
         made: Time it was put in (ISO 8601, UTC, microseconds) and its key: orders entries by age.
-        state: `waiting`, `recorded`, `ended` where the debate ended first, or `refused` where it is for a checkpoint that
-            is not open, or answers what is not asked there.
+        state: `waiting`, `recorded`, `ended` where the debate ended first, or `refused` where the debate's state forbids it.
         sequence: Of the event that records it; 0 until then.
         epoch: The latest claim whose owner decides whether it is refused; 0 until one does.
-        refusal: Why it is refused: `CHECKPOINT_CLOSED`, `NO_CHECKPOINT` or `UNKNOWN_QUESTION`.
-        asked: Ids of the questions that are asked, where it is refused for another one.
+        refusal: Why it is refused: `CHECKPOINT_CLOSED`, `NO_CHECKPOINT`, `UNKNOWN_QUESTION`, `UNKNOWN_AGENT` or `LAST_AGENT`.
+        asked: Where it is refused for an id, those it could have named: of the questions that are asked, or of the agents.
     """
 
     debate: str
@@ -73,6 +74,12 @@ class InboxEntry:
     def answered(self) -> frozenset[str]:
         """Ids of the single questions that it answers."""
         return frozenset(each.question_id for each in self.intervened.intervention.answer.answers)
+
+    @property
+    def agent(self) -> str:
+        """Id of the agent that it mutes or unmutes."""
+        intervention = self.intervened.intervention
+        return (intervention.unmute if self.act == "unmute" else intervention.mute).agent_id
 
     @property
     def checkpoint(self) -> str:
@@ -143,7 +150,7 @@ class Inbox:
         )
 
     async def refused(self, key: str, epoch: int, refusal: str, asked: Sequence[str] = ()) -> None:
-        """Note why an entry is refused, unless a later owner decides; `asked` are the questions that are."""
+        """Note why an entry is refused, unless a later owner decides; `asked` is what it could have named."""
         changes: Fields = {"state": REFUSED, "refusal": refusal, "asked": list(asked)}
         await self._documents.update(INBOX, key, changes, {"state": WAITING, "epoch": epoch})
 

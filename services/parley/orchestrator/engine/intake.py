@@ -9,14 +9,16 @@ import grpc
 from parley.orchestrator.engine.inbox import (
     CHECKPOINT_CLOSED,
     ENDED,
+    LAST_AGENT,
     RECORDED,
     REFUSED,
+    UNKNOWN_AGENT,
     UNKNOWN_QUESTION,
     Inbox,
     InboxEntry,
 )
 from parley.orchestrator.engine.runner import Runner
-from parley.orchestrator.log.envelope import Draft, Envelope
+from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.events import created_event
 from parley.orchestrator.log.index import (
     CANCELLED,
@@ -28,7 +30,6 @@ from parley.orchestrator.log.index import (
     record_key,
 )
 from parley.orchestrator.log.journal import Journal, read_events
-from parley.orchestrator.log.replay import Recorded
 from parley.orchestrator.model.ids import new_debate_id
 from parley.orchestrator.model.spec import DebateSpec
 from parley.runtime.backoff import Backoff
@@ -44,7 +45,7 @@ from parley.runtime.errors import (
 )
 from parley.runtime.telemetry import inject
 from parley.storage.ports import DuplicateError, Log
-from parley.v1.event_pb2 import Intervened, TeamSelected
+from parley.v1.event_pb2 import Intervened
 
 __all__ = ["Intake"]
 
@@ -113,6 +114,15 @@ class Intake:
             self.runner.expect(record)
         return debate, False
 
+    async def earlier(self, tenant: str, request_id: str, request_digest: str) -> str | None:
+        """Return the id of the debate that the same request made; None where there is none. It is durable.
+
+        Raises:
+            ParleyError: the request id stands for something else.
+        """
+        record = await self.index.by_request(tenant, request_id)
+        return None if record is None else await self._same(record, request_digest)
+
     async def intervene(self, tenant: str, debate: str, intervened: Intervened) -> int:
         """Put an intervention to a debate and return the sequence of the event that records it.
 
@@ -122,14 +132,10 @@ class Intake:
         """
         key, now = record_key(tenant, debate), self.clock.now().isoformat(timespec="microseconds")
         entry = InboxEntry(key, f"{now}/{key}/{intervened.request_id}", intervened)
-        known = await self.inbox.get(entry.key)
-        if known is None:
-            await self._refuse_ended(tenant, debate)
-            if entry.act == "mute":
-                events = await read_events(self.log, tenant, debate)
-                if not events:
-                    raise not_found("debate", debate)
-                _check_mute(events, intervened.intervention.mute.agent_id)
+        has_ended = await self._has_ended(tenant, debate)
+        # Looked at after the debate: it may have come to another replica too, and be what ended the debate.
+        if has_ended and await self.inbox.get(entry.key) is None:
+            raise failed_precondition("DEBATE_ENDED", f"debate {debate} has ended")
         if not await self.inbox.put(entry):
             request_id = intervened.request_id
             message = f"request id {request_id!r} stands for another intervention"
@@ -140,12 +146,16 @@ class Intake:
 
     async def _earlier(self, record: DebateRecord) -> str:
         earlier = await self.index.by_request(record.tenant, record.request_id)
-        if earlier is None or earlier.request_digest != record.request_digest:
+        assert earlier is not None, "records are never removed"
+        return await self._same(earlier, record.request_digest)
+
+    async def _same(self, record: DebateRecord, request_digest: str) -> str:
+        if record.request_digest != request_digest:
             message = f"request id {record.request_id!r} stands for a debate with other content"
             raise _reused("debate", record.request_id, message)
-        if earlier.opening:
-            await self._open(earlier)
-        return earlier.debate
+        if record.opening:
+            await self._open(record)
+        return record.debate
 
     async def _open(self, record: DebateRecord) -> None:
         """Make the acceptance of a debate durable without running it here."""
@@ -156,12 +166,11 @@ class Intake:
         await self.index.opened(record)
         self.runner.look()
 
-    async def _refuse_ended(self, tenant: str, debate: str) -> None:
+    async def _has_ended(self, tenant: str, debate: str) -> bool:
         record = await self.index.get(tenant, debate)
         if record is None:
             raise not_found("debate", debate)
-        if record.status in (COMPLETED, CANCELLED):
-            raise failed_precondition("DEBATE_ENDED", f"debate {debate} has ended")
+        return record.status in (COMPLETED, CANCELLED)
 
     async def _answer(self, tenant: str, debate: str, key: str) -> int:
         for pause in _LOOKS.pauses():
@@ -176,13 +185,20 @@ class Intake:
             if entry is None or entry.state == ENDED:
                 message = f"debate {debate} ended before the intervention was taken up"
                 raise failed_precondition("DEBATE_ENDED", message)
-            record = await self.index.get(tenant, debate)
-            if record is not None and record.status in (COMPLETED, CANCELLED):
-                # It ended after the last sweep of its inbox; nobody will take this up any more.
-                await self.inbox.ended(key)
+            if await self._has_ended(tenant, debate):
+                await self._settle(tenant, debate, entry)
                 continue
             await asyncio.sleep(pause)
         raise AssertionError
+
+    async def _settle(self, tenant: str, debate: str, entry: InboxEntry) -> None:
+        """Note what an intervention on an ended debate came to: nobody takes it up any more, but its log may hold it."""
+        for event in await read_events(self.log, tenant, debate):
+            payload = event.payload
+            if isinstance(payload, Intervened) and payload.request_id == entry.intervened.request_id:
+                await self.inbox.recorded(entry.key, event.sequence)
+                return
+        await self.inbox.ended(entry.key)
 
 
 def _check_size(opening: str) -> None:
@@ -192,26 +208,15 @@ def _check_size(opening: str) -> None:
         raise invalid_argument([FieldViolation("spec", message)])
 
 
-def _check_mute(events: Sequence[Envelope], agent: str) -> None:
-    """Refuse to mute somebody who does not debate, or the last one who is heard."""
-    recorded = Recorded.of(event for event in events if event.payload is not None)
-    assert recorded.created is not None
-    ids = [each.agent.id for each in recorded.created.spec.agents]
-    for event in events:
-        if isinstance(event.payload, TeamSelected):
-            ids = [each for each in ids if each in event.payload.agent_ids]
-    ids += [each.id for each in recorded.joined.values()]
-    if agent not in ids:
-        message = f"unknown agent {agent[:80]!r}; agents of this debate: {', '.join(ids)}"
-        raise invalid_argument([FieldViolation("intervention.mute.agent_id", message)])
-    if recorded.steering(events[-1].sequence).muted | {agent} >= set(ids):
-        message = "one agent at least must be heard"
-        raise invalid_argument([FieldViolation("intervention.mute.agent_id", message)])
-
-
 def _refused(debate: str, entry: InboxEntry) -> ParleyError:
     if entry.refusal == UNKNOWN_QUESTION:
         return invalid_argument(_unknown_questions(entry))
+    if entry.refusal == UNKNOWN_AGENT:
+        message = f"unknown agent {entry.agent[:80]!r}; agents of this debate: {', '.join(entry.asked)}"
+        return invalid_argument([FieldViolation(f"intervention.{entry.act}.agent_id", message)])
+    if entry.refusal == LAST_AGENT:
+        message = f"{entry.agent} is the last agent of debate {debate} that is heard; nothing was recorded"
+        return failed_precondition(entry.refusal, message)
     if entry.refusal == CHECKPOINT_CLOSED:
         message = f"checkpoint {entry.checkpoint} of debate {debate} is not open; nothing was recorded"
         return failed_precondition(entry.refusal, message, {"checkpoint": entry.checkpoint})

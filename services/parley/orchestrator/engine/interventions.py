@@ -9,7 +9,9 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.execution import Execution
 from parley.orchestrator.engine.inbox import (
     CHECKPOINT_CLOSED,
+    LAST_AGENT,
     NO_CHECKPOINT,
+    UNKNOWN_AGENT,
     UNKNOWN_QUESTION,
     Inbox,
     InboxEntry,
@@ -108,6 +110,8 @@ class Interventions:
             case "resume" if recorded.pausing:
                 await self._record(entry, self._resumed())
                 self._debate.gate.open()
+            case "mute" | "unmute":
+                await self._record_or_refuse(entry)
             case _:
                 await self._close_checkpoint_or_record(entry)
         return False
@@ -127,8 +131,24 @@ class Interventions:
             case "pause" if entry.intervened.intervention.pause.stop_calls:
                 await self._record(entry)
                 await cancel_calls(self._journal, self._agents)
+            case "mute" | "unmute":
+                await self._record_or_refuse(entry)
             case _:
                 await self._close_checkpoint_or_record(entry)
+
+    async def _record_or_refuse(self, entry: InboxEntry) -> None:
+        """Record who is muted or heard again; refuse whoever does not debate, and to mute the last who is heard."""
+        epoch = self._journal.epoch
+        if not await self._inbox.take(entry.key, epoch) or self._execution.over:
+            return  # where the run ended, what comes after it answers the caller
+        everybody = {each.id for each in self._debate.everybody}
+        known = everybody.union(each.id for each in self._debate.spec.agents)
+        if entry.agent not in known:
+            await self._inbox.refused(entry.key, epoch, UNKNOWN_AGENT, sorted(known))
+        elif entry.act == "mute" and self._journal.recorded.muted | {entry.agent} >= everybody:
+            await self._inbox.refused(entry.key, epoch, LAST_AGENT)
+        else:
+            await self._record(entry)
 
     async def _close_checkpoint_or_record(self, entry: InboxEntry) -> None:
         """Record an intervention, which closes the checkpoint that it is for.

@@ -77,6 +77,7 @@ class DebateOwner:
         accepted: Set once the first event is known to be durable.
         brief: Whether it costs no model call: the debate has ended, or nothing but its interventions is taken up.
         slot: What it takes of its replica while it is not brief.
+        unable: Why it was given up, where this replica cannot go on with what another one began; else empty.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class DebateOwner:
         self.accepted = asyncio.Event()
         self.brief = brief or record.status in (COMPLETED, CANCELLED)
         self.slot = slot
+        self.unable = ""
         self._only_interventions = brief
         self._record = record
         self._dependencies = dependencies
@@ -219,9 +221,10 @@ class DebateOwner:
             await self._look_for_interventions()
         elif recorded.pausing:
             await self._rest()
-        elif self.slot.lacking.is_set():
-            # Whoever has a slot goes on with it, in turn with the others; until then its time stands still. What is on its
-            # way to the log comes first: it would stand where the next owner writes its claim.
+        elif self._execution.unable or self.slot.lacking.is_set():
+            # Whoever has a slot and knows how goes on with it, in turn with the others; until then its time stands still.
+            # What is on its way to the log comes first: it would stand where the next owner writes its claim.
+            self.unable = self._execution.unable
             await self._journal.written()
             await self._note_status(RUNNING, is_open=True, owner=None)
 

@@ -246,6 +246,9 @@ class Runner:
         with labelled(tenant=record.tenant, debate=record.debate):
             try:
                 await debate_owner.run()
+                if debate_owner.unable:
+                    _logger.error("debate given up for a replica that can go on", error=debate_owner.unable)
+                    self._leave_alone(record, self._settings.lease_seconds)
                 if debate_owner.slot.lacking.is_set():
                     self._expected.add(record.key)
             except ClaimLostError as lost:

@@ -11,10 +11,12 @@ from parley.orchestrator.model.conversion import agent_from_proto
 from parley.orchestrator.model.limits import ROUND_TIMEOUT, TOTAL_TIMEOUT
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.times import time_of
+from parley.v1.debate_pb2 import Intervention
 from parley.v1.event_pb2 import (
     CheckpointClosed,
     CheckpointExpired,
     CheckpointOpened,
+    Claimed,
     Closed,
     Concluded,
     ControlSeen,
@@ -73,7 +75,8 @@ class Recorded:
         retried: Steps whose recorded failure is void, since the debate was resumed after failing on them.
         pausing: Whether a pause is asked for and not yet undone.
         paused: Whether the debate came to rest for it.
-        attempt: Times the debate was begun or resumed.
+        attempt: Times the debate was begun or resumed; `attempt_epoch`: the claim that this was under.
+        claims: Claims since the latest outcome of a step, or since the debate was resumed.
         time: How long it has been worked on, up to its answer and then after it.
         round_marks: What `time.working` was when a round began, or when its limit was last reached.
         round_limits: How often each round's limit was reached.
@@ -105,6 +108,8 @@ class Recorded:
     concluded_at: datetime | None = None
     closed: bool = False
     attempt: int = 1
+    attempt_epoch: int = 1
+    claims: int = 0
     time: RunningTime = field(default_factory=RunningTime)
     round_marks: dict[int, float] = field(default_factory=dict)
     round_limits: dict[int, int] = field(default_factory=dict)
@@ -148,10 +153,15 @@ class Recorded:
         limit = self.ending if 0 < self._ending_sequence <= through else ""
         return Steering(
             guidance=tuple(each.guide.text for each in made if each.HasField("guide")),
-            muted=frozenset(each.mute.agent_id for each in made if each.HasField("mute")),
+            muted=_muted(made),
             end="end" in acts or bool(limit),
             limit=limit,
         )
+
+    @property
+    def muted(self) -> frozenset[str]:
+        """The ids of those who are muted now, though a format may not have seen it yet."""
+        return _muted(intervened.intervention for _, intervened in self.interventions.values())
 
     def steered_through(self) -> int:
         """Return the sequence of the latest event that steering is made of."""
@@ -178,8 +188,11 @@ class Recorded:
             case StepSucceeded() | StepFailed() as outcome:
                 self.outcomes[event.key] = (event.attempt, outcome)
                 self.meter.add(outcome)
+                self.claims = 0
                 self.retried.discard(event.key)
                 self.late.pop(event.key, None)
+            case Claimed():
+                self.claims += 1
             case ControlSeen() as seen:
                 self.seen[event.key] = seen.through
             case Intervened(intervention=intervention) if intervention.WhichOneof("act") is None:
@@ -255,7 +268,7 @@ class Recorded:
                 self.failure = failed
             case Resumed():
                 self._resume()
-                self.attempt = event.attempt
+                self.attempt, self.attempt_epoch, self.claims = event.attempt, event.epoch, 0
             case Concluded() as concluded:
                 self._conclude(concluded, event.time)
             case Closed():
@@ -295,6 +308,16 @@ class Recorded:
         if self.pausing or self.failure is not None or self.open_checkpoints:
             return Mode.RESTING
         return Mode.WAITING if self.wait is not None else Mode.WORKING
+
+
+def _muted(made: Iterable[Intervention]) -> frozenset[str]:
+    muted: set[str] = set()
+    for each in made:
+        if each.HasField("mute"):
+            muted.add(each.mute.agent_id)
+        elif each.HasField("unmute"):
+            muted.discard(each.unmute.agent_id)
+    return frozenset(muted)
 
 
 def _unknown(event: Envelope, what: str) -> str:

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,12 +141,13 @@ def test_a_debate_that_is_there_no_more_cannot_be_resumed(
     assert capsys.readouterr().err.splitlines()[-1] == f"parley: debate '{OTHER_ID}' not found"
 
 
-def test_ctrl_c_pauses_the_debate_and_says_how_to_go_on(
-    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_pauses_the_debate_and_the_command_says_how_to_go_on(
+    number: signal.Signals, orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(debate: ScriptedDebate) -> None:
         debate.add(RoundStarted(number=1, total=1))
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
 
     orchestrator.script = interrupted
     assert run(["debate", "Which?", "--server", orchestrator.address]) == 130
@@ -156,4 +159,30 @@ def test_ctrl_c_pauses_the_debate_and_says_how_to_go_on(
         for each in orchestrator.interventions
     ] == [("pause", True)]
     assert run(["debate", "--resume", DEBATE_ID, "--server", orchestrator.address]) == 0
+    assert capsys.readouterr().out == ANSWER
+
+
+@pytest.mark.parametrize("stderr", ["closed", "full", "no reader"])
+def test_a_debate_runs_though_nobody_can_be_told_how(stderr: str, orchestrator: ScriptedOrchestrator) -> None:
+    redirected = {"closed": "2>&-", "full": "2>/dev/full", "no reader": "2> >(exec 0<&-; exit)"}[stderr]
+    command = f'"{sys.executable}" -m parley.cli debate Which? --server {orchestrator.address} {redirected}'
+    done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, ANSWER)
+
+
+def test_who_has_hang_ups_ignored_is_not_stopped_by_one(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `nohup` does."""
+
+    def hung_up(debate: ScriptedDebate) -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        debate.conclude()
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        orchestrator.script = hung_up
+        assert run(["debate", "Which?", "--server", orchestrator.address]) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert capsys.readouterr().out == ANSWER

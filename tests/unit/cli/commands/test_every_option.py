@@ -70,6 +70,7 @@ STEERING: dict[str, list[str]] = {
     "guide": ["guide", DEBATE_ID, "be brief"],
     "end": ["end", DEBATE_ID],
     "mute": ["mute", DEBATE_ID, "ada"],
+    "unmute": ["unmute", DEBATE_ID, "ada"],
     "cancel": ["cancel", DEBATE_ID, "enough"],
     "continue": ["continue", DEBATE_ID, "--checkpoint", "k"],
     "answer": ["answer", DEBATE_ID, "ten"],

@@ -71,6 +71,7 @@ def orchestrator() -> Iterator[ScriptedOrchestrator]:
         (["end", "ID"], "end {}", "end of the rounds; the answer comes after the present one"),
         (["end", "ID", "--checkpoint", KEY], f'end {{}} checkpoint: "{KEY}"', "end of the rounds; "),
         (["mute", "ID", "bo"], 'mute { agent_id: "bo" }', "mute of bo from the next round on"),
+        (["unmute", "ID", "bo"], 'unmute { agent_id: "bo" }', "bo takes part again from the next round on"),
         (["cancel", "ID"], "cancel {}", "cancel; the debate ends without an answer"),
         (["cancel", "ID", "too dear"], 'cancel { reason: "too dear" }', "cancel; "),
         (["continue", "ID"], "continue_debate {}", "continue; the debate goes on from the checkpoint"),
@@ -201,7 +202,18 @@ def test_the_help_lists_the_commands_that_steer_apart(capsys: pytest.CaptureFixt
     assert run(["--help"]) == 0
     others, steering = capsys.readouterr().out.split("Commands that steer a debate:\n")
     first = [line.split()[0] for line in steering.splitlines()]
-    assert first == ["pause", "resume", "guide", "end", "mute", "cancel", "continue", "answer", "approve"]
+    assert first == [
+        "pause",
+        "resume",
+        "guide",
+        "end",
+        "mute",
+        "unmute",
+        "cancel",
+        "continue",
+        "answer",
+        "approve",
+    ]
     assert "  debate " in others
     assert "  pause " not in others
 

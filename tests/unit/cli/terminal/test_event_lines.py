@@ -16,6 +16,7 @@ from parley.v1.debate_pb2 import (
     Outcome,
     QuestionAnswer,
     Requirement,
+    Unmute,
     Work,
 )
 from parley.v1.event_pb2 import (
@@ -142,6 +143,7 @@ GROUPS = DraftGroups(
         (timer(), "timer k: until 03:04:05 UTC"),
         (TimerFired(), "timer k: its time has come"),
         (Intervened(intervention=Intervention(mute=Mute(agent_id="bo"))), "asked to mute bo"),
+        (Intervened(intervention=Intervention(unmute=Unmute(agent_id="bo"))), "asked to unmute bo"),
         (
             Intervened(intervention=Intervention(answer=Answer(answers=[QuestionAnswer(text="ten")]))),
             "asked to answer ten",

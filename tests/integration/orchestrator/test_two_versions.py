@@ -1,0 +1,123 @@
+"""Two versions over one store: releases are rolled out and back while debates run, and no debate fails for it.
+
+The older version is a replica that knows fewer formats, one whose format does something else, or one before a log with events
+that only a newer version knows.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.format import Format, Formats
+from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.log.journal import log_name
+from parley.orchestrator.model.spec import DebateSpec
+from parley.orchestrator.model.tasks import Activity, PromptPart, Task
+from parley.storage.ports import Record
+from parley.v1.debate_pb2 import Outcome
+from tests.support.orchestration import TENANT, Backstage, Replica, check_log, left_behind, make_spec, until
+from tests.unit.orchestrator.made_logs import CREATED, DEBATE, foreign_entry, log
+
+SAYING = Activity("saying", "says something")
+
+
+def saying(*words: str, version: int = 1) -> Format:
+    """A format whose agents say these words one after another."""
+
+    async def run(debate: Debate) -> Outcome:
+        for number, word in enumerate(words):
+            agent = debate.spec.agents[0]
+            task = Task(SAYING.work(agent.id), (PromptPart("user", word),), 20)
+            await debate.ask(f"say/{number}", agent, task)
+        return Outcome(description=" ".join(words))
+
+    return Format("saying", version, run)
+
+
+def knowing(*formats: Format) -> Formats:
+    return Formats([*formats, *shipped_formats().all()])
+
+
+ONE, TWO = saying("a", "b"), saying("a", "b", "c", version=2)
+OLD, NEW = knowing(ONE), knowing(ONE, TWO)
+
+
+def said(version: int) -> DebateSpec:
+    return make_spec(1, format=f"saying@{version}", settings=None)
+
+
+async def test_a_release_is_rolled_out_and_back_and_every_debate_completes(stage: Backstage) -> None:
+    """Old alone, both, new alone, both, old alone, and new again for what only it knows."""
+    hold = stage.gateway.hold("say/1")
+    debates: list[str] = []
+
+    async def begun(replica: Replica, version: int) -> None:
+        debates.append(await replica.create(said(version)))
+        await stage.has(debates[-1], "step_succeeded")
+
+    def one_of_several(owner: str, formats: Formats) -> Replica:
+        return stage.replica(owner, formats=formats, exclusive=False, lease_seconds=0.3)
+
+    async with one_of_several("old", OLD) as old:
+        await begun(old, 1)
+        async with one_of_several("new", NEW) as new:
+            await begun(new, 1)
+            await begun(new, 2)
+            await old.runner.drain()
+            await stage.has(debates[0], "claimed", 2)
+            async with one_of_several("old-again", OLD):
+                await new.runner.drain()
+                await stage.has(debates[0], "claimed", 3)
+                await stage.has(debates[1], "claimed", 2)
+                hold.release()
+                for debate in debates[:2]:
+                    check_log(await stage.comes_to(debate, "COMPLETED"))
+                assert (await stage.kinds(debates[2])).count("claimed") == 1, (
+                    "the old one knows no such format"
+                )
+                assert (await stage.record(debates[2])).status == "RUNNING"
+    async with one_of_several("newest", NEW):
+        check_log(await stage.comes_to(debates[2], "COMPLETED"))
+
+
+@pytest.mark.parametrize("broken", ["another word", "a fault"])
+async def test_what_a_replica_took_over_and_cannot_go_on_with_is_given_up_for_one_that_can(
+    stage: Backstage, broken: str
+) -> None:
+    async def fails(_: Debate) -> Outcome:
+        raise KeyError("something that this version lacks")
+
+    other = saying("x", "b") if broken == "another word" else replace(ONE, run=fails)
+    hold = stage.gateway.hold("say/1")
+    async with stage.replica("one", formats=OLD) as one:
+        debate = await one.create(said(1))
+        await hold.reached.wait()
+    async with stage.replica("other", formats=knowing(other), exclusive=True):
+        await stage.has(debate, "claimed", 2)
+
+        async def given_up() -> bool:
+            return (await stage.record(debate)).owner is None
+
+        await stage.has(debate, "claimed", 2)
+        await until(given_up, "it is given up")
+        assert (await stage.record(debate)).status == "RUNNING"
+        hold.release()
+        async with stage.replica("able", formats=OLD, exclusive=False):
+            events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    assert "debate_failed" not in [event.kind for event in events]
+
+
+async def test_a_log_with_events_of_a_newer_version_is_not_claimed_and_others_go_on(stage: Backstage) -> None:
+    spec = make_spec(1, format="saying@1", settings=None)
+    events = log(CREATED)
+    left = await left_behind(stage, events)
+    entry = foreign_entry(events[-1].hash, 2, ignorable=False)
+    await stage.store.log.append(log_name(TENANT, DEBATE), Record(2, "newer", (entry,)))
+    async with stage.replica("old", formats=OLD) as old:
+        other = await old.create(spec)
+        await stage.comes_to(other, "COMPLETED")
+    record = await stage.record(left)
+    assert (record.epoch, record.status, record.open) == (1, "RUNNING", True)
+    assert [event.kind for event in await stage.events(left)] == ["debate_created", ""]
