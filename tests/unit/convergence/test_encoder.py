@@ -194,3 +194,25 @@ async def test_what_waits_when_the_service_stops_is_refused(waiting: Waiting) ->
         await told
     assert raised.value.reason == "AGREEMENT_MODEL_UNAVAILABLE"
     await closing
+
+
+async def test_a_model_that_cannot_be_loaded_is_not_tried_for_every_pair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tries: list[EncoderFiles] = []
+    may_end = Event()
+
+    def load(files: EncoderFiles) -> CrossEncoder:
+        tries.append(files)
+        assert len(tries) == 1 or may_end.wait(10)
+        raise ConfigurationError("another file")
+
+    monkeypatch.setattr(agreement, "CrossEncoder", load)
+    model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=1)
+    with pytest.raises(ParleyError, match="another file"):
+        await model.probabilities([(ONE, str(number)) for number in range(5)])
+    may_end.set()
+    with pytest.raises(ParleyError, match="another file"):
+        await model.probabilities([(ONE, OTHER)])  # its turn comes after all of them
+    await model.close()
+    assert len(tries) <= 3  # the second had begun
