@@ -56,12 +56,9 @@ def measure_model(name: str, quick: bool, answer: Connection) -> None:
 
 async def assess_milliseconds(agents: int, repeats: int, *, positions: bool) -> list[float]:
     """Milliseconds of an Assess of a second round, each of texts never seen before."""
-    async with (
-        embeddings(LocalEmbedder(MiniLm())) as fine,
-        embeddings(LocalEmbedder(StaticWords())) as fast,
-    ):
+    async with embeddings(LocalEmbedder(StaticWords())) as fast:
         model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD))
-        rounds, taken = Rounds(fine, fast, Agreements(model, cache=1000)), []
+        rounds, taken = Rounds(fast, Agreements(model, cache=1000)), []
         previous = stands(agents, 0, positions=positions)
         await rounds.assess(QUESTION, previous, [], [], Thresholds())
         for repeat in range(1, repeats + 1):

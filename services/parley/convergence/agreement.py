@@ -57,11 +57,12 @@ class AgreementModel(Protocol):
 class NliAgreement:
     """A cross-encoder with a trained head, on threads of its own so that the event loop never waits for it.
 
+    Pairs are spread over the threads: a round waits for them. Each is read alone, as padding them to one length would change them.
     It is loaded when it is first asked, which takes two to three seconds of CPU and up to 470 MB: a service that only embeds goes
     without. A pair in a language that it does not know cannot be told.
     """
 
-    def __init__(self, files: EncoderFiles, head: AgreementHead, threads: int = 1) -> None:
+    def __init__(self, files: EncoderFiles, head: AgreementHead, threads: int = 2) -> None:
         """Check what can be checked without loading; raise ConfigurationError where files are missing or do not fit."""
         missing = next((each for each in (files.model, files.tokenizer) if not each.is_file()), None)
         if missing is not None:
@@ -79,29 +80,35 @@ class NliAgreement:
         self._closed = Event()
 
     async def probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
-        """Read all pairs in one hop to a thread, one after the other: padding them to one length would change them."""
+        """Read pairs, as many at a time as there are threads."""
+        loop = asyncio.get_running_loop()
+        reading = [loop.run_in_executor(self._threads, self._probability, *pair) for pair in pairs]
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, pairs)
+            return await asyncio.gather(*reading)
         except ConfigurationError as error:
             raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", str(error), retry_after=60.0) from error
+        finally:
+            for each in reading:  # nobody waits any more for what has not begun
+                each.cancel()
 
     async def close(self) -> None:
         """End the threads after the pair they are at."""
         self._closed.set()
-        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        await asyncio.to_thread(self._threads.shutdown)
 
-    def _read(self, pairs: Sequence[Pair]) -> list[float | None]:
-        with self._loading:
-            if self._encoder is None:
-                self._encoder = CrossEncoder(self._files)
-        return [self._probability(self._encoder, *pair) for pair in pairs]
-
-    def _probability(self, encoder: CrossEncoder, one: str, other: str) -> float | None:
+    def _probability(self, one: str, other: str) -> float | None:
         if self._closed.is_set():
             raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", "the service is stopping", retry_after=1.0)
+        encoder = self._loaded()
         if min(map(encoder.known_words, (one, other))) < self._head.known_words:
             return None
         return self._head.probability(encoder.read(one, other))
+
+    def _loaded(self) -> CrossEncoder:
+        with self._loading:
+            if self._encoder is None:
+                self._encoder = CrossEncoder(self._files)
+            return self._encoder
 
 
 class Agreements:

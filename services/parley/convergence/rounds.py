@@ -20,8 +20,7 @@ Settled = Mapping[tuple[str, str], bool]
 class Rounds:
     """Stands assessed and grouped: positions by the agreement model, texts and sentences by their vectors."""
 
-    def __init__(self, fine: Embeddings, fast: Embeddings, agreements: Agreements) -> None:
-        self._fine = fine
+    def __init__(self, fast: Embeddings, agreements: Agreements) -> None:
         self._fast = fast
         self._agreements = agreements
 
@@ -76,7 +75,7 @@ class Rounds:
     async def _texts(self, question: str, stands: Sequence[Stand]) -> tuple[Vector, ...]:
         if not all(stand.text.strip() for stand in stands):
             return ()
-        origin, *vectors = await self._fine.of([question, *(stand.text for stand in stands)])
+        origin, *vectors = await self._fast.of([question, *(stand.text for stand in stands)])
         return tuple(centred(vector, origin) for vector in vectors)
 
 

@@ -42,7 +42,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
     def __init__(self, fine: Embeddings, fast: Embeddings, agreements: Agreements) -> None:
         self._fine = fine
         self._fast = fast
-        self._rounds = Rounds(fine, fast, agreements)
+        self._rounds = Rounds(fast, agreements)
 
     async def Embed(  # noqa: N802
         self, request_iterator: AsyncIterable[pb.EmbedRequest], _context: Context

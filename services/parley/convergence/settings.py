@@ -17,7 +17,7 @@ class ConvergenceSettings(ServiceSettings):
 
     port: int = Field(default=7403, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     embedding_fine: ModelName = Field(
-        default="minilm", description="What embeds positions and what is searched for."
+        default="minilm", description="What embeds what is searched for."
     )
     embedding_fast: ModelName = Field(
         default="static", description="What embeds long texts and their sentences."
@@ -45,7 +45,7 @@ class ConvergenceSettings(ServiceSettings):
         description="Its head, as `make agreement-head` writes it; empty: that of the one installed.",
     )
     agreement_threads: int = Field(
-        default=1, ge=1, le=64, description="Requests whose pairs of positions are read at a time."
+        default=2, ge=1, le=64, description="Pairs of positions that are read at a time."
     )
     agreement_cache: int = Field(
         default=16384, ge=0, le=1_000_000, description="Pairs of positions of which the answer is kept."

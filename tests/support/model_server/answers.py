@@ -38,7 +38,8 @@ def made_up(call: Call, words: int, *, states_position: bool = False) -> str:
         return json.dumps(instance(schema, seed))
     answer = f"Answer {call.digest[:8]}: {sentence(Random(seed), words)}."
     if states_position and _ASKED_FOR_POSITION in call.prompt:
-        return f"{answer}\nPosition: We take plan {call.digest[:8]}."
+        # Known words and a number: the model of agreement reads it, and takes two of them for different answers.
+        return f"{answer}\nPosition: Take plan {int(call.digest[:5], 16)} for the orders of all regions."
     return answer
 
 

@@ -23,8 +23,8 @@ async def assess(
     thresholds: Thresholds | None = None,
     settled: Settled | None = None,
 ) -> Assessment:
-    async with embeddings(HashEmbedder("fine")) as fine, embeddings(HashEmbedder("fast")) as fast:
-        rounds = Rounds(fine, fast, Agreements(WordAgreement(), cache=100))
+    async with embeddings(HashEmbedder("fast")) as fast:
+        rounds = Rounds(fast, Agreements(WordAgreement(), cache=100))
         return await rounds.assess(
             QUESTION, stands, previous or [], critics or [], thresholds or Thresholds(), settled
         )

@@ -1,12 +1,18 @@
+import asyncio
 import re
 from pathlib import Path
+from threading import Event, Semaphore
 
 import numpy as np
+import onnx
 import pytest
 
+from parley.convergence import agreement, encoder_graph
 from parley.convergence.agreement import NliAgreement
 from parley.convergence.encoder import CrossEncoder, EncoderFiles, installed_encoder
+from parley.convergence.encoder_graph import pooled_graph
 from parley.convergence.head import SHIPPED_HEAD, AgreementHead
+from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError, ParleyError
 
 ONE, OTHER = "Keep the monolith.", "Split the monolith into services, one for each team that works on it."
@@ -114,3 +120,99 @@ async def test_what_is_not_in_a_language_it_knows_cannot_be_told() -> None:
     await model.close()
     assert told[0] is not None
     assert told[1] is None
+
+
+def test_only_the_distances_that_occur_are_computed_and_nothing_else_changes(
+    monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder
+) -> None:
+    nodes = onnx.load_from_string(pooled_graph(installed_encoder().model)).graph.node
+    assert sum(node.op_type == "ReduceMin" for node in nodes) == 24  # two a layer
+    monkeypatch.setattr(encoder_graph, "_leave_out_unread_positions", lambda _: None)
+    whole = CrossEncoder(installed_encoder())
+    for text in ("Yes.", OTHER, OTHER * 40):
+        assert np.array_equal(cross_encoder.read(ONE, text), whole.read(ONE, text))
+
+
+class Waiting:
+    """An encoder whose reading takes as long as is wanted."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[str, str]] = []
+        self.may_end = Event()
+        self.begun = Semaphore(0)
+
+    def known_words(self, _text: str) -> float:
+        return 1.0
+
+    def read(self, one: str, other: str) -> Vector:
+        self.pairs.append((one, other))
+        self.begun.release()
+        assert self.may_end.wait(10)
+        return np.zeros(AgreementHead.read(SHIPPED_HEAD).weights.shape, np.float32)
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
+    encoder = Waiting()
+    monkeypatch.setattr(agreement, "CrossEncoder", lambda _: encoder)
+    return encoder
+
+
+async def has_begun(waiting: Waiting, pairs: int) -> None:
+    for _ in range(pairs):
+        assert await asyncio.to_thread(waiting.begun.acquire, timeout=10)
+
+
+async def test_pairs_of_one_request_are_read_at_the_same_time(waiting: Waiting) -> None:
+    model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=2)
+    told = asyncio.create_task(model.probabilities([(ONE, OTHER), (ONE, "Yes."), (ONE, "No.")]))
+    await has_begun(waiting, 2)
+    waiting.may_end.set()
+    assert len(await told) == 3
+    await model.close()
+
+
+async def test_pairs_that_nobody_waits_for_any_more_are_not_read(waiting: Waiting) -> None:
+    model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=1)
+    told = asyncio.create_task(model.probabilities([(ONE, OTHER), (ONE, "Yes.")]))
+    await has_begun(waiting, 1)
+    told.cancel()
+    await asyncio.wait([told])
+    waiting.may_end.set()
+    await model.close()
+    assert waiting.pairs == [(ONE, OTHER)]
+
+
+async def test_what_waits_when_the_service_stops_is_refused(waiting: Waiting) -> None:
+    model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=1)
+    told = asyncio.create_task(model.probabilities([(ONE, OTHER), (ONE, "Yes.")]))
+    await has_begun(waiting, 1)
+    closing = asyncio.create_task(model.close())
+    await asyncio.sleep(0)
+    waiting.may_end.set()
+    with pytest.raises(ParleyError) as raised:
+        await told
+    assert raised.value.reason == "AGREEMENT_MODEL_UNAVAILABLE"
+    await closing
+
+
+async def test_a_model_that_cannot_be_loaded_is_not_tried_for_every_pair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tries: list[EncoderFiles] = []
+    may_end = Event()
+
+    def load(files: EncoderFiles) -> CrossEncoder:
+        tries.append(files)
+        assert len(tries) == 1 or may_end.wait(10)
+        raise ConfigurationError("another file")
+
+    monkeypatch.setattr(agreement, "CrossEncoder", load)
+    model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=1)
+    with pytest.raises(ParleyError, match="another file"):
+        await model.probabilities([(ONE, str(number)) for number in range(5)])
+    may_end.set()
+    with pytest.raises(ParleyError, match="another file"):
+        await model.probabilities([(ONE, OTHER)])  # its turn comes after all of them
+    await model.close()
+    assert len(tries) <= 3  # the second had begun
