@@ -168,7 +168,9 @@ def to_status(error: ParleyError) -> status_pb2.Status:
     What is too long for the wire is shortened, and of very many bad fields the first are told: ErrorInfo's metadata then
     has their number as `violations`.
     """
-    status = status_pb2.Status(code=error.code.value[0], message=_shortened(error.message, _MAX_MESSAGE, _wire_length))
+    status = status_pb2.Status(
+        code=error.code.value[0], message=_shortened(error.message, _MAX_MESSAGE, _wire_length)
+    )
     for detail in _details(error):
         status.details.add().Pack(detail)
     _add_violations(status, error.violations)
