@@ -70,6 +70,10 @@ class System:
                 stderr=log,
             )
 
+    def pid(self, name: str) -> int:
+        """Return the id of the process of a service that runs."""
+        return self._running[name].pid
+
     def wait(self, *names: str) -> None:
         """Wait until services say that they serve."""
         ends = time.monotonic() + _START_SECONDS

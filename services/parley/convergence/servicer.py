@@ -1,6 +1,7 @@
 """ConvergenceService over gRPC: protobuf in and out, requests checked, nothing decided."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from typing import Any, Final
 
@@ -48,21 +49,28 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
         self, request_iterator: AsyncIterable[pb.EmbedRequest], _context: Context
     ) -> AsyncIterator[pb.EmbedResponse]:
         """Embed texts as they come and answer in their order."""
-        waiting: asyncio.Queue[asyncio.Task[pb.EmbedResponse] | None] = asyncio.Queue(_IN_FLIGHT)
-        begun: set[asyncio.Task[pb.EmbedResponse]] = set()
+        room = asyncio.Semaphore(_IN_FLIGHT)
+        begun: deque[asyncio.Task[pb.EmbedResponse]] = deque()
+        came = asyncio.Event()
 
         async def read() -> None:
             async for request in request_iterator:
-                task = asyncio.create_task(self._embed(request))
-                begun.add(task)
-                task.add_done_callback(begun.discard)
-                await waiting.put(task)
-            await waiting.put(None)
+                await room.acquire()
+                begun.append(asyncio.create_task(self._embed(request)))
+                came.set()
 
         reading = asyncio.create_task(read())
+        reading.add_done_callback(lambda _: came.set())  # however it ended
         try:
-            while (task := await waiting.get()) is not None:
-                yield await task
+            while begun or not reading.done():
+                if begun:
+                    yield await begun[0]
+                    begun.popleft()
+                    room.release()
+                else:
+                    came.clear()
+                    await came.wait()
+            await reading
         finally:
             stopped = [reading, *begun]
             for each in stopped:

@@ -59,13 +59,13 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         self, request: pb.RecordDebateRequest, _context: object
     ) -> pb.RecordDebateResponse:
         """Record what a debate was asked and what it concluded."""
-        _check_record(request)
+        concluded_at = _check_record(request)
         debate = RememberedDebate(
             debate_id=request.debate_id,
             question=request.question,
             conclusion=request.conclusion,
             domain=request.domain or _GENERAL,
-            concluded_at=request.concluded_at.ToDatetime(UTC),
+            concluded_at=concluded_at,
         )
         try:
             existed = await self._memories.record(current_tenant(), debate)
@@ -105,7 +105,8 @@ def _check_recall(request: pb.RecallRequest) -> None:
     violations.refuse()
 
 
-def _check_record(request: pb.RecordDebateRequest) -> None:
+def _check_record(request: pb.RecordDebateRequest) -> datetime:
+    """Return when the debate was concluded. Raises ParleyError for a request that is wrong."""
     violations = Violations()
     violations.check(
         that=bool(NAME.fullmatch(request.debate_id)),
@@ -116,7 +117,12 @@ def _check_record(request: pb.RecordDebateRequest) -> None:
     violations.check_stored_text("conclusion", request.conclusion, max_bytes=_MAX_BYTES)
     _check_domain(violations, request.domain)
     violations.check(that=request.HasField("concluded_at"), field="concluded_at", otherwise="is not set")
+    try:
+        concluded_at = request.concluded_at.ToDatetime(UTC)
+    except (ValueError, OverflowError):
+        violations.add("concluded_at", "is not a time of the years 1 to 9999")
     violations.refuse()
+    return concluded_at
 
 
 def _check_domain(violations: Violations, domain: str) -> None:

@@ -5,6 +5,7 @@ import binascii
 import json
 from collections.abc import Iterable
 from datetime import datetime
+from math import isfinite
 from typing import Final, Protocol
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -32,6 +33,9 @@ __all__ = [
 
 GENERAL: Final = "general"
 """The domain of what names none."""
+
+_MAX_TOKEN: Final = 1024
+"""Characters; what is longer was forged, and nested too deep it would be no ValueError."""
 
 
 class _Outcome(Protocol):
@@ -157,11 +161,13 @@ def read_token(violations: Violations, given: str) -> tuple[float, str] | None:
     if not given:
         return None
     try:
-        place, name = json.loads(base64.urlsafe_b64decode(given.encode()))
-        return float(place), str(name)
-    except (ValueError, TypeError, binascii.Error):
-        violations.add("page_token", "is not a token of an earlier page")
-        return None
+        place, name = json.loads(base64.urlsafe_b64decode(given[:_MAX_TOKEN].encode()))
+        if isinstance(name, str) and isfinite(place):
+            return float(place), name
+    except (ValueError, TypeError, OverflowError, binascii.Error):
+        pass
+    violations.add("page_token", "is not a token of an earlier page")
+    return None
 
 
 def _encounter(given: pb.Encounter) -> Encounter:

@@ -1,8 +1,9 @@
 """One error type for every service, and its way over the wire as a google.rpc.Status."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import quote
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -36,6 +37,15 @@ DRAINING: Final = "DRAINING"
 """Reason of a call or stream that ended because its server is stopping; resume it on another one."""
 INTERRUPTED: Final = "INTERRUPTED"
 """Reason of a call that the service gave up through no fault of the caller; try again."""
+
+# Trailing metadata of more than 8 KiB is dropped by the peer together with the status. Both of these travel in it:
+_MAX_MESSAGE: Final = 2000  # as it is percent-encoded on the wire; the details hold it once more
+_MAX_STATUS: Final = 4096  # in bytes, before base64
+_MAX_LISTED: Final = 1000
+_MAX_DETAIL: Final = 256
+_MAX_METADATA: Final = 512
+_CUT: Final = "…"
+_PLAIN: Final = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 
 _TRANSPORT_REASONS: Final = frozenset({DRAINING, INTERRUPTED})
 _TRANSPORT_CODES: Final = frozenset(
@@ -96,9 +106,12 @@ class ParleyError(Exception):
 def invalid_argument(
     violations: Iterable[FieldViolation], *, reason: str = "INVALID_ARGUMENT", message: str | None = None
 ) -> ParleyError:
-    """Return the error of a request that is wrong in any state of the system; `violations` lists every bad field."""
+    """Return the error of a request that is wrong in any state of the system; `violations` lists every bad field.
+
+    The wire has room for the first of very many; a status tells how many there are.
+    """
     found = tuple(violations)
-    text = message or "; ".join(f"{each.field}: {each.description}" for each in found) or "invalid argument"
+    text = message or _listed(found) or "invalid argument"
     return ParleyError(grpc.StatusCode.INVALID_ARGUMENT, reason, text, violations=found)
 
 
@@ -150,10 +163,17 @@ def internal(
 
 
 def to_status(error: ParleyError) -> status_pb2.Status:
-    """Return the error as a status with ErrorInfo and, where they fit, BadRequest, RetryInfo and ResourceInfo."""
-    status = status_pb2.Status(code=error.code.value[0], message=error.message)
+    """Return the error as a status with ErrorInfo and, where they fit, BadRequest, RetryInfo and ResourceInfo.
+
+    What is too long for the wire is shortened, and of very many bad fields the first are told: ErrorInfo's metadata then
+    has their number as `violations`.
+    """
+    status = status_pb2.Status(
+        code=error.code.value[0], message=_shortened(error.message, _MAX_MESSAGE, _wire_length)
+    )
     for detail in _details(error):
         status.details.add().Pack(detail)
+    _add_violations(status, error.violations)
     return status
 
 
@@ -200,22 +220,84 @@ def is_transport(error: BaseException) -> bool:
     return error.code in _TRANSPORT_CODES
 
 
+def _listed(violations: Sequence[FieldViolation]) -> str:
+    """Return bad fields in words: as many as a message holds, and how many more there are."""
+    told: list[str] = []
+    room = _MAX_LISTED
+    for each in violations:
+        words = _shortened(f"{each.field}: {each.description}", _MAX_DETAIL)
+        room -= _wire_length(words) + 2
+        if room < 0:
+            return "; ".join([*told, f"and {len(violations) - len(told)} more"])
+        told.append(words)
+    return "; ".join(told)
+
+
+def _shortened(text: str, limit: int, measure: Callable[[str], int] | None = None) -> str:
+    """Return a text, cut where it is longer than `limit`: in bytes of UTF-8, or as `measure` says."""
+    length = measure or _utf8_length
+    if len(text) <= limit and length(text) <= limit:
+        return text
+    left, end = limit - length(_CUT), 0
+    for each in text:
+        left -= length(each)
+        if left < 0:
+            break
+        end += 1
+    return text[:end] + _CUT
+
+
+def _utf8_length(text: str) -> int:
+    return len(text.encode(errors="replace"))
+
+
+def _wire_length(text: str) -> int:
+    """Return how long a message is as gRPC sends it, percent-encoded."""
+    return len(quote(text, safe=_PLAIN, errors="replace"))
+
+
 def _details(error: ParleyError) -> Iterable[Message]:
-    yield error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata)
-    if error.violations:
-        yield error_details_pb2.BadRequest(
-            field_violations=[
-                error_details_pb2.BadRequest.FieldViolation(field=each.field, description=each.description)
-                for each in error.violations
-            ]
-        )
+    yield error_details_pb2.ErrorInfo(
+        reason=error.reason, domain=DOMAIN, metadata=dict(_metadata(error.metadata))
+    )
     if error.retry_after is not None:
         retry = error_details_pb2.RetryInfo()
         retry.retry_delay.FromNanoseconds(round(error.retry_after * 1e9))
         yield retry
     if error.resource is not None:
         kind, name = error.resource
-        yield error_details_pb2.ResourceInfo(resource_type=kind, resource_name=name)
+        yield error_details_pb2.ResourceInfo(
+            resource_type=_shortened(kind, _MAX_DETAIL), resource_name=_shortened(name, _MAX_DETAIL)
+        )
+
+
+def _metadata(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    room = _MAX_METADATA
+    for key, value in given.items():
+        told = _shortened(value, _MAX_DETAIL)
+        room -= _utf8_length(key) + _utf8_length(told)
+        if room >= 0:
+            yield key, told
+
+
+def _add_violations(status: status_pb2.Status, violations: Sequence[FieldViolation]) -> None:
+    if not violations:
+        return
+    bad = error_details_pb2.BadRequest()
+    room = _MAX_STATUS - status.ByteSize() - 128  # for the count and what wraps a detail
+    for each in violations:
+        told = error_details_pb2.BadRequest.FieldViolation(
+            field=_shortened(each.field, _MAX_DETAIL), description=_shortened(each.description, _MAX_DETAIL)
+        )
+        room -= told.ByteSize() + 3
+        if room < 0:
+            info = error_details_pb2.ErrorInfo()
+            status.details[0].Unpack(info)
+            info.metadata["violations"] = str(len(violations))
+            status.details[0].Pack(info)
+            break
+        bad.field_violations.append(told)
+    status.details.add().Pack(bad)
 
 
 def _status_of(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:

@@ -3,8 +3,9 @@
 import asyncio
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import grpc
@@ -67,9 +68,16 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return known[1]
 
 
+@dataclass(frozen=True, slots=True)
+class _Undecodable:
+    """Stands for bytes that are no message. A deserializer that raises makes gRPC answer UNKNOWN and log a traceback."""
+
+    error: errors.ParleyError
+
+
 def _wrap(method: str, handler: _Method) -> _Method:
     codec = {
-        "request_deserializer": handler.request_deserializer,
+        "request_deserializer": _decoding(method, handler.request_deserializer),
         "response_serializer": handler.response_serializer,
     }
     if handler.request_streaming and handler.response_streaming:
@@ -81,6 +89,32 @@ def _wrap(method: str, handler: _Method) -> _Method:
     return grpc.unary_unary_rpc_method_handler(_single(method, handler.unary_unary), **codec)
 
 
+def _decoding(method: str, decode: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
+    if decode is None:
+        return None
+
+    def decoded(given: bytes) -> Any:
+        try:
+            return decode(given)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the bytes are no message
+            message = f"{method}: the bytes are no request of this method ({error}); send its message"
+            return _Undecodable(errors.invalid_argument((), reason="UNDECODABLE", message=message))
+
+    return decoded
+
+
+def _decoded(request: Any) -> Any:
+    """Return a request, or a stream of requests, of which each is decoded or raises."""
+    if isinstance(request, _Undecodable):
+        raise request.error
+    return _each_decoded(request) if isinstance(request, AsyncIterable) else request
+
+
+async def _each_decoded(requests: AsyncIterable[Any]) -> AsyncIterator[Any]:
+    async for request in requests:
+        yield _decoded(request)
+
+
 def _single(method: str, handle: _Handler) -> _Handler:
     if not inspect.iscoroutinefunction(handle):
         raise TypeError(f"{method}: a handler must be async")
@@ -88,7 +122,7 @@ def _single(method: str, handle: _Handler) -> _Handler:
     async def handled(request: Any, context: _Context) -> Any:
         span = _begin(method, context)
         try:
-            response = await handle(request, context)
+            response = await handle(_decoded(request), context)
         except BaseException as error:
             answer = _fail(method, context, span, error)
             if answer is not None:
@@ -110,11 +144,11 @@ def _streaming(method: str, handle: _Handler) -> _Handler:
         span = _begin(method, context)
         try:
             if generator:
-                async with aclosing(handle(request, context)) as responses:
+                async with aclosing(handle(_decoded(request), context)) as responses:
                     async for response in responses:
                         await context.write(response)
             else:
-                await handle(request, context)
+                await handle(_decoded(request), context)
         except BaseException as error:
             answer = _fail(method, context, span, error)
             if answer is not None:
@@ -226,7 +260,7 @@ async def _abort(context: _Context, answer: errors.ParleyError) -> None:
     """End the call by raising; for a single answer and in mid-stream, details are in the trailing metadata."""
     status = errors.to_status(answer)
     trailing = (*(context.trailing_metadata() or ()), (errors.DETAILS_KEY, status.SerializeToString()))
-    await context.abort(answer.code, answer.message, trailing)
+    await context.abort(answer.code, status.message, trailing)
 
 
 def _code(context: _Context) -> grpc.StatusCode:

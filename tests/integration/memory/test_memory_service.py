@@ -175,3 +175,13 @@ async def test_a_vector_store_that_is_none_is_named_with_its_setting(tmp_path: P
     with pytest.raises(ConfigurationError, match="PARLEY_VECTORS"):
         async with build(settings):
             pass
+
+
+@pytest.mark.parametrize(("seconds", "nanos"), [(2**62, 0), (-(2**63), 0), (0, -1)])
+async def test_a_time_that_is_none_is_refused(memory: MemoryServiceStub, seconds: int, nanos: int) -> None:
+    request = debate("deb-odd")
+    request.concluded_at.CopyFrom(Timestamp(seconds=seconds, nanos=nanos))
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await memory.RecordDebate(request)
+    refused = from_rpc_error(raised.value)
+    assert [each.field for each in refused.violations] == ["concluded_at"]

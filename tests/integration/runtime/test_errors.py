@@ -182,3 +182,72 @@ async def test_a_handler_that_is_not_async_is_refused_with_its_name(
 
 def unary_of(handler: object) -> "grpc.RpcMethodHandler[bytes, bytes]":
     return grpc.unary_unary_rpc_method_handler(handler)  # type: ignore[arg-type]
+
+
+def undecodable(given: bytes) -> bytes:
+    if given == b"bad":
+        raise ValueError("Error parsing message")
+    return given
+
+
+async def echo(request: bytes, _context: object) -> bytes:
+    return request
+
+
+async def echoes(request: bytes, _context: object) -> AsyncIterator[bytes]:
+    yield request
+
+
+async def collected(requests: AsyncIterator[bytes], _context: object) -> bytes:
+    return b"".join([each async for each in requests])
+
+
+async def each_echoed(requests: AsyncIterator[bytes], _context: object) -> AsyncIterator[bytes]:
+    async for each in requests:
+        yield each
+
+
+@pytest.mark.parametrize("shape", ["unary_unary", "unary_stream", "stream_unary", "stream_stream"])
+async def test_bytes_that_are_no_message_are_an_invalid_argument_without_a_traceback(
+    shape: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    handle = {
+        "unary_unary": echo,
+        "unary_stream": echoes,
+        "stream_unary": collected,
+        "stream_stream": each_echoed,
+    }[shape]
+    made = getattr(grpc, f"{shape}_rpc_method_handler")(handle, request_deserializer=undecodable)
+    async with serving([make_service(Ask=made)]) as server, channel(server.address) as there:
+        call = getattr(there, shape)("/test.v1.TestService/Ask")
+
+        async def outcome(*given: bytes) -> list[bytes]:
+            async def requests() -> AsyncIterator[bytes]:
+                for each in given:
+                    yield each
+
+            answer = call(requests() if shape.startswith("stream") else given[0], timeout=10)
+            return [each async for each in answer] if shape.endswith("stream") else [await answer]
+
+        assert await outcome(b"good") == [b"good"]
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await outcome(b"bad")
+        assert await outcome(b"good") == [b"good"], "the connection goes on"
+    error = errors.from_rpc_error(caught.value)
+    assert (error.code, error.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "UNDECODABLE")
+    assert "test.v1.TestService/Ask" in error.message
+    written = capfd.readouterr()
+    assert "Traceback" not in written.out + written.err + caplog.text
+
+
+async def test_very_many_bad_fields_and_a_very_long_message_still_reach_the_caller() -> None:
+    async def refused(_request: bytes, _context: object) -> bytes:
+        raise errors.invalid_argument([FieldViolation(f"agents[{n}]", "ж" * 500) for n in range(3000)])
+
+    async with serving([make_service(Ask=refused)]) as server, channel(server.address) as there:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method(there, "Ask")(b"")
+    error = errors.from_rpc_error(caught.value)
+    assert (error.code, error.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT")
+    assert error.metadata == {"violations": "3000"}
+    assert error.violations[0].field == "agents[0]"

@@ -1,4 +1,5 @@
 import string
+from urllib.parse import quote
 
 import grpc
 import pytest
@@ -10,7 +11,7 @@ from parley.runtime import errors
 from parley.runtime.errors import FieldViolation, ParleyError
 
 NAMES = st.text(string.ascii_uppercase + "_", min_size=1)
-TEXT = st.text()
+TEXT = st.text(max_size=20)
 
 
 def as_rpc_error(
@@ -35,6 +36,43 @@ def as_rpc_error(
 def test_an_error_reads_back_as_it_was_sent(error: ParleyError) -> None:
     read = errors.from_status(status_pb2.Status.FromString(errors.to_status(error).SerializeToString()))
     assert vars(read) == vars(error)
+
+
+@given(
+    message=st.text() | st.sampled_from(["ж" * 5000, "x" * 5000, "%" * 2001, "🙂" * 2000]),
+    violations=st.lists(st.builds(FieldViolation, field=TEXT, description=TEXT), max_size=200),
+    times=st.sampled_from([1, 30, 1000]),
+    metadata=st.dictionaries(TEXT, st.sampled_from(["", "ж" * 5000]), max_size=9),
+    name=st.sampled_from(["", "n" * 9000]),
+)
+def test_an_error_of_any_size_fits_into_what_grpc_carries(
+    message: str, violations: list[FieldViolation], times: int, metadata: dict[str, str], name: str
+) -> None:
+    many = tuple(FieldViolation(each.field, each.description * times) for each in violations)
+    code = grpc.StatusCode.INVALID_ARGUMENT
+    status = errors.to_status(ParleyError(code, "R" * 40, message, metadata, many, 1.0, ("debate", name)))
+    assert status.ByteSize() <= 4096
+    assert len(quote(status.message, safe=string.punctuation.replace("%", "") + " ")) <= 2000
+    read = errors.from_status(status)
+    assert read.code is code
+    assert len(read.violations) == len(many) or read.metadata["violations"] == str(len(many))
+
+
+def test_of_very_many_bad_fields_the_first_are_told_and_how_many_there_are() -> None:
+    error = errors.invalid_argument(FieldViolation(f"agents[{n}].id", "is empty") for n in range(5000))
+    read = errors.from_status(errors.to_status(error))
+    assert read.violations[:2] == error.violations[:2]
+    assert 20 < len(read.violations) < 5000
+    assert read.metadata == {"violations": "5000"}
+    assert read.message.startswith("agents[0].id: is empty; agents[1].id: is empty; ")
+    assert read.message.endswith("more")
+    assert len(read.message) <= 2000
+
+
+def test_a_message_of_more_than_two_thousand_characters_is_shortened() -> None:
+    told = errors.to_status(errors.internal("x" * 2001)).message
+    assert (len(told), told[-1]) == (1992, "…")
+    assert errors.to_status(errors.internal("x" * 2000)).message == "x" * 2000
 
 
 def test_a_bad_request_names_every_bad_field_in_its_message() -> None:

@@ -1,0 +1,111 @@
+"""A right request or two of the RPCs whose odd ones would seldom come past the first check."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from parley.v1 import (
+    agent_pb2,
+    convergence_pb2,
+    debate_pb2,
+    gateway_pb2,
+    memory_pb2,
+    orchestrator_pb2,
+    ratings_pb2,
+)
+
+__all__ = ["DEBATE", "RIGHT_REQUESTS"]
+
+DEBATE: Final = "deb-20260101-000000-aaaaaaaa"
+"""Stands for a debate that is there."""
+
+_STANDS = [
+    convergence_pb2.Stand(
+        agent_id="one", position="Keep one service.", text="One is enough for four people."
+    ),
+    convergence_pb2.Stand(
+        agent_id="two", position="Split it in five.", text="Five teams need five services."
+    ),
+]
+_RESULTS = [
+    ratings_pb2.MatchResult(agent_id="one", score=7),
+    ratings_pb2.MatchResult(agent_id="two", score=3),
+]
+_AGENT = agent_pb2.Agent(id="ada", name="Ada", role="architect")
+_ALL: Sequence[Message] = (
+    orchestrator_pb2.CreateDebateRequest(
+        request_id="fuzz",
+        spec=debate_pb2.DebateSpec(
+            question="One service or several?",
+            agents=[
+                debate_pb2.Participant(agent_id="architect"),
+                debate_pb2.Participant(agent_id="performance"),
+            ],
+            limits=debate_pb2.DebateLimits(),
+            context=[debate_pb2.ContextDocument(path="notes.md", text="Four people.")],
+        ),
+    ),
+    orchestrator_pb2.GetDebateRequest(debate_id=DEBATE),
+    orchestrator_pb2.GetReportRequest(debate_id=DEBATE),
+    orchestrator_pb2.ListDebatesRequest(page_size=3),
+    orchestrator_pb2.WatchDebateRequest(debate_id=DEBATE, after_sequence=1),
+    orchestrator_pb2.ReadLogRequest(debate_id=DEBATE, after_sequence=1),
+    orchestrator_pb2.InterveneRequest(
+        request_id="fuzz",
+        debate_id=DEBATE,
+        intervention=debate_pb2.Intervention(guide=debate_pb2.Guide(text="Be short.")),
+    ),
+    orchestrator_pb2.SubmitFeedbackRequest(request_id="fuzz", debate_id=DEBATE, value=1, message="Good."),
+    gateway_pb2.GenerateRequest(
+        call_id=gateway_pb2.CallId(
+            tenant="default", debate_id=DEBATE, step="round/1/propose/ada", step_attempt=1
+        ),
+        agent=_AGENT,
+        prompt=[gateway_pb2.PromptPart(role=gateway_pb2.PROMPT_ROLE_USER, text="Say something.")],
+    ),
+    gateway_pb2.GenerateRequest(
+        agent=_AGENT,
+        prompt=[gateway_pb2.PromptPart(role=gateway_pb2.PROMPT_ROLE_USER, text="Say something.", give=1)],
+        schema=gateway_pb2.AnswerSchema(name="position", json_schema='{"type": "object"}'),
+    ),
+    gateway_pb2.GetAgentRequest(agent_id="architect"),
+    convergence_pb2.EmbedRequest(text="One service is enough.", model=convergence_pb2.EMBEDDING_MODEL_FAST),
+    convergence_pb2.AssessRequest(question="One or several?", stands=_STANDS, previous=_STANDS),
+    convergence_pb2.GroupPositionsRequest(question="One or several?", stands=_STANDS),
+    ratings_pb2.RecordMatchRequest(
+        debate_id=DEBATE,
+        domain="general",
+        results=_RESULTS,
+        answers=[ratings_pb2.JudgedAnswer(agent_id="one", right=True, confidence=0.7)],
+        phases=[ratings_pb2.PhaseResult(agent_id="one", phase="propose", score=8)],
+        encounters=[ratings_pb2.Encounter(agent_id="one", other_agent_id="two", agreements=1)],
+    ),
+    ratings_pb2.CorrectMatchRequest(debate_id=DEBATE, number=1, results=_RESULTS, reason="It was wrong."),
+    ratings_pb2.RecordFeedbackRequest(debate_id=DEBATE, number=1, value=1, agent_ids=["one"]),
+    ratings_pb2.GetWeightsRequest(agent_ids=["one", "two"], domain="general"),
+    ratings_pb2.SelectTeamRequest(debate_id=DEBATE, candidate_agent_ids=["one", "two"], size=1),
+    ratings_pb2.ListRatingsRequest(page_size=3),
+    ratings_pb2.ListMatchesRequest(page_size=3),
+    ratings_pb2.ListRelationshipsRequest(agent_id="one"),
+    ratings_pb2.GetPersonaRequest(agent_id="one"),
+    memory_pb2.RecallRequest(text="One service or several?", limit=2),
+    memory_pb2.RecordDebateRequest(
+        debate_id=DEBATE,
+        question="One service or several?",
+        conclusion="One.",
+        concluded_at=Timestamp(seconds=1_780_000_000),
+    ),
+)
+
+
+def _by_name(messages: Sequence[Message]) -> Mapping[str, Sequence[Message]]:
+    found: dict[str, list[Message]] = {}
+    for each in messages:
+        found.setdefault(each.DESCRIPTOR.name, []).append(each)
+    return found
+
+
+RIGHT_REQUESTS: Final = _by_name(_ALL)
+"""By the name of their message."""

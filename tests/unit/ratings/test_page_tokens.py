@@ -1,0 +1,42 @@
+"""A page token leads to the place that ended a page, and a forged one to a refusal."""
+
+import base64
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from parley.ratings.conversion import read_token, token
+from parley.runtime.errors import ParleyError
+from parley.runtime.validation import Violations
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=64))
+def test_a_token_leads_back_to_its_place(place: float, name: str) -> None:
+    assert read_token(Violations(), token(place, name)) == (place, name)
+
+
+def encoded(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+@given(st.text(min_size=1) | st.text().map(encoded))
+@example(encoded(f'[{"9" * 400}, ""]'))
+@example(encoded('[NaN, ""]'))
+@example(encoded('[1e999, ""]'))
+@example(encoded('["1", ""]'))
+@example(encoded("[1, null]"))
+@example(encoded("[" * 100_000))
+@example("\u00e9")
+@example("_w==")
+def test_a_forged_token_is_refused_or_leads_to_a_place(forged: str) -> None:
+    violations = Violations()
+    found = read_token(violations, forged)
+    if not forged:
+        assert found is None
+    elif found is None:
+        with pytest.raises(ParleyError, match="page_token: is not a token of an earlier page"):
+            violations.refuse()
+    else:
+        violations.refuse()
+        assert token(*found)
