@@ -14,7 +14,7 @@ import grpc
 from google.protobuf.message import Message
 from grpc_status import rpc_status
 
-from parley.runtime.errors import ParleyError, not_found, to_status
+from parley.runtime.errors import ParleyError, failed_precondition, not_found, to_status
 from parley.v1 import event_pb2, orchestrator_pb2_grpc, panel_pb2
 from parley.v1 import orchestrator_pb2 as pb
 from parley.v1.agent_pb2 import Usage
@@ -129,6 +129,7 @@ class ScriptedOrchestrator:
     refusal: Callable[[pb.CreateDebateRequest], ParleyError | None] = lambda request: None
     intervention_refusal: Callable[[pb.InterveneRequest], ParleyError | None] = lambda request: None
     report: str = "# Report\n"
+    decision: pb.GetDecisionResponse | None = None
     address: str = ""
     older_ids: tuple[str, ...] = ()
     """Listed after the debate, and not to be had."""
@@ -250,6 +251,13 @@ class ScriptedOrchestrator:
     def GetReport(self, request: pb.GetReportRequest, context: Any) -> pb.GetReportResponse:  # noqa: N802
         self._found(request.debate_id, context)
         return pb.GetReportResponse(markdown=self.report)
+
+    def GetDecision(self, request: pb.GetDecisionRequest, context: Any) -> pb.GetDecisionResponse:  # noqa: N802
+        self._found(request.debate_id, context)
+        if self.decision is None:
+            _abort(context, failed_precondition("NO_DECISION", "it is of another format"))
+        assert self.decision is not None
+        return self.decision
 
     def _found(self, debate_id: str, context: Any) -> ScriptedDebate:
         if self.debate is None or debate_id != DEBATE_ID:
