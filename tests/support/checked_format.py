@@ -1,8 +1,9 @@
 """Panels with a person at both ends of them, as formats for tests alone."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from types import MappingProxyType
 from typing import Any
 
 from parley.orchestrator.engine.checkpoints import CheckpointRequest
@@ -90,12 +91,15 @@ def go_on(checkpoint: CheckpointOpened) -> str:
 
 
 @asynccontextmanager
-async def person(stage: Backstage, replica: Replica) -> AsyncIterator[None]:
+async def person(
+    stage: Backstage, replica: Replica, acts: Mapping[str, str] = MappingProxyType({})
+) -> AsyncIterator[None]:
     """Somebody who lets every debate go on from whatever it asks while the block runs, and says so once.
 
-    Of questions that can be answered one by one, they answer the first, and say a word on all.
+    Of questions that can be answered one by one, they answer the first, and say a word on all. `acts` are what they do at
+    checkpoints with these keys instead; `refuse` is not to approve.
     """
-    asking = asyncio.create_task(_go_on_everywhere(stage, replica))
+    asking = asyncio.create_task(_go_on_everywhere(stage, replica, acts))
     try:
         yield
     finally:
@@ -103,7 +107,7 @@ async def person(stage: Backstage, replica: Replica) -> AsyncIterator[None]:
         await asyncio.gather(asking, return_exceptions=True)
 
 
-async def _go_on_everywhere(stage: Backstage, replica: Replica) -> None:
+async def _go_on_everywhere(stage: Backstage, replica: Replica, acts: Mapping[str, str]) -> None:
     asked: set[tuple[str, str]] = set()
     reader = LogReader(stage)
     async with asyncio.TaskGroup() as tasks:
@@ -113,15 +117,17 @@ async def _go_on_everywhere(stage: Backstage, replica: Replica) -> None:
                 for key, checkpoint in recorded.open_checkpoints.items():
                     if (record.debate, key) not in asked:
                         asked.add((record.debate, key))
-                        tasks.create_task(_go_on(replica, record.debate, key, checkpoint))
+                        tasks.create_task(_go_on(replica, record.debate, key, checkpoint, acts.get(key, "")))
             await asyncio.sleep(0.01)
 
 
-async def _go_on(replica: Replica, debate: str, key: str, checkpoint: CheckpointOpened) -> None:
+async def _go_on(replica: Replica, debate: str, key: str, checkpoint: CheckpointOpened, wanted: str) -> None:
     asked = checkpoint.questions.questions
-    act, answers = ("answer", {asked[0].id: "fine"}) if asked else (go_on(checkpoint), None)
+    act, answers = ("answer", {asked[0].id: "fine"}) if asked else (wanted or go_on(checkpoint), None)
+    approved = act != "refuse"
+    act = act if approved else "approve"
     with suppress(ParleyError, TimeoutError):  # it was taken up by another, and the debate has ended
         request_id = key.replace("/", "-")
         await replica.intervene(
-            debate, act, request_id, text="fine", approved=True, checkpoint=key, answers=answers
+            debate, act, request_id, text="fine", approved=approved, checkpoint=key, answers=answers
         )

@@ -11,7 +11,7 @@ from parley.v1.moderated_pb2 import ModeratedSettings
 from tests.support.orchestration import make_spec
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest, judgement
 
-__all__ = ["ModeratedScript", "moderated_settings", "moderated_spec"]
+__all__ = ["QUESTION", "ModeratedScript", "moderated_settings", "moderated_spec"]
 
 _WORDS = (
     ("calm", "bold"),

@@ -1,4 +1,4 @@
-"""The prompts of a panel, or an arena, at real lengths, as models get them: `python -m tests.support.show_prompts --help`.
+"""The prompts of a panel, an arena or a moderated debate, at real lengths, as models get them: `python -m tests.support.show_prompts --help`.
 
 A debate is held on the scripted gateway, with answers of the given length. What a phase is told can then be read as a whole.
 """
@@ -8,7 +8,7 @@ import asyncio
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -16,15 +16,22 @@ from pathlib import Path
 
 from parley.orchestrator.model.spec import AgentSpec
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.moderated_debates import QUESTION, ModeratedScript, moderated_settings
 from tests.support.orchestration import agent, backstage, make_spec
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 
 __all__ = ["long_answer", "main"]
 
+_GATEWAYS: Mapping[str, Callable[[int], ScriptedGateway]] = {
+    "panel": lambda _: ScriptedGateway(),
+    "arena": lambda _: ArenaScript().gateway(),
+    "moderated": lambda characters: ModeratedScript(characters=characters // 2).gateway(),
+}
+"""By format; told how long an answer is."""
 _ROLES = ("architect", "security", "performance", "simplicity", "testing", "data-modeling", "generalist")
 _REQUIREMENTS = (("The answer is yes or no.", True), ("It names an example.", False))
 _ASKED_ISSUES = re.compile(r"The issues: ([A-Z]\.\d+(?:, [A-Z]\.\d+)*)\.")
-_FILLER = re.compile(r"(?:[a-z]+ says sentence \d+\. ?){3,}")
+_FILLER = re.compile(r"(?:[\w-]+ says sentence \d+\. ?){3,}")
 
 
 def long_answer(step: str, name: str, characters: int) -> str:
@@ -56,15 +63,20 @@ def _team(count: int, context_tokens: int) -> tuple[AgentSpec, ...]:
 
 
 async def _held(given: argparse.Namespace) -> list[StepRequest]:
-    gateway = ArenaScript().gateway() if given.format == "arena" else ScriptedGateway()
+    gateway = _GATEWAYS[given.format](given.characters)
     gateway.text = lambda step, name: _answer(gateway, step, name, given.characters)
     gateway.requirements = _REQUIREMENTS
     judge = replace(agent("judge", "judge"), context_tokens=given.context)
     team = _team(given.agents, given.context)
     spec = make_spec(3, given.rounds, agents=team, judge=judge)
     if given.format == "arena":
-        settings = arena_settings(revision_rounds=given.rounds)
-        spec = arena_spec(3, settings, agents=team, judge=judge)
+        arena = arena_settings(revision_rounds=given.rounds)
+        spec = arena_spec(3, arena, agents=team, judge=judge)
+    if given.format == "moderated":
+        settings = moderated_settings(
+            checkpoints=False, max_rounds=given.rounds, perspectives=given.agents, token_budget_per_round=0
+        )
+        spec = replace(spec, format="moderated@1", question=QUESTION, settings=settings)
     with tempfile.TemporaryDirectory() as folder:
         async with backstage(Path(folder), gateway) as stage, stage.replica() as replica:
             await stage.comes_to(await replica.create(spec), "COMPLETED")
@@ -87,7 +99,7 @@ def main() -> None:
     parser.add_argument(
         "steps", nargs="*", default=["round/[135]/*/ada*", "synthesis*"], help="patterns of keys"
     )
-    parser.add_argument("--format", choices=("panel", "arena"), default="panel")
+    parser.add_argument("--format", choices=tuple(_GATEWAYS), default="panel")
     parser.add_argument("--agents", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--characters", type=int, default=3000, help="of an answer")

@@ -5,7 +5,7 @@ write to it, and a new owner goes on from each copy.
 """
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -42,6 +42,7 @@ class Play:
         gateway: Makes the gateway, which answers the same whenever it is asked.
         flying: Whether the debate waits for time to pass, and is spared that.
         issues: Where its decision becomes an issue.
+        acts: What a person does at checkpoints with these keys, other than to let it go on.
     """
 
     spec: DebateSpec
@@ -49,6 +50,7 @@ class Play:
     formats: Formats = field(default_factory=shipped_formats)
     flying: bool = False
     issues: IssueTracker | None = None
+    acts: Mapping[str, str] = field(default_factory=dict)
 
     async def held(self, folder: Path) -> "Held":
         """Hold the debate undisturbed."""
@@ -64,7 +66,7 @@ class Play:
             with patch.object(journal, "_BATCH", 1):
                 async with (
                     replace(stage, store=store).replica(clock=clock) as replica,
-                    person(stage, replica),
+                    person(stage, replica, self.acts),
                 ):
                     debate = await replica.create(self.spec)
                     events = await stage.comes_to(debate, "COMPLETED")
@@ -76,7 +78,7 @@ class Play:
         gateway = self.gateway()
         async with self._staged(left.folder, gateway, left.at) as (stage, clock):
             before = await stage.events(debate)
-            async with stage.replica(clock=clock) as replica, person(stage, replica):
+            async with stage.replica(clock=clock) as replica, person(stage, replica, self.acts):
                 events = await stage.comes_to(debate, "COMPLETED")
         check_log(events)
         assert events[: len(before)] == before

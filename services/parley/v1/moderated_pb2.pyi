@@ -171,7 +171,7 @@ class ModeratedOutcome(_message.Message):
     confidence: Global___Confidence.ValueType
     """How sure it is; never more than what the end of the rounds allows."""
     approved: _builtins.bool
-    """Whether a person approved it. False: none was asked."""
+    """Whether a person approved it. False: none was asked, or the person approved none."""
     @_builtins.property
     def perspectives(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsideredPerspective]:
         """The perspectives, in the order in which they joined."""

@@ -36,15 +36,22 @@ DECISION = ModeratedOutcome(
 )
 
 
-async def _decided(debate: Debate) -> Outcome:
-    outcome = Outcome(description="No cache.", moderated=DECISION)
-    await follow_up(Discussion(debate), outcome.moderated)
-    return outcome
+def _decided(name: str, decision: ModeratedOutcome) -> Format:
+    """A moderated debate from its decision on."""
+
+    async def run(debate: Debate) -> Outcome:
+        outcome = Outcome(description="No cache.", moderated=decision)
+        await follow_up(Discussion(debate), outcome.moderated)
+        return outcome
+
+    return Format(name=name, version=1, run=run, settings=V1.settings)
 
 
-DECIDED = Format(name="decided", version=1, run=_decided, settings=V1.settings)
-"""A moderated debate from where its decision is approved on."""
-FORMATS = Formats([*shipped_formats().all(), DECIDED])
+REFUSED = ModeratedOutcome()
+REFUSED.CopyFrom(DECISION)
+REFUSED.approved = False
+DECIDED, UNAPPROVED = _decided("decided", DECISION), _decided("unapproved", REFUSED)
+FORMATS = Formats([*shipped_formats().all(), DECIDED, UNAPPROVED])
 
 
 @pytest.fixture
@@ -64,8 +71,8 @@ def tracked(stage: Backstage, server: IssueTrackerServer) -> Backstage:
     return replace(stage, issues=server.client(seconds=1.0))
 
 
-def decided_spec() -> DebateSpec:
-    return make_spec(2, format=DECIDED.id, settings=ModeratedSettings(checkpoints=True))
+def decided_spec(debate_format: Format = DECIDED) -> DebateSpec:
+    return make_spec(2, format=debate_format.id, settings=ModeratedSettings(checkpoints=True))
 
 
 async def asked(stage: Backstage) -> str:
@@ -130,6 +137,13 @@ async def test_an_issue_that_is_not_wanted_is_not_made(
 async def test_without_a_tracker_nobody_is_asked(stage: Backstage) -> None:
     async with stage.replica() as replica:
         events = await stage.comes_to(await replica.create(decided_spec()), "COMPLETED")
+    assert made_of(events) is None
+    assert "checkpoint_opened" not in [each.kind for each in events]
+
+
+async def test_nobody_is_asked_about_a_decision_that_was_not_approved(tracked: Backstage) -> None:
+    async with tracked.replica() as replica:
+        events = await tracked.comes_to(await replica.create(decided_spec(UNAPPROVED)), "COMPLETED")
     assert made_of(events) is None
     assert "checkpoint_opened" not in [each.kind for each in events]
 

@@ -216,8 +216,10 @@ async def test_without_convergence_confidence_is_low_and_tensions_are_open(tmp_p
     events = await held(tmp_path, ModeratedScript().gateway())
     assert (outcome(events).rounds, outcome(events).confidence) == (5, CONFIDENCE_LOW)
     assert [each.text for each in outcome(events).tensions if each.open] == [
-        "The debate ended without agreement. The positions at the end: Simplicity Advocate: simplicity-advocate stands by its case.;"
-        " Security Advocate: security-advocate stands by its case.; User Experience: user-experience stands by its case."
+        (
+            "The debate ended without agreement. The positions at the end: Simplicity Advocate: simplicity-advocate stands by its case.;"
+            " Security Advocate: security-advocate stands by its case.; User Experience: user-experience stands by its case."
+        )
     ]
 
 

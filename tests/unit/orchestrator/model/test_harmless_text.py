@@ -81,7 +81,7 @@ def text_of(markdown: str) -> str:
 
 @given(HOSTILE)
 @example("```\n\n- ```\n  # a")
-@example(" ```\n```\n# a")
+@example("a\n ```\n```\n# b")
 @example("- ```\n```\n# a\n```\n# b")
 @example("[a](`b) <div> `")
 @example("\\\\<b>")

@@ -8,13 +8,14 @@ from parley.orchestrator.formats.moderated.decision_answer import decision_shape
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.evaluate import moderator_opening, summaries
 from parley.orchestrator.formats.moderated.outcome import outcome_of
+from parley.orchestrator.formats.moderated.words import said_in_round
 from parley.orchestrator.model.spec import SummarySettings
 from parley.orchestrator.model.tasks import Prompt, PromptPart, Task
 from parley.orchestrator.phases.account import account_of_rounds
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.history import room_for, shortened, tokens_of_prompt
 from parley.orchestrator.phases.prompting import guidance_of, quotation
-from parley.orchestrator.phases.situation import history, present_work
+from parley.orchestrator.phases.situation import history
 from parley.orchestrator.phases.summarize import summarize_for_judge
 from parley.v1.debate_pb2 import Approval, Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
@@ -81,7 +82,7 @@ async def _material(discussion: Discussion, ended: RoundsEnded) -> Prompt:
     guidance = guidance_of(discussion.guidance)
     beside = tokens_of_prompt((*start, *sums, *guidance), judge.context_tokens) + _TASK_TOKENS
     last = shortened(rounds[-1].made, room_for(judge.context_tokens, 0, beside))
-    final = present_work(debate, last, "What was said in the last round")
+    final = said_in_round(debate, last)
     room = room_for(judge.context_tokens, 0, beside + tokens_of_prompt(final, judge.context_tokens))
     earlier = await summarize_for_judge(
         debate, judge, discussion.made(before=rounds[-1].number), room, SummarySettings()

@@ -9,14 +9,14 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.moderated.activities import COMPLETION, EVALUATION
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round, names
 from parley.orchestrator.formats.moderated.fairness import Heard, left_out
-from parley.orchestrator.formats.moderated.words import MODERATOR
+from parley.orchestrator.formats.moderated.words import MODERATOR, said_in_round
 from parley.orchestrator.model.tasks import AnswerShape, Prompt, PromptPart, Task
 from parley.orchestrator.phases.history import room_for, shortened, tokens_of_prompt
 from parley.orchestrator.phases.or_absent import or_absent
 from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
 from parley.orchestrator.phases.prose import words_of
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
-from parley.orchestrator.phases.situation import HISTORY_GIVES, bench, present_work
+from parley.orchestrator.phases.situation import HISTORY_GIVES, bench
 from parley.v1.event_pb2 import StepFailed
 
 __all__ = ["Evaluation", "evaluate", "moderator_opening", "plain_summary", "summaries"]
@@ -145,7 +145,7 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
     )
     taken = tokens_of_prompt((*before, *after), judge.context_tokens) + _TASK_TOKENS
     whole = shortened(held.made, room_for(judge.context_tokens, 0, taken))
-    prompt = (*before, *present_work(debate, whole, "What was said in this round"), *after)
+    prompt = (*before, *said_in_round(debate, whole), *after)
     letters = [debate.letter(each) for each in held.arguments]
     shape = AnswerShape("evaluation", Evaluation, _schema(letters), _rendered, _prose)
     key = f"round/{number}/evaluate"

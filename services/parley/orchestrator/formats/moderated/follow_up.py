@@ -38,8 +38,7 @@ async def follow_up(discussion: Discussion, decision: ModeratedOutcome) -> None:
     discussion.enter("checkpoint", _KEY)
     closed = await debate.checkpoint(_KEY, Approval(text=_offer(tracker, issue)))
     if not closed.intervention.approve.approved:
-        decision.follow_up.wanted = False
-        decision.follow_up.SetInParent()
+        decision.follow_up.SetInParent()  # offered, and not wanted
         return
 
     async def create() -> FollowUp:

@@ -17,6 +17,7 @@ from parley.orchestrator.formats.moderated.points import (
     quoted_from,
 )
 from parley.orchestrator.formats.moderated.standing import Standing, spent
+from parley.orchestrator.formats.moderated.words import said_in_round
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, PromptPart, Task
@@ -24,7 +25,6 @@ from parley.orchestrator.phases.or_absent import or_absent
 from parley.orchestrator.phases.prompting import in_words
 from parley.orchestrator.phases.prose import words_of
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
-from parley.orchestrator.phases.situation import present_work
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed, Warned
 
@@ -33,8 +33,8 @@ __all__ = ["rebut"]
 _MAX_ANSWERS: Final = 5
 _MAX_POSITION: Final = 500
 _TOLD: Final = (
-    "Answer the others. Choose the points that matter most for the decision, at most {most}, and among them those that tell against"
-    " you. Name each point as it is named above, such as {example}; quote the words that you answer; then say in two to four"
+    "Answer what the others said in this round. Choose the points that matter most for the decision, at most {most}, and among them"
+    " those that tell against you. Name each point as it is named in this round, such as {example}; quote the words that you answer; then say in two to four"
     " sentences why they do not hold, hold only in part, or are right. Say of each whether you concede it. Do not answer what"
     " others have answered already unless you add to it.\n"
     "Then say where you stand now: your position in one sentence, changed if you were convinced, and the agents whose"
@@ -123,7 +123,7 @@ async def rebut(
     work_of_round = [each.made for each in said]
     prompt = (
         *standing.opening(debate, agent),
-        *present_work(debate, work_of_round, "What was said in this round"),
+        *said_in_round(debate, work_of_round, agent.id),
         PromptPart("user", f"{told}{in_words(limit)}"),
     )
     letters = [debate.letter(each.made.agent) for each in said if each.made.agent != agent.id]

@@ -13,6 +13,7 @@ from parley.orchestrator.formats.moderated.perspectives import opposing_pairs
 from parley.orchestrator.formats.moderated.points import Speech
 from parley.orchestrator.formats.moderated.rebut import rebut
 from parley.orchestrator.formats.moderated.standing import Standing
+from parley.orchestrator.formats.moderated.words import said_in_round
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec
@@ -21,7 +22,6 @@ from parley.orchestrator.phases.assess_agreement import assess_agreement
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import in_words, quotation
-from parley.orchestrator.phases.situation import present_work
 from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONVERGED, CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
 from parley.v1.critique_pb2 import Critique
 from parley.v1.debate_pb2 import (
@@ -219,7 +219,7 @@ async def _reply(
         return None
     prompt = (
         *standing.opening(debate, agent),
-        *present_work(debate, [each.made for each in held.speeches], "What was said in this round"),
+        *said_in_round(debate, [each.made for each in held.speeches], agent.id),
         quotation("The moderator asks you", found.question),
         PromptPart("user", f"{_REPLY}{in_words(limit)}"),
     )

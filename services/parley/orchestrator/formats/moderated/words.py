@@ -3,9 +3,14 @@
 from collections.abc import Sequence
 from typing import Final
 
+from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.moderated.perspectives import Viewpoint
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.tasks import Prompt
+from parley.orchestrator.phases.history import heading
+from parley.orchestrator.phases.prompting import quotation
 
-__all__ = ["MODERATOR", "debater_words"]
+__all__ = ["MODERATOR", "debater_words", "said_in_round"]
 
 MODERATOR: Final = (
     "You moderate a debate on this question. Debaters argue for perspectives that you do not share: your part is that each is heard"
@@ -23,7 +28,16 @@ def debater_words(own: Viewpoint, others: Sequence[Viewpoint]) -> str:
         f"Its price: {own.trade_offs}\n"
         f"Others speak for: {names}. What they put first is theirs to argue.\n"
         "Argue from your priorities as far as reasons carry them, and say openly what following you would cost. Stay with the"
-        " question that was asked. Claim no facts about the asker's situation that nobody gave; say what you assume."
+        " question that was asked, and with what the moderator puts to you in a round. Claim no facts about the asker's situation that nobody gave; say what you assume."
         " Concede a point that is right: the aim is a good decision, not a victory. When your perspective has nothing to object to"
         " an answer, say that you can go along with it instead of looking for a quarrel."
+    )
+
+
+def said_in_round(debate: Debate, made: Sequence[Contribution], reader: str = "") -> Prompt:
+    """Return what was said in a round, each in a quotation of its own that says whose it is; `reader` is who reads it."""
+    titles = (heading(debate.letter, each, reader) for each in made)
+    return tuple(
+        quotation(f"{title[0].upper()}{title[1:]}", each.text)
+        for title, each in zip(titles, made, strict=True)
     )
