@@ -192,11 +192,8 @@ async def _completed(discussion: Discussion, held: Round, summary: str, prompt: 
     key = f"round/{number}/evaluate/missing"
     added = await debate.ask_for(key, judge, Task(COMPLETION.work(judge.id, number), asked), shape)
     if isinstance(added, Passages):
-        passages = [
-            f"Agent {each.agent}: {each.text.strip()}"
-            for each in added.passages
-            if each.agent in letters and each.text.strip()
-        ]
+        told = {each.agent: each.text.strip() for each in added.passages}
+        passages = [f"Agent {each}: {told[each]}" for each in letters if told.get(each)]
         summary = "\n\n".join([summary, *passages])
     still = _left_out(discussion, held, summary)
     if still:
