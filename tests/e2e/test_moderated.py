@@ -44,6 +44,7 @@ def wait_for(terminal: Terminal, text: str, times: int = 1) -> None:
     terminal.wait_until(lambda _: terminal.written.count(text) >= times, SECONDS)
 
 
+@pytest.mark.timeout(400)  # five systems start, one after another
 def test_a_person_guides_leaves_resumes_ends_early_and_approves_and_the_decision_stands_in_its_file(
     tmp_path: Path, variables: dict[str, str]
 ) -> None:

@@ -142,9 +142,8 @@ class Interventions:
         if not await self._inbox.take(entry.key, epoch) or self._execution.over:
             return  # where the run ended, what comes after it answers the caller
         everybody = {each.id for each in self._debate.everybody}
-        known = everybody.union(each.id for each in self._debate.spec.agents)
-        if entry.agent not in known:
-            await self._inbox.refused(entry.key, epoch, UNKNOWN_AGENT, sorted(known))
+        if entry.agent not in everybody:
+            await self._inbox.refused(entry.key, epoch, UNKNOWN_AGENT, sorted(everybody))
         elif entry.act == "mute" and self._journal.recorded.muted | {entry.agent} >= everybody:
             await self._inbox.refused(entry.key, epoch, LAST_AGENT)
         else:

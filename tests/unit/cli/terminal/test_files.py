@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from parley.cli.errors import CommandError
-from parley.cli.terminal.files import write_file
+from parley.cli.terminal.files import write_file, write_new_file
 
 
 def test_a_file_is_written_whole_with_its_parents(tmp_path: Path) -> None:
@@ -31,3 +31,30 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         write_file(tmp_path / "file" / "x.txt", "text")
     with pytest.raises(CommandError, match="cannot be written: Is a directory"):
         write_file(tmp_path, "text")
+
+
+def test_a_new_file_takes_the_next_free_name_and_leaves_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "x.md"
+    assert write_new_file(path, "one") == path
+    assert write_new_file(path, "two") == path.with_name("x-2.md")
+    (path.with_name("x-3.md")).symlink_to(tmp_path / "nowhere")
+    assert write_new_file(path, "three") == path.with_name("x-4.md")
+    assert write_new_file(path, "two") == path.with_name("x-2.md"), "it is there already"
+    assert [path.with_name(name).read_text() for name in ("x.md", "x-2.md", "x-4.md")] == [
+        "one",
+        "two",
+        "three",
+    ]
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_new_file_that_cannot_be_written_leaves_no_name_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(CommandError, match=r"x\.md: cannot be written: No space left on device"):
+        write_new_file(tmp_path / "x.md", "text")
+    assert list(tmp_path.iterdir()) == []
