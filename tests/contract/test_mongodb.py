@@ -4,7 +4,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from pymongo.errors import AutoReconnect, OperationFailure
@@ -207,6 +208,31 @@ async def test_a_change_stream_wakes_followers_before_they_poll(
             assert await anext(records) == record(2)
             listening.cancel()
         assert stream.watched == 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AutoReconnect("cut"),
+        OperationFailure("resume of change stream was not possible", 286),
+        OperationFailure("not authorized", 13),
+        KeyError("fullDocument"),
+    ],
+)
+async def test_a_change_stream_begins_again_after_every_kind_of_error(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.storage.mongodb.log._STREAM_AGAIN", Backoff(first=0, maximum=0))
+    log = MongodbLog(cast("Any", {"_log": None}))
+    stream = Stream(error, error, record(2))
+    monkeypatch.setattr(log, "_records", stream)
+    offered = asyncio.Event()
+    monkeypatch.setattr(log, "_tails", SimpleNamespace(offer=lambda *_: offered.set()))
+    listening = asyncio.create_task(log.listen())
+    async with asyncio.timeout(20):
+        await offered.wait()
+    listening.cancel()
+    assert stream.watched == 3
 
 
 async def test_a_server_without_change_streams_is_told_of_once(

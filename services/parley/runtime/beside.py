@@ -7,6 +7,7 @@ from typing import Any
 
 from parley.runtime.errors import PartFailedError
 from parley.runtime.logs import get_logger
+from parley.runtime.stopping import stop_task
 
 __all__ = ["beside", "stoppable"]
 
@@ -32,8 +33,7 @@ async def beside(what: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[No
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.wait([task])
+            await stop_task(task)
             work.close()  # it may not have begun
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+from parley.runtime.stopping import stop_task
 from parley.storage.ports import Documents, Log, Vectors
 from parley.storage.sqlite.database import open_database
 from parley.storage.sqlite.documents import SqliteDocuments
@@ -130,8 +131,7 @@ async def _open_mongodb(url: str, database: str, poll_interval: float) -> AsyncG
         try:
             yield Store(documents=MongodbDocuments(opened), log=log, exclusive=False)
         finally:
-            listening.cancel()
-            await asyncio.wait([listening])
+            await stop_task(listening)
 
 
 def _shown(url: str) -> str:

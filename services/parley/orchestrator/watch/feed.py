@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from parley.orchestrator.log.envelope import GENESIS, Envelope
 from parley.orchestrator.log.journal import log_name, open_records
 from parley.orchestrator.watch.wakes import Wakes
+from parley.runtime.stopping import stop_task
 from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import Closed, Concluded, DebateFailed, Resumed, StepFailed, StepSucceeded
 
@@ -136,5 +137,4 @@ class Feeds:
             if not running.feed.readers:
                 if self._running.get(name) is running:
                     del self._running[name]
-                running.task.cancel()
-                await asyncio.wait([running.task])
+                await stop_task(running.task)

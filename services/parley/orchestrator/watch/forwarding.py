@@ -19,6 +19,7 @@ from parley.orchestrator.watch.feed import Feed, Feeds
 from parley.runtime.backoff import Backoff
 from parley.runtime.channel import channel
 from parley.runtime.logs import get_logger, labelled
+from parley.runtime.stopping import stop_task
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
@@ -71,8 +72,7 @@ class Forwarding:
             wanted.watchers -= 1
             if not wanted.watchers:
                 del self._wanted[key]
-                wanted.task.cancel()
-                await asyncio.wait([wanted.task])
+                await stop_task(wanted.task)
 
     async def _bring(self, tenant: str, debate: str) -> None:
         news = asyncio.Event()
@@ -110,8 +110,7 @@ class Forwarding:
         try:
             await _claimed_after(record.epoch, feed, news, unless=copying)
         finally:
-            copying.cancel()
-            await asyncio.wait([copying])
+            await stop_task(copying)
 
     async def _copy(self, record: DebateRecord) -> None:
         request = orchestrator_pb2.WatchDebateRequest(debate_id=record.debate, text_deltas=True)

@@ -4,13 +4,14 @@ No hole can be made: a record goes in only behind one that a majority has and th
 second at a place meets the first one's `_id`, whatever either has read; no read decides a race.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 import pymongo
 from pymongo import ASCENDING
-from pymongo.errors import ConnectionFailure, DuplicateKeyError, PyMongoError
+from pymongo.errors import DuplicateKeyError, OperationFailure
 
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import SystemClock
@@ -22,6 +23,8 @@ from parley.storage.tails import Tails
 _APPENDS = 3
 _APPEND_AGAIN = Backoff(first=0.1, factor=4.0, maximum=0.4)
 _STREAM_AGAIN = Backoff(first=1.0, maximum=1.0)
+_NO_STREAMS = (59, 115, 40324, 40573)
+"""No such command, none here, no such stage, no replica set: what a server without change streams answers."""
 
 _logger = logging.getLogger(__name__)
 
@@ -71,20 +74,26 @@ class MongodbLog:
 
         Followers never depend on it: what it misses, they find when they poll.
         """
+        told = ""
         with pymongo.timeout(None):  # an idle stream is no failure
-            try:
-                await retry(
-                    self._offer_inserted, on=ConnectionFailure, backoff=_STREAM_AGAIN, clock=SystemClock()
-                )
-            except PyMongoError as error:
-                _logger.info("followers of logs poll, for this MongoDB has no change streams: %s", error)
+            for pause in _STREAM_AGAIN.pauses():
+                try:
+                    await self._offer_inserted()
+                except Exception as error:  # noqa: BLE001 - whatever it was, another stream may do
+                    if isinstance(error, OperationFailure) and error.code in _NO_STREAMS:
+                        _logger.info(
+                            "followers of logs poll, for this MongoDB has no change streams: %s", error
+                        )
+                        return
+                    if told != (told := f"{type(error).__name__}: {error}"):
+                        _logger.warning("followers of logs poll until a change stream begins again: %s", told)
+                await asyncio.sleep(pause)
 
     async def _offer_inserted(self) -> None:
-        while True:
-            async with await self._records.watch([{"$match": {"operationType": "insert"}}]) as changes:
-                async for change in changes:
-                    inserted = change["fullDocument"]
-                    self._tails.offer(inserted["log"], _record(inserted))
+        async with await self._records.watch([{"$match": {"operationType": "insert"}}]) as changes:
+            async for change in changes:
+                inserted = change["fullDocument"]
+                self._tails.offer(inserted["log"], _record(inserted))
 
     async def _append(self, log: str, record: Record) -> None:
         if record.first > 1 and not await self._one({"log": log, "last": record.first - 1}):
