@@ -158,7 +158,7 @@ def _garbage(dice: random.Random, type_: Descriptor) -> bytes:
 def _change(dice: random.Random, message: Message) -> None:
     """Set one field, however deep, to something odd."""
     while True:
-        fields: list[FieldDescriptor] = list(message.DESCRIPTOR.fields)
+        fields: list[Any] = list(message.DESCRIPTOR.fields)
         field = dice.choice(fields)
         held = getattr(message, field.name)
         if (

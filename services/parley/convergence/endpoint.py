@@ -65,7 +65,8 @@ class EndpointEmbedder:
 def vectors_of(answered: Sequence[Sequence[float]]) -> list[Vector]:
     """Return the directions of what an endpoint answered, all of one length and finite."""
     try:
-        vectors = np.array(answered, dtype=np.float32)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused below
+            vectors = np.array(answered, dtype=np.float32)
     except (TypeError, ValueError, OverflowError) as error:
         raise unavailable(
             "EMBEDDINGS_UNAVAILABLE", f"the embeddings endpoint answered no vectors: {error}"
