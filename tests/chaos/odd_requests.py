@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from google.protobuf import symbol_database
+from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -88,7 +88,7 @@ _BITS: Final = {
 
 
 def _methods() -> Iterator[MethodDescriptor]:
-    pool = symbol_database.Default().pool
+    pool = descriptor_pool.Default()
     for name in SERVICES:
         yield from pool.FindServiceByName(f"parley.v1.{name}Service").methods
 
@@ -158,7 +158,8 @@ def _garbage(dice: random.Random, type_: Descriptor) -> bytes:
 def _change(dice: random.Random, message: Message) -> None:
     """Set one field, however deep, to something odd."""
     while True:
-        field = dice.choice(message.DESCRIPTOR.fields)
+        fields: list[Any] = list(message.DESCRIPTOR.fields)
+        field = dice.choice(fields)
         held = getattr(message, field.name)
         if (
             isinstance(held, Message)
@@ -184,7 +185,7 @@ def _message(dice: random.Random, type_: Descriptor, depth: int) -> Message:
     return message
 
 
-def _set(dice: random.Random, message: Message, field: FieldDescriptor, depth: int) -> None:
+def _set(dice: random.Random, message: Message, field: Any, depth: int) -> None:
     if field.message_type and depth < 0:
         return
     held = getattr(message, field.name)
@@ -207,7 +208,7 @@ def _set(dice: random.Random, message: Message, field: FieldDescriptor, depth: i
         setattr(message, field.name, _scalar(dice, field))
 
 
-def _scalar(dice: random.Random, field: FieldDescriptor) -> Any:
+def _scalar(dice: random.Random, field: Any) -> Any:  # noqa: PLR0911 - a row a type
     match field.type:
         case FieldDescriptor.TYPE_STRING:
             return dice.choice(_TEXTS)

@@ -201,3 +201,15 @@ asyncio.run(main())
         await vectors.prepare(kept)
         assert await vectors.count(kept) == 50
         assert await names(vectors, kept, limit=1) == ["0"]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+async def test_a_number_that_is_not_finite_is_refused_and_nothing_of_its_batch_is_kept(
+    vectors: Vectors, collection: VectorCollection, number: float
+) -> None:
+    await vectors.prepare(collection)
+    with pytest.raises(ValueError, match="not finite"):
+        await vectors.upsert(collection, [point("good", 1, 0, 0), point("bad", 1, number, 0)])
+    with pytest.raises(ValueError, match="not finite"):
+        await vectors.search(collection, (1, number, 0))
+    assert await vectors.count(collection) == 0

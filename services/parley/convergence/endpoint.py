@@ -9,7 +9,7 @@ import openai
 from parley.convergence.vectors import Vector, mean_direction, unit, windows
 from parley.runtime.errors import internal, unavailable
 
-__all__ = ["EndpointEmbedder"]
+__all__ = ["EndpointEmbedder", "vectors_of"]
 
 
 class EndpointEmbedder:
@@ -55,8 +55,23 @@ class EndpointEmbedder:
                 f"the embeddings endpoint answered {len(answer.data)} vectors for {len(pieces)} texts"
             )
         ordered = sorted(answer.data, key=lambda each: each.index)
-        return [unit(np.array(each.embedding, dtype=np.float32)) for each in ordered]
+        return vectors_of([each.embedding for each in ordered])
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
+
+
+def vectors_of(answered: Sequence[Sequence[float]]) -> list[Vector]:
+    """Return the directions of what an endpoint answered, all of one length and finite."""
+    try:
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused below
+            vectors = np.array(answered, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise unavailable(
+            "EMBEDDINGS_UNAVAILABLE", f"the embeddings endpoint answered no vectors: {error}"
+        ) from None
+    if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
+        message = "the embeddings endpoint answered vectors with numbers that are not finite, or with none"
+        raise unavailable("EMBEDDINGS_UNAVAILABLE", message)
+    return [unit(each) for each in vectors]

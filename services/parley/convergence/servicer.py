@@ -65,7 +65,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
             while begun or not reading.done():
                 if begun:
                     yield await begun[0]
-                    begun.popleft()
+                    del begun[0]
                     room.release()
                 else:
                     came.clear()

@@ -11,9 +11,21 @@ import numpy as np
 from parley.memory.meaning import Meaning
 from parley.storage.ports import Collection, Document, Fields, Index
 
-__all__ = ["DEBATES", "RememberedDebate", "from_document", "key_of", "meaning_of", "point_id", "to_fields"]
+__all__ = [
+    "DEBATES",
+    "KIND",
+    "RememberedDebate",
+    "from_document",
+    "key_in_store",
+    "key_of",
+    "meaning_of",
+    "point_id",
+    "to_fields",
+]
 
 DEBATES: Final = Collection("debates", (Index(("key",)),))
+KIND: Final = "remembered debate"
+"""What a debate is called that cannot be read."""
 _FOUND_BY: Final = 8_000
 _NAMESPACE: Final = UUID("6d5f4a3a-2f0e-4a52-9a53-0b1b2c9b7e11")
 
@@ -40,6 +52,11 @@ class RememberedDebate:
 def key_of(tenant: str, debate_id: str) -> str:
     """Return the key of the debate's document. Debate ids hold no slash, so that no two pairs share a key."""
     return f"{tenant}/{debate_id}"
+
+
+def key_in_store(document: Document) -> str:
+    """Return the key that a document is stored under."""
+    return document.key
 
 
 def point_id(key: str) -> UUID:
@@ -75,6 +92,9 @@ def from_document(document: Document) -> RememberedDebate:
 
 
 def meaning_of(document: Document) -> Meaning:
-    """Return the vector that was stored with the debate and the model that made it."""
+    """Return the vector that was stored with the debate and the model that made it. Raises ValueError or KeyError for none."""
     fields: Any = document.fields
-    return Meaning(np.frombuffer(base64.b64decode(fields["vector"]), dtype="<f4").tolist(), fields["model"])
+    vector = np.frombuffer(base64.b64decode(fields["vector"]), dtype="<f4")
+    if not np.isfinite(vector).all():
+        raise ValueError("its vector holds a number that is not finite")
+    return Meaning(vector.tolist(), str(fields["model"]))

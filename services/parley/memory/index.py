@@ -5,8 +5,9 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
-from parley.memory.debate import DEBATES, from_document, meaning_of, point_id
+from parley.memory.debate import DEBATES, KIND, from_document, key_in_store, meaning_of, point_id
 from parley.memory.meaning import Meaning, Meanings
+from parley.runtime.unreadable import each_readable
 from parley.storage.ports import Above, Document, Documents, Near, Order, Point, VectorCollection, Vectors
 
 __all__ = ["DebateIndex"]
@@ -48,11 +49,12 @@ class DebateIndex:
         """Write every debate's vector; debates that another model embedded are embedded anew."""
         async for page in self._pages():
             points = []
-            for start in range(0, len(page), _EMBEDDED_AT_ONCE):
-                part = page[start : start + _EMBEDDED_AT_ONCE]
+            readable = list(each_readable(page, _checked, KIND, key_in_store))
+            for start in range(0, len(readable), _EMBEDDED_AT_ONCE):
+                part = readable[start : start + _EMBEDDED_AT_ONCE]
+                meanings = await self._meanings_of(part, model, collection.size)
                 points += [
-                    _point(document, meaning)
-                    for document, meaning in zip(part, await self._meanings_of(part, model), strict=True)
+                    _point(document, meaning) for document, meaning in zip(part, meanings, strict=True)
                 ]
             await self._vectors.upsert(collection, points)
 
@@ -80,15 +82,25 @@ class DebateIndex:
             DEBATES, {"key": Above(after)}, order=(Order("key"),), limit=_PAGE
         ):
             yield page
-            after = page[-1].key
+            after = str(page[-1].fields["key"])
 
-    async def _meanings_of(self, documents: Sequence[Document], model: str) -> list[Meaning]:
+    async def _meanings_of(self, documents: Sequence[Document], model: str, size: int) -> list[Meaning]:
         kept = {each.key: meaning_of(each) for each in documents}
-        others = [each for each in documents if kept[each.key].model != model]
+        others = [
+            each for each in documents if (kept[each.key].model, len(kept[each.key].vector)) != (model, size)
+        ]
         if others:
             made = await self._meanings.of(*(from_document(each).text for each in others))
             kept |= {each.key: meaning for each, meaning in zip(others, made, strict=True)}
         return [kept[each.key] for each in documents]
+
+
+def _checked(document: Document) -> Document:
+    """Return a document that all can be read of. Raises what hinders that."""
+    meaning_of(document)
+    from_document(document)
+    _ = [document.fields[name] for name in ("key", "tenant", "domain")]
+    return document
 
 
 def _point(document: Document, meaning: Meaning) -> Point:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 import grpc
 
@@ -38,7 +39,7 @@ class Meanings:
                 yield pb.EmbedRequest(text=text, model=pb.EMBEDDING_MODEL_FINE)
 
         try:
-            return [Meaning(list(each.vector), each.model) async for each in self._stub.Embed(requests())]
+            meanings = [Meaning(list(each.vector), each.model) async for each in self._stub.Embed(requests())]
         except grpc.aio.AioRpcError as error:
             if is_transport(error):
                 raise unavailable(
@@ -47,3 +48,11 @@ class Meanings:
                     retry_after=1.0,
                 ) from error
             raise from_rpc_error(error) from error
+        if len(meanings) != len(texts) or not all(map(_is_whole, meanings)):
+            message = "the convergence service answered vectors that are missing or hold numbers that are not finite"
+            raise unavailable("CONVERGENCE_UNAVAILABLE", message)
+        return meanings
+
+
+def _is_whole(meaning: Meaning) -> bool:
+    return bool(meaning.vector) and all(map(isfinite, meaning.vector))

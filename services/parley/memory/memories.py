@@ -3,9 +3,19 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from parley.memory.debate import DEBATES, RememberedDebate, from_document, key_of, meaning_of, to_fields
+from parley.memory.debate import (
+    DEBATES,
+    KIND,
+    RememberedDebate,
+    from_document,
+    key_in_store,
+    key_of,
+    meaning_of,
+    to_fields,
+)
 from parley.memory.index import DebateIndex
 from parley.memory.meaning import Meanings
+from parley.runtime.unreadable import each_readable
 from parley.storage.ports import Document, Documents, DuplicateError
 
 __all__ = ["DebateReusedError", "Memories", "Recalled"]
@@ -72,5 +82,5 @@ class Memories:
         )
         for near in found:
             document = await self._documents.get(DEBATES, near.fields["key"])
-            if document is not None:
-                yield Recalled(from_document(document), min(max(near.score, 0.0), 1.0))
+            for debate in each_readable([document] if document else [], from_document, KIND, key_in_store):
+                yield Recalled(debate, min(max(near.score, 0.0), 1.0))

@@ -117,6 +117,7 @@ def _check_record(request: pb.RecordDebateRequest) -> datetime:
     violations.check_stored_text("conclusion", request.conclusion, max_bytes=_MAX_BYTES)
     _check_domain(violations, request.domain)
     violations.check(that=request.HasField("concluded_at"), field="concluded_at", otherwise="is not set")
+    concluded_at = datetime.min.replace(tzinfo=UTC)
     try:
         concluded_at = request.concluded_at.ToDatetime(UTC)
     except (ValueError, OverflowError):

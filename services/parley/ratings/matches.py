@@ -1,6 +1,7 @@
 """The matches of each tenant, corrections of them, and what people said of debates: a log each, and the table that follows."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -16,11 +17,14 @@ from parley.ratings.entries import (
 )
 from parley.ratings.match import Correction, Feedback, Match
 from parley.ratings.table import Change, Table
+from parley.runtime.unreadable import report_unreadable
 from parley.storage.ports import AppendConflictError, Log, Record
 
 __all__ = ["CorrectionReusedError", "DebateReusedError", "FeedbackReusedError", "Matches", "NoMatchError"]
 
 _PAGE: Final = 1000
+_MAX_TENANTS: Final = 256
+"""Tables that are kept in memory."""
 
 
 class DebateReusedError(Exception):
@@ -55,7 +59,7 @@ class Matches:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._tenants: dict[str, _Followed] = {}
+        self._tenants: OrderedDict[str, _Followed] = OrderedDict()
 
     async def table(self, tenant: str) -> Table:
         """Return the tenant's ratings after every match and every word that is recorded by now.
@@ -63,7 +67,7 @@ class Matches:
         Raises:
             StorageError: the log cannot be read.
         """
-        followed = self._tenants.setdefault(tenant, _Followed())
+        followed = self._followed(tenant)
         async with followed.lock:
             await self._catch_up(tenant, followed)
             await self._catch_up_corrections(tenant, followed)
@@ -79,7 +83,7 @@ class Matches:
             DebateReusedError: another outcome is recorded for its debate.
             StorageError: the log cannot be read or written.
         """
-        followed = self._tenants.setdefault(tenant, _Followed())
+        followed = self._followed(tenant)
         append_id = uuid4().hex
         async with followed.lock:
             while True:
@@ -105,7 +109,7 @@ class Matches:
             FeedbackReusedError: another word is recorded under its number.
             StorageError: the log cannot be read or written.
         """
-        followed = self._tenants.setdefault(tenant, _Followed())
+        followed = self._followed(tenant)
         append_id = uuid4().hex
         async with followed.lock:
             while True:
@@ -134,7 +138,7 @@ class Matches:
             CorrectionReusedError: another correction is recorded under its number.
             StorageError: a log cannot be read or written.
         """
-        followed = self._tenants.setdefault(tenant, _Followed())
+        followed = self._followed(tenant)
         append_id = uuid4().hex
         async with followed.lock:
             while True:
@@ -155,6 +159,17 @@ class Matches:
                 followed.correction_sequence = record.last
                 followed.table.correct([made])
                 return False, followed.table.count(past.recorded)
+
+    def _followed(self, tenant: str) -> _Followed:
+        """Return the tenant's table, and forget the one that was asked for longest ago; it is read again from the logs.
+
+        Anybody may name a tenant. One in use goes on to be used: two tables of a tenant follow the same logs.
+        """
+        followed = self._tenants.setdefault(tenant, _Followed())
+        self._tenants.move_to_end(tenant)
+        if len(self._tenants) > _MAX_TENANTS:
+            self._tenants.popitem(last=False)
+        return followed
 
     async def _catch_up_corrections(self, tenant: str, followed: _Followed) -> None:
         read: list[Correction] = []
@@ -186,7 +201,10 @@ class Matches:
             for record in records:
                 for place, entry in enumerate(record.entries):
                     if record.first + place > after:
-                        take(entry)
+                        try:
+                            take(entry)
+                        except Exception as error:  # noqa: BLE001 - one entry must not end all ratings
+                            report_unreadable("ratings entry", f"{log} {record.first + place}", error)
                 after = record.last
             if len(records) < _PAGE:
                 break

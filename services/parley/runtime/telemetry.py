@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricExporter
     from opentelemetry.sdk.trace.export import SpanExporter
 
-__all__ = ["configure_telemetry", "extract", "inject", "meter", "tracer"]
+__all__ = ["BoundedNames", "configure_telemetry", "extract", "inject", "meter", "tracer"]
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _GRPC: Final = "grpc"
@@ -32,6 +32,26 @@ def tracer(name: str) -> trace.Tracer:
 def meter(name: str) -> metrics.Meter:
     """Return a meter named after the module that measures; safe to make at import time."""
     return metrics.get_meter(name)
+
+
+class BoundedNames:
+    """Names that callers choose, as labels of a metric: the first so many, and `other` for all further ones.
+
+    A meter keeps each set of labels for ever.
+    """
+
+    def __init__(self, limit: int = 200) -> None:
+        self._limit = limit
+        self._names: set[str] = set()
+
+    def label(self, name: str) -> str:
+        """Return the label that stands for a name, the same one every time."""
+        if name in self._names:
+            return name
+        if len(self._names) >= self._limit:
+            return "other"
+        self._names.add(name)
+        return name
 
 
 def inject(context: Context | None = None) -> dict[str, str]:

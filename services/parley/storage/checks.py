@@ -52,6 +52,12 @@ def check_search(collection: Collection, where: Where, order: Iterable[Order], l
         raise ValueError(f"{collection.name} has no index on {', '.join(sorted(unknown))}")
 
 
+def check_vector(vector: Sequence[float], what: str) -> None:
+    """Raise ValueError unless every number of a vector is finite: one that is not would spoil every search."""
+    if not all(map(math.isfinite, vector)):
+        raise ValueError(f"the vector of {what} holds a number that is not finite")
+
+
 def check_append(log: str, record: Record) -> None:
     """Raise ValueError unless the record can be stored."""
     check_key(log)

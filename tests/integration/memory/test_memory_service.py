@@ -1,5 +1,6 @@
 """The memory service over real gRPC, beside a convergence service that embeds by words."""
 
+import base64
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -7,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import grpc
+import numpy as np
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -14,10 +16,12 @@ from parley.convergence.agreement import Agreements
 from parley.convergence.embeddings import embeddings
 from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.__main__ import build
+from parley.memory.debate import DEBATES
 from parley.memory.settings import MemorySettings
 from parley.runtime.channel import channel
 from parley.runtime.errors import ConfigurationError, ParleyError, from_rpc_error
 from parley.runtime.server import Service, serving
+from parley.storage.opening import open_store
 from parley.v1 import memory_pb2 as pb
 from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
@@ -185,3 +189,27 @@ async def test_a_time_that_is_none_is_refused(memory: MemoryServiceStub, seconds
         await memory.RecordDebate(request)
     refused = from_rpc_error(raised.value)
     assert [each.field for each in refused.violations] == ["concluded_at"]
+
+
+async def test_memories_that_cannot_be_read_are_passed_over_when_the_index_is_made_again(
+    tmp_path: Path,
+) -> None:
+    async with convergence() as address:
+        async with running(tmp_path, address) as stub:
+            for number in range(4):
+                await stub.RecordDebate(debate(f"deb-{number}"))
+        async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
+            nan = base64.b64encode(np.full(64, np.nan, dtype="<f4").tobytes()).decode()
+            odd = ({"vector": "?"}, {"vector": nan}, {"concluded_at": "soon"})
+            for number, changes in enumerate(odd):
+                assert await store.documents.update(DEBATES, f"default/deb-{number}", changes, {})
+        async with running(tmp_path, address) as stub:
+            assert {each.debate_id for each in await recalled(stub, "Kafka for orders?")} == {
+                "deb-0",
+                "deb-1",
+                "deb-3",
+            }, "the index holds what the documents do not any more"
+        shutil.rmtree(tmp_path / "vectors")
+        async with running(tmp_path, address) as stub:
+            found = {each.debate_id for each in await recalled(stub, "Kafka for orders?")}
+            assert found == {"deb-0", "deb-3"}, "a vector that is lost is made again"

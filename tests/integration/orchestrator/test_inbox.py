@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from parley.orchestrator.engine.inbox import InboxEntry
+from parley.orchestrator.engine.inbox import INBOX, InboxEntry
 from parley.orchestrator.log.index import record_key
+from parley.storage.ports import Fields
 from parley.v1.debate_pb2 import Intervention
 from parley.v1.event_pb2 import Intervened
 from tests.support.orchestration import TENANT, Backstage, Replica, intervention, make_spec, until
@@ -83,3 +84,16 @@ async def test_what_only_a_newer_version_knows_is_left_to_it(stage: Backstage) -
     assert kept is not None
     assert (kept.state, kept.intervened) == ("waiting", newer.intervened)
     assert (await stage.kinds(debate)).count("intervened") == 1
+
+
+async def test_an_intervention_that_cannot_be_read_keeps_no_other_waiting(stage: Backstage) -> None:
+    hold = stage.gateway.hold("synthesis")
+    async with stage.replica() as replica:
+        debate = await replica.create(make_spec(2, 1))
+        await hold.reached.wait()
+        key = record_key(TENANT, debate)
+        odd: Fields = {"debate": key, "made": "2000", "state": "waiting", "intervened": "?"}
+        await stage.store.documents.insert(INBOX, f"{key}/odd", odd)
+        assert await replica.intervene(debate, "guide", text="be brief") > 0
+        hold.release()
+        await stage.comes_to(debate, "COMPLETED")

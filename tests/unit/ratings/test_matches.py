@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.ratings import matches
 from parley.ratings.elo import START
 from parley.ratings.match import Match
 from parley.ratings.matches import DebateReusedError, Matches
 from parley.ratings.table import Rating, Table
 from parley.storage.opening import open_store
+from parley.storage.ports import Record
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 AGENTS = ["ada", "bo", "cy", "di"]
@@ -128,3 +130,27 @@ async def test_tenants_do_not_share_ratings(tmp_path: Path) -> None:
         assert (await matches.table("acme")).rating("ada").elo == 1516
         assert (await matches.table("other")).rating("ada").elo == 1484
         assert (await matches.table("third")).ratings() == []
+
+
+async def test_whoever_names_tenants_makes_no_table_stay_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matches, "_MAX_TENANTS", 3)
+    async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
+        recorded = Matches(store.log)
+        await recorded.record("known", match("d1", {"ada": 7.0, "bo": 3.0}))
+        before = (await recorded.table("known")).rating("ada")
+        for number in range(10):
+            await recorded.table(f"invented-{number}")
+        assert len(recorded._tenants) == 3
+        assert (await recorded.table("known")).rating("ada") == before, "it is read again"
+        assert len(recorded._tenants) == 3
+
+
+async def test_an_entry_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
+    async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
+        await Matches(store.log).record("t", match("d1", {"ada": 7.0, "bo": 3.0}))
+        await store.log.append("matches/t", Record(2, "odd", (b"odd",)))
+        recorded = Matches(store.log)
+        await recorded.record("t", match("d2", {"ada": 7.0, "bo": 3.0}))
+        assert (await Matches(store.log).table("t")).rating("ada").matches == 2

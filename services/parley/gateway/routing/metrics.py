@@ -9,6 +9,8 @@ from parley.runtime import telemetry
 __all__ = ["breaker_state", "queued", "route_attempt_ended"]
 
 _meter: Final = telemetry.meter(__name__)
+# Of an open provider any model may be named.
+_routes: Final = telemetry.BoundedNames()
 _route_attempts: Final = _meter.create_counter(
     "parley.gateway.route_attempts",
     "{route_attempt}",
@@ -27,20 +29,20 @@ _STATES: Final = {BreakerState.CLOSED: 0, BreakerState.HALF_OPEN: 1, BreakerStat
 
 def route_attempt_ended(route: str, outcome: str, used: RouteUsage, cost_micros: int | None) -> None:
     """Count a route attempt that came to an end, and took this."""
-    _route_attempts.add(1, {"route": route, "outcome": outcome})
+    _route_attempts.add(1, {"route": _routes.label(route), "outcome": outcome})
     if used.input_tokens:
-        _tokens.add(used.input_tokens, {"route": route, "gen_ai.token.type": "input"})
+        _tokens.add(used.input_tokens, {"route": _routes.label(route), "gen_ai.token.type": "input"})
     if used.output_tokens:
-        _tokens.add(used.output_tokens, {"route": route, "gen_ai.token.type": "output"})
+        _tokens.add(used.output_tokens, {"route": _routes.label(route), "gen_ai.token.type": "output"})
     if cost_micros:
-        _cost.add(cost_micros, {"route": route})
+        _cost.add(cost_micros, {"route": _routes.label(route)})
 
 
 def breaker_state(route: str, state: BreakerState) -> None:
     """Note the state of a route's breaker."""
-    _breakers.set(_STATES[state], {"route": route})
+    _breakers.set(_STATES[state], {"route": _routes.label(route)})
 
 
 def queued(route: str, seconds: float) -> None:
     """Note how long a call had to wait for its slot."""
-    _queue.record(seconds, {"route": route})
+    _queue.record(seconds, {"route": _routes.label(route)})

@@ -16,7 +16,7 @@ from parley.orchestrator.engine.checkpoints import TellStatus
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.engine.steps import either
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import Draft, UnrecordableError
 from parley.orchestrator.log.index import RUNNING, WAITING
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import CheckpointExpiredError, DebateFailedError, ReplayError
@@ -123,6 +123,9 @@ class Execution:
         failed = _first(error, DebateFailedError)
         if failed is not None:
             return failed
+        unrecordable = _first(error, UnrecordableError)
+        if unrecordable is not None:
+            return DebateFailedError("UNRECORDABLE", str(unrecordable))
         fault = uuid.uuid4().hex[:8]
         _logger.error("a format failed", fault=fault, exc_info=error)
         return DebateFailedError(_INTERNAL, f"internal error {fault}; the orchestrator's log has more")

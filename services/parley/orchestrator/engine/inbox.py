@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.orchestrator.model.digest import digest
+from parley.runtime.unreadable import each_readable
 from parley.storage.ports import (
     Above,
     Below,
@@ -122,18 +123,20 @@ class Inbox:
     async def waiting(self) -> Sequence[InboxEntry]:
         """Return the interventions that nobody has taken up, oldest first; those of a newer version are left to it."""
         entries: list[InboxEntry] = []
+        after = ""
         while True:
-            where: Where = {"state": WAITING, "made": Above(entries[-1].made if entries else "")}
+            where: Where = {"state": WAITING, "made": Above(after)}
             found = await self._documents.find(INBOX, where, order=(Order("made"),), limit=_AT_ONCE)
-            entries += map(_entry, found)
+            entries += _entries(found)
             if len(found) < _AT_ONCE:
                 return [each for each in entries if each.act]
+            after = str(found[-1].fields["made"])
 
     async def waiting_for(self, debate: str) -> Sequence[InboxEntry]:
         """Return those of one debate, by the key of its record; the oldest if they are many. Others are left as above."""
         where: Where = {"debate": debate, "state": WAITING}
         found = await self._documents.find(INBOX, where, order=(Order("made"),), limit=_AT_ONCE)
-        return [entry for entry in map(_entry, found) if entry.act]
+        return [entry for entry in _entries(found) if entry.act]
 
     async def recorded(self, key: str, sequence: int) -> None:
         """Note that the log holds an intervention."""
@@ -157,6 +160,10 @@ class Inbox:
     async def ended(self, key: str) -> None:
         """Note that the debate ended before the intervention was taken up."""
         await self._documents.update(INBOX, key, {"state": ENDED}, {"state": WAITING})
+
+
+def _entries(documents: Sequence[Document]) -> list[InboxEntry]:
+    return list(each_readable(documents, _entry, "intervention", lambda document: document.key))
 
 
 def _entry(document: Document) -> InboxEntry:

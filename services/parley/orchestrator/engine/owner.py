@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from google.protobuf.message import DecodeError
 from opentelemetry.trace import Status, StatusCode
 
 from parley.orchestrator.engine.debate import Debate
@@ -35,8 +36,8 @@ from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 from parley.runtime.telemetry import extract, tracer
 from parley.storage.ports import Log, StorageError, StoreUnavailableError
-from parley.v1.debate_pb2 import Outcome
-from parley.v1.event_pb2 import Closed, Concluded, DebateCreated, Paused, Warned
+from parley.v1.debate_pb2 import DebateFailure, Outcome
+from parley.v1.event_pb2 import Closed, Concluded, DebateCreated, DebateFailed, Paused, Warned
 
 __all__ = ["DebateOwner", "FollowUp", "OwnerDependencies"]
 
@@ -138,6 +139,43 @@ class DebateOwner:
             if failed is not None:
                 description = f"{failed.failure.reason}: {failed.failure.message}"
                 span.set_status(Status(StatusCode.ERROR, description))
+
+    @property
+    def progressed(self) -> bool:
+        """Whether anything was recorded after the claim."""
+        journal = getattr(self, "_journal", None)
+        return journal is not None and 0 < journal.claimed_at < journal.sequence
+
+    async def give_up(self, why: str) -> None:
+        """Mark the debate as failed, since work on it keeps ending in a fault; it may be resumed. An answer stands.
+
+        Where its log cannot be read, only its record tells.
+
+        Raises:
+            ClaimLostError: another replica has it.
+            UnknownEventError: only a newer version can go on with it.
+            StorageError: the store could not be used.
+        """
+        record, needs = self._record, self._dependencies
+        try:
+            events = await read_events(needs.log, record.tenant, record.debate)
+            opening = None if events else record.opening_event()
+        except (CorruptEventError, DecodeError, ValueError):  # ValueError: an opening that is no base64
+            status, epoch = FAILED, record.epoch
+            await needs.index.note_status(
+                record, epoch, status=status, is_open=False, owner=None, updated=self._now()
+            )
+            return
+        self._journal = Journal(needs.log, needs.clock, record.tenant, record.debate, events)
+        recorded = self._journal.recorded
+        if recorded.concluded is not None or recorded.failure is not None:
+            return
+        failure = DebateFailed(failure=DebateFailure(reason="NO_PROGRESS", message=why))
+        first = [Draft("created", opening)] if opening else []
+        await self._journal.claim(needs.owner, *first, then=[Draft("failed", failure, recorded.attempt)])
+        await needs.index.claimed(record, needs.owner, self._journal.epoch, self._now())
+        await self._note_status(FAILED, is_open=False, owner=None)
+        await self._look_for_interventions()
 
     async def release(self) -> None:
         """Give the debate up after `run` was cancelled, so that another replica can go on at once."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextvars import Context
 from dataclasses import dataclass
 
+from parley.orchestrator.engine.execution import leaves
 from parley.orchestrator.engine.fairness import in_turn
 from parley.orchestrator.engine.inbox import InboxEntry
 from parley.orchestrator.engine.owner import DebateOwner, OwnerDependencies
@@ -16,11 +17,16 @@ from parley.orchestrator.log.events import CorruptEventError, UnknownEventError
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, WAITING, DebateRecord
 from parley.orchestrator.log.journal import ClaimLostError
 from parley.runtime.logs import get_logger, labelled
+from parley.runtime.unreadable import UnreadableError
 from parley.storage.ports import StorageError
 
 __all__ = ["Runner", "RunnerSettings"]
 
 _logger = get_logger(__name__)
+_MAX_FAULTS = 3
+"""Faults in a row, without progress between them, after which a debate is marked as failed."""
+_MAX_PAUSE = 600.0
+_MAX_REASON = 1000
 _MAX_IDLE = 1000
 """Debates that only wait and hold no slot; of more, each is counted as one that is run, since it costs heartbeats."""
 
@@ -63,6 +69,7 @@ class Runner:
         self._owned: dict[str, tuple[DebateOwner, asyncio.Task[None]]] = {}
         self._seen: dict[str, _Seen] = {}
         self._not_before: dict[str, float] = {}
+        self._faults: dict[str, int] = {}
         self._expected: set[str] = set()
         self._wake = asyncio.Event()
         self._queue_stands = False
@@ -183,7 +190,10 @@ class Runner:
         """
         if key in self._owned:
             return None
-        record = await self._dependencies.index.by_key(key)
+        try:
+            record = await self._dependencies.index.by_key(key)
+        except UnreadableError:  # told of by whoever read it; its interventions wait for a version that can
+            return None
         if record is not None and record.open:
             return record
         if record is None or _answered(record):
@@ -224,7 +234,7 @@ class Runner:
         self._not_before[record.key] = self._dependencies.clock.monotonic() + seconds
 
     def _forget(self, present: set[str], *, whole: bool) -> None:
-        for known in (self._seen, self._not_before):
+        for known in (self._seen, self._not_before, self._faults):
             for key in known.keys() - present:
                 del known[key]
         if whole:  # else one that is expected may just not be in sight
@@ -255,18 +265,37 @@ class Runner:
                 _logger.info("claim lost", reason=str(lost))
                 # By then the record tells of the one that was faster; or it was the last write of one that is gone.
                 self._leave_alone(record, self._settings.poll_seconds)
-            except (CorruptEventError, UnknownEventError) as unreadable:
-                _logger.error("debate cannot be run here", error=str(unreadable))  # noqa: TRY400 - it says it all
+            except UnknownEventError as newer:
+                _logger.error("debate cannot be run here", error=str(newer))  # noqa: TRY400 - it says it all
                 self._leave_alone(record, self._settings.lease_seconds)
+            except CorruptEventError as unreadable:
+                _logger.error("debate cannot be run", error=str(unreadable))  # noqa: TRY400 - it says it all
+                await self._after_fault(record, debate_owner, unreadable)
             except StorageError as error:
                 _logger.warning("store away; the debate goes on when it is back", error=str(error))
                 self._leave_alone(record, self._settings.lease_seconds)
-            except Exception:
+            except Exception as fault:
                 _logger.exception("debate stopped by a fault of the orchestrator")
-                self._leave_alone(record, self._settings.lease_seconds)
+                await self._after_fault(record, debate_owner, fault)
             finally:
                 self._owned.pop(record.key, None)
                 self._wake.set()
+
+    async def _after_fault(self, record: DebateRecord, debate_owner: DebateOwner, fault: Exception) -> None:
+        """Wait longer after each fault that came before any progress, and mark the debate as failed after a few."""
+        count = 1 if debate_owner.progressed else self._faults.get(record.key, 0) + 1
+        self._faults[record.key] = count
+        self._leave_alone(record, min(self._settings.lease_seconds * 2 ** (count - 1), _MAX_PAUSE))
+        if count < _MAX_FAULTS:
+            return
+        first = next(leaves(fault))
+        why = f"{count} times in a row nothing came of going on: {type(first).__name__}: {first}"[
+            :_MAX_REASON
+        ]
+        try:
+            await debate_owner.give_up(f"{why}; resume the debate to try again")
+        except Exception as error:  # noqa: BLE001 - the next look comes after a while, and the others go on
+            _logger.warning("the debate could not be marked as failed", error=str(error))
 
 
 def _answered(record: DebateRecord) -> bool:

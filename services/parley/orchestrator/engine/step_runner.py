@@ -8,7 +8,7 @@ from parley.orchestrator.engine.gate import Gate
 from parley.orchestrator.engine.limiter import Limiter
 from parley.orchestrator.engine.slot import Slot
 from parley.orchestrator.engine.steps import StepAttempt, StepRequest
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.log.envelope import Draft, UnrecordableError
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import Outcome
 from parley.orchestrator.model.errors import OutOfReachError, ReplayError, StepError
@@ -19,6 +19,7 @@ from parley.v1.event_pb2 import StepFailed, StepStarted, StepSucceeded
 
 __all__ = ["MakeCall", "StepRunner"]
 
+_UNRECORDABLE = "UNRECORDABLE"
 _BACKOFF = Backoff(first=0.2, maximum=5.0)
 
 MakeCall = Callable[[int], Awaitable[StepSucceeded]]
@@ -104,11 +105,26 @@ class StepRunner:
                     return await attempt.failure()
                 if outcome is not None:
                     del self.limiter.in_flight[asked.key]  # from here on no limit can change it
-                    await self._journal.append(Draft(asked.key, outcome, attempt.number))
-                    return outcome
+                    return await self._recorded_outcome(attempt, outcome)
             # Waited for outside of the gate, so that a pause need not wait for it too.
             await self._clock.sleep(pause)
         raise AssertionError
+
+    async def _recorded_outcome(self, attempt: StepAttempt, outcome: Outcome) -> Outcome:
+        """Record an outcome and return it; one that cannot be recorded fails the step, and nothing else."""
+        asked = attempt.request
+        try:
+            await self._journal.append(Draft(asked.key, outcome, attempt.number))
+        except UnrecordableError as error:
+            outcome = StepFailed(
+                work=asked.work,
+                digest=asked.digest,
+                reason=_UNRECORDABLE,
+                message=str(error),
+                usage=attempt.usage,
+            )
+            await self._journal.append(Draft(asked.key, outcome, attempt.number))
+        return outcome
 
     async def _outcome(self, attempt: StepAttempt, call: MakeCall) -> Outcome | None:
         """Return the outcome of a call; None for trouble of our own, which is none and is never recorded."""

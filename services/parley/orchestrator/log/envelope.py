@@ -1,6 +1,7 @@
 """An event as the log stores it: the serialized message of the contract, chained to the event before by its hash."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -11,7 +12,7 @@ from parley.orchestrator.log.events import CorruptEventError, Payload, is_ignora
 from parley.orchestrator.model.times import time_of, timestamp
 from parley.v1 import event_pb2
 
-__all__ = ["GENESIS", "Draft", "Envelope", "open_entry", "seal"]
+__all__ = ["GENESIS", "Draft", "Envelope", "UnrecordableError", "check_recordable", "open_entry", "seal"]
 
 GENESIS: Final = bytes(32)
 """The hash before the first event."""
@@ -19,6 +20,12 @@ GENESIS: Final = bytes(32)
 _HASH_FIELD: Final = b"\x7a\x20"
 """Field 15, 32 bytes long: how the hash begins, which stands last in the stored bytes."""
 _HASH_BYTES: Final = len(_HASH_FIELD) + 32
+_MAX_BYTES: Final = 10_000_000
+"""Of what is recorded at once: with what it shares a record with, less than any store refuses."""
+
+
+class UnrecordableError(Exception):
+    """An event cannot be recorded: it cannot be encoded, or is larger than a log takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,19 @@ class Envelope:
     def hash(self) -> bytes:
         """SHA-256 over the hash before and the stored bytes up to here, 32 bytes."""
         return self.message.hash
+
+
+def check_recordable(drafts: Sequence[Draft]) -> None:
+    """Raise UnrecordableError unless these drafts can be recorded at once."""
+    size = 0
+    for draft in drafts:
+        try:
+            kind_of(draft.payload)
+            size += len(draft.payload.SerializeToString()) + len(draft.key.encode())
+        except Exception as error:
+            raise UnrecordableError(f"{draft.key} cannot be encoded: {error}") from error
+    if size > _MAX_BYTES:
+        raise UnrecordableError(f"{drafts[0].key} has {size} bytes, at most {_MAX_BYTES} are recorded")
 
 
 def seal(

@@ -4,10 +4,11 @@ The log remains the truth.
 """
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from parley.runtime.unreadable import each_readable, read_or_raise
 from parley.storage.ports import Above, Below, Collection, Document, Documents, Index, OneOf, Order, Where
 from parley.v1.event_pb2 import DebateCreated
 
@@ -48,6 +49,14 @@ DEBATES = Collection(
 )
 _AT_ONCE = 1000
 _OF_EACH_TENANT = 64
+_KIND = "debate record"
+_TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(
+        ("tenant", "debate", "request_id", "format", "status", "created", "updated", "opening"), str
+    ),
+    **dict.fromkeys(("epoch", "heartbeat"), int),
+    "owner": str | None,
+}
 _WAITING: Where = {"open": True, "owner": None}
 
 
@@ -141,9 +150,9 @@ class DebateIndex:
         return await self.by_key(record_key(tenant, debate))
 
     async def by_key(self, key: str) -> DebateRecord | None:
-        """Return a debate's record by its key."""
+        """Return a debate's record by its key. Raises UnreadableError where it cannot be read."""
         found = await self._documents.get(DEBATES, key)
-        return _record(found) if found else None
+        return read_or_raise(found, _record, _KIND, _key) if found else None
 
     async def by_request(self, tenant: str, request_id: str) -> DebateRecord | None:
         """Return the record that a request made."""
@@ -153,8 +162,8 @@ class DebateIndex:
     async def open(self) -> OpenDebates:
         """Return the debates that need an owner."""
         owned = await self._owned()
-        waiting = await self._find(_WAITING, Order("created"), limit=_AT_ONCE)
-        whole = len(waiting) < _AT_ONCE
+        documents = await self._documents.find(DEBATES, _WAITING, order=(Order("created"),), limit=_AT_ONCE)
+        waiting, whole = _records(documents), len(documents) < _AT_ONCE
         if not whole:
             known = {record.key for record in waiting}
             waiting += [record for record in await self._oldest_of_each_tenant() if record.key not in known]
@@ -162,25 +171,25 @@ class DebateIndex:
 
     async def _owned(self) -> list[DebateRecord]:
         records: list[DebateRecord] = []
+        after = ""
         while True:
-            where: Where = {
-                "open": True,
-                "owner": Above(""),
-                "created": Above(records[-1].created if records else ""),
-            }
-            found = await self._find(where, Order("created"), limit=_AT_ONCE)
-            records += found
+            where: Where = {"open": True, "owner": Above(""), "created": Above(after)}
+            found = await self._documents.find(DEBATES, where, order=(Order("created"),), limit=_AT_ONCE)
+            records += _records(found)
             if len(found) < _AT_ONCE:
                 return records
+            after = _text(found[-1], "created")
 
     async def _oldest_of_each_tenant(self) -> list[DebateRecord]:
         """Look from tenant to tenant, so that those of one cannot hide those of another."""
         records: list[DebateRecord] = []
         tenant = ""
         order = Order("tenant"), Order("created")
-        while found := await self._find({**_WAITING, "tenant": Above(tenant)}, *order, limit=_OF_EACH_TENANT):
-            tenant = found[0].tenant
-            records += [record for record in found if record.tenant == tenant]
+        while found := await self._documents.find(
+            DEBATES, {**_WAITING, "tenant": Above(tenant)}, order=order, limit=_OF_EACH_TENANT
+        ):
+            tenant = _text(found[0], "tenant")
+            records += [record for record in _records(found) if record.tenant == tenant]
         return records
 
     async def page(
@@ -230,8 +239,7 @@ class DebateIndex:
         return {"owner": owner, "address": self.address if owner else ""}
 
     async def _find(self, where: Where, *order: Order, limit: int) -> list[DebateRecord]:
-        found = await self._documents.find(DEBATES, where, order=order, limit=limit)
-        return [_record(document) for document in found]
+        return _records(await self._documents.find(DEBATES, where, order=order, limit=limit))
 
     async def _update(self, record: DebateRecord, changes: dict[str, Any], where: Where) -> bool:
         return await self._documents.update(DEBATES, record.key, changes, where)
@@ -240,4 +248,21 @@ class DebateIndex:
 def _record(document: Document) -> DebateRecord:
     known = {each.name for each in fields(DebateRecord)}  # a newer version may have added more
     found: dict[str, Any] = {name: value for name, value in document.fields.items() if name in known}
-    return DebateRecord(**found)
+    record = DebateRecord(**found)
+    for name, kind in _TYPES.items():
+        if not isinstance(getattr(record, name), kind):
+            raise TypeError(f"{name} is {getattr(record, name)!r}")
+    return record
+
+
+def _records(documents: Sequence[Document]) -> list[DebateRecord]:
+    return list(each_readable(documents, _record, _KIND, _key))
+
+
+def _key(document: Document) -> str:
+    return document.key
+
+
+def _text(document: Document, name: str) -> str:
+    """Return a field that was searched by as text."""
+    return str(document.fields[name])

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, open_entry, seal
+from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, check_recordable, open_entry, seal
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.replay import Recorded
 from parley.runtime.backoff import Backoff, retry
@@ -80,6 +80,7 @@ class Journal:
     Attributes:
         recorded: What the log holds, up to date with every append.
         epoch: The claim that appends are written under.
+        claimed_at: Sequence of that claim; 0 before it is made here.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Journal:
         self.debate = debate
         self.recorded = Recorded.of(events)
         self.epoch = events[-1].epoch if events else 0
+        self.claimed_at = 0
         self._last = events[-1] if events else None
         self._log = log
         self._clock = clock
@@ -97,8 +99,13 @@ class Journal:
         self._latest: asyncio.Future[tuple[Envelope, ...]] | None = None
         self._wake = asyncio.Event()
 
-    async def claim(self, owner: str, *first: Draft) -> None:
-        """Append `first` and a claim under the next epoch.
+    @property
+    def sequence(self) -> int:
+        """The last event's; 0 for none."""
+        return self._last.sequence if self._last else 0
+
+    async def claim(self, owner: str, *first: Draft, then: Sequence[Draft] = ()) -> None:
+        """Append `first`, a claim under the next epoch, and `then` under that claim.
 
         Raises:
             ClaimLostError: another replica was faster.
@@ -107,7 +114,9 @@ class Journal:
         sealed = self._seal(first)
         self.epoch += 1
         claim = Draft(f"claim/{self.epoch}", Claimed(owner=owner))
-        await self._store([*sealed, *self._seal([claim], sealed)])
+        sealed += self._seal([claim], sealed)
+        await self._store([*sealed, *self._seal(then, sealed)])
+        self.claimed_at = sealed[-1].sequence
 
     async def open(self, first: Draft) -> None:
         """Make sure that the log holds its first event, without a claim.
@@ -119,11 +128,15 @@ class Journal:
             await self._store(self._seal([first]))
 
     async def append(self, *drafts: Draft) -> tuple[Envelope, ...]:
-        """Record events as one record and return them once they are durable. Needs `write` to be running."""
+        """Record events as one record and return them once they are durable. Needs `write` to be running.
+
+        Raises:
+            UnrecordableError: they cannot be recorded, which hinders no others.
+        """
         return await asyncio.shield(self._hand_in(drafts))  # whoever gives up waiting does not make it undone
 
     def enqueue(self, draft: Draft) -> None:
-        """Record an event with the next append, without waiting for it."""
+        """Record an event with the next append, without waiting for it; errors as with `append`."""
         _ = self._hand_in((draft,))
 
     async def written(self) -> None:
@@ -132,6 +145,7 @@ class Journal:
             await asyncio.shield(self._latest)
 
     def _hand_in(self, drafts: tuple[Draft, ...]) -> asyncio.Future[tuple[Envelope, ...]]:
+        check_recordable(drafts)
         self._latest = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(drafts, self._latest))
         self._wake.set()

@@ -31,6 +31,7 @@ from qdrant_edge import (
 )
 from qdrant_edge import Point as EdgePoint
 
+from parley.storage.checks import check_vector
 from parley.storage.folder import FolderLock
 from parley.storage.ports import Near, Point, StorageError, StoreUnavailableError, VectorCollection
 
@@ -53,9 +54,11 @@ class EdgeVectors:
         await self._do(lambda: self._open(collection))
 
     async def upsert(self, collection: VectorCollection, points: Sequence[Point]) -> None:
-        """Store points, each in place of one with its id."""
+        """Store points, each in place of one with its id. Raises ValueError for a number that is not finite."""
         if not points:
             return
+        for each in points:
+            check_vector(each.vector, f"point {each.id}")
         edge_points = [EdgePoint(each.id, list(each.vector), dict(each.fields)) for each in points]
 
         operation = UpdateOperation.upsert_points(edge_points)
@@ -72,6 +75,7 @@ class EdgeVectors:
         floor: float | None = None,
     ) -> Sequence[Near]:
         """Return the points nearest to `vector`, nearest first."""
+        check_vector(vector, "the search")
         request = SearchRequest(
             query=Query.Nearest(list(vector)),
             limit=limit,

@@ -10,6 +10,7 @@ import grpc
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ApiException
 
+from parley.storage.checks import check_vector
 from parley.storage.ports import Near, Point, StorageError, StoreUnavailableError, VectorCollection
 
 __all__ = ["ServerVectors", "open_server"]
@@ -48,7 +49,9 @@ class ServerVectors:
             )
 
     async def upsert(self, collection: VectorCollection, points: Sequence[Point]) -> None:
-        """Store points, each in place of one with its id."""
+        """Store points, each in place of one with its id. Raises ValueError for a number that is not finite."""
+        for each in points:
+            check_vector(each.vector, f"point {each.id}")
         for start in range(0, len(points), _BATCH):
             batch = [
                 models.PointStruct(id=str(each.id), vector=list(each.vector), payload=dict(each.fields))
@@ -67,6 +70,7 @@ class ServerVectors:
         floor: float | None = None,
     ) -> Sequence[Near]:
         """Return the points nearest to `vector`, nearest first."""
+        check_vector(vector, "the search")
         found = await _answered(
             self._client.query_points(
                 collection.name,

@@ -19,6 +19,7 @@ from parley.v1.debate_pb2 import (
     Pause,
     QuestionAnswer,
     Resume,
+    Unmute,
 )
 from parley.v1.event_pb2 import Intervened
 from parley.v1.orchestrator_pb2 import InterveneRequest
@@ -32,6 +33,7 @@ ACTS: dict[str, Any] = {
     "end": EndRounds(),
     "guide": Guide(text="Mind the cost."),
     "mute": Mute(agent_id="bo"),
+    "unmute": Unmute(agent_id="bo"),
     "continue_debate": Continue(),
     "answer": Answer(text="Ten."),
     "approve": Approve(approved=True, text="Well done."),
