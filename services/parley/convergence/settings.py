@@ -16,9 +16,7 @@ class ConvergenceSettings(ServiceSettings):
     """Settings of the convergence service."""
 
     port: int = Field(default=7403, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    embedding_fine: ModelName = Field(
-        default="minilm", description="What embeds what is searched for."
-    )
+    embedding_fine: ModelName = Field(default="minilm", description="What embeds what is searched for.")
     embedding_fast: ModelName = Field(
         default="static", description="What embeds long texts and their sentences."
     )
