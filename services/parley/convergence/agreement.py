@@ -57,8 +57,8 @@ class AgreementModel(Protocol):
 class NliAgreement:
     """A cross-encoder with a trained head, on threads of its own so that the event loop never waits for it.
 
-    Pairs are spread over the threads: a round waits for them. Each is read alone, as padding them to one length would change them.
-    It is loaded when it is first asked, which takes two to three seconds of CPU and up to 470 MB: a service that only embeds goes
+    Pairs are spread over the threads, since a round waits for them. Each is read alone: padding them to one length would change them.
+    The model is loaded when it is first asked, which takes two to three seconds of CPU and up to 470 MB: a service that only embeds goes
     without. A pair in a language that it does not know cannot be told.
     """
 
