@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ __all__ = ["model_server"]
 for _name in [name for name in os.environ if name.startswith(("PARLEY_", "OPENAI_", "OPENROUTER_", "OTEL_"))]:
     if not _name.startswith("PARLEY_TEST_"):
         del os.environ[_name]
+
+# What a shell starts in the background has Ctrl-C ignored, and under `nohup` hang-ups: tests send both.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # No test looks at the ports that model servers usually have: whoever runs the tests may run one.
 os.environ["PARLEY_LOCAL_SERVERS"] = "off"

@@ -127,7 +127,7 @@ async def test_every_bad_field_is_listed_at_once_and_known_names_are_told(orches
     assert "known agents: ada, bo, cy, judge" in told["spec.agents[0].agent_id"]
     assert "known roles: architect, " in told["spec.agents[1].agent.role"]
     assert "known routes: p/m, open/MODEL" in told["spec.agents[1].agent.routes[0]"]
-    assert "known formats: arena, evaluation, panel" in told["spec.format"]
+    assert "known formats: arena, evaluation, moderated, panel" in told["spec.format"]
 
 
 @pytest.mark.parametrize(

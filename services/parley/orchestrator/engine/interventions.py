@@ -141,10 +141,10 @@ class Interventions:
         epoch = self._journal.epoch
         if not await self._inbox.take(entry.key, epoch) or self._execution.over:
             return  # where the run ended, what comes after it answers the caller
-        everybody = {each.id for each in self._debate.everybody}
+        everybody = [each.id for each in self._debate.everybody]
         if entry.agent not in everybody:
-            await self._inbox.refused(entry.key, epoch, UNKNOWN_AGENT, sorted(everybody))
-        elif entry.act == "mute" and self._journal.recorded.muted | {entry.agent} >= everybody:
+            await self._inbox.refused(entry.key, epoch, UNKNOWN_AGENT, everybody)
+        elif entry.act == "mute" and self._journal.recorded.muted | {entry.agent} >= set(everybody):
             await self._inbox.refused(entry.key, epoch, LAST_AGENT)
         else:
             await self._record(entry)
