@@ -19,9 +19,8 @@ from tests.support.orchestration import kind_of
 
 _HANGS = {"median": 30.0}
 _SECOND = Duration(seconds=1)
-_CALL = Duration(seconds=3)
 _ROUND = Duration(seconds=4)
-"""Both are far more than those need who answer at once, also where processes wait for a core."""
+"""Far more than those need who answer at once, also where processes wait for a core."""
 
 
 def _model() -> str:
@@ -61,7 +60,7 @@ async def test_providers_are_waited_for_and_asked_again_when_the_owner_is_killed
     model = _model()
 
     async def debate(owner: str, crash: str) -> None:
-        limits = DebateLimits(call=_CALL)
+        limits = DebateLimits(call=_SECOND)
         made = await created(clients, f"wait-{crash}", at=owner, models={"bo": model}, limits=limits)
         await clients.watch(made)
 

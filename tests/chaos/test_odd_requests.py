@@ -1,11 +1,11 @@
 """Whatever is sent to a service, it is answered, in time and in its own terms, and nothing of it stays.
 
-`PARLEY_TEST_ODD_REQUESTS=20000 make chaos ARGS="-k odd"` sends that many; `PARLEY_TEST_ODD_SEED=n` the same ones again.
+The requests are the same every time. `PARLEY_TEST_ODD_SEED=n` sends others, and `PARLEY_TEST_ODD_REQUESTS=20000 make chaos
+ARGS="-k odd"` that many.
 """
 
 import asyncio
 import os
-import random
 import sys
 import time
 from collections import Counter
@@ -57,7 +57,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 async def test_every_odd_request_is_answered_in_the_terms_of_the_contract(
     services: System, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seed = int(os.environ.get(_SEED) or random.SystemRandom().randrange(10**6))
+    seed = int(os.environ.get(_SEED) or 7)
     count = int(os.environ.get(_COUNT) or _SAMPLE)
     with capsys.disabled():
         sys.stdout.write(f"\nodd requests: {_SEED}={seed} {_COUNT}={count}\n")

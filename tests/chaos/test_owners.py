@@ -17,7 +17,7 @@ from tests.support.orchestration import kind_of
 
 _SHOWN = {"claims", "dense", "chain"}
 """The rules that a second writer breaks."""
-_DEBATES = 5
+_DEBATES = 8
 
 
 @pytest.fixture

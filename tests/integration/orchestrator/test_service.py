@@ -130,6 +130,21 @@ async def test_every_bad_field_is_listed_at_once_and_known_names_are_told(orches
     assert "known formats: arena, evaluation, moderated, panel" in told["spec.format"]
 
 
+async def test_a_request_id_that_no_store_can_hold_is_refused_by_its_name(orchestrator: Orchestrator) -> None:
+    spec = debate_pb2.DebateSpec(question="Which?")
+    request = orchestrator_pb2.CreateDebateRequest(request_id="a\0b", spec=spec)
+    failure = await failure_of(orchestrator.stub.CreateDebate(request, timeout=10))
+    assert [each.field for each in failure.violations] == ["request_id"]
+
+
+async def test_a_duration_that_is_none_is_refused_by_its_name(orchestrator: Orchestrator) -> None:
+    spec = debate_pb2.DebateSpec(question="Which?", limits=debate_pb2.DebateLimits())
+    spec.limits.round.seconds = 2**63 - 1
+    request = orchestrator_pb2.CreateDebateRequest(request_id="r-1", spec=spec)
+    failure = await failure_of(orchestrator.stub.CreateDebate(request, timeout=10))
+    assert [each.field for each in failure.violations] == ["spec.limits.round"]
+
+
 @pytest.mark.parametrize(
     ("spec", "field"),
     [

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import grpc
+from google.protobuf.json_format import SerializeToJsonError
 
 from parley.orchestrator.api import report, state
 from parley.orchestrator.api.budget_warnings import budget_warnings
@@ -46,7 +47,7 @@ from parley.runtime.errors import (
     unavailable,
 )
 from parley.runtime.tenancy import current_tenant
-from parley.runtime.validation import Violations
+from parley.runtime.validation import REQUEST_ID, Violations
 from parley.storage.ports import Log, StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.moderated_pb2 import ModeratedOutcome
@@ -93,8 +94,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         """Accept a debate."""
         if self.draining.is_set():
             raise self.draining.error()
-        with _store():  # before anybody else is asked: they may be away, or know other agents by now
-            earlier = await self.intake.earlier(current_tenant(), request.request_id, _digest(request))
+        earlier = await self._earlier(request)  # before anybody else is asked: they may be away, or changed
         if earlier is not None:
             return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
         known = Known(self.formats, self.roles, await roster.ask_roster(self.gateway))
@@ -256,6 +256,17 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
                 raise ParleyError(code, "REQUEST_ID_REUSED", message, resource=resource) from None
         told = await self.reporter.report_soon(recorded)
         return orchestrator_pb2.SubmitFeedbackResponse(feedback=feedback_to_proto(told), existed=existed)
+
+    async def _earlier(self, request: orchestrator_pb2.CreateDebateRequest) -> str | None:
+        """Return the id of the debate that the same request made; None where there is none, as for what is never accepted."""
+        if not REQUEST_ID.fullmatch(request.request_id):
+            return None
+        try:
+            content = _digest(request)
+        except SerializeToJsonError:  # a duration that is none
+            return None
+        with _store():
+            return await self.intake.earlier(current_tenant(), request.request_id, content)
 
     async def _with_subject(self, spec: DebateSpec) -> tuple[DebateSpec, str | None]:
         """Return a specification with what it needs of the debate that it is about, and that debate's id, if it is."""
