@@ -88,8 +88,9 @@ test: $(VENV)/.all ## Run every test (ARGS="-k breaker" for some)
 ifdef ARGS
 	$(BIN)/pytest $(ARGS)
 else
-	$(BIN)/pytest $(SECOND_TRY) -n 2 --dist worksteal tests/unit tests/contract tests/integration
-	$(BIN)/pytest $(SECOND_TRY) tests/e2e tests/chaos  # these fill both cores by themselves
+	$(BIN)/pytest $(SECOND_TRY) -n 3 --dist worksteal tests/unit tests/contract tests/integration
+	$(BIN)/pytest $(SECOND_TRY) -n 2 --dist loadfile tests/e2e
+	$(BIN)/pytest $(SECOND_TRY) tests/chaos  # its processes fill both cores by themselves
 endif
 
 TESTS := unit contract integration e2e chaos
