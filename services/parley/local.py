@@ -13,6 +13,7 @@ from parley.storage.folder import FolderLock, read_address
 from parley.storage.opening import sqlite_folder
 
 if TYPE_CHECKING:  # what runs is imported where it is started: a command that starts nothing is spared it
+    from parley.orchestrator.keys.store import KeyStore
     from parley.orchestrator.settings import OrchestratorSettings
     from parley.runtime.draining import Draining
     from parley.runtime.logs import Level
@@ -28,6 +29,7 @@ __all__ = [
     "known_formats",
     "known_roles",
     "local_system",
+    "own_keys",
     "ports_from",
     "running_at",
 ]
@@ -136,6 +138,13 @@ def running_at() -> str | None:
     folder = _folder(default_store())
     address = read_address(folder) if folder is not None else None
     return address.partition(",")[0] if address is not None else None
+
+
+def own_keys() -> AbstractAsyncContextManager["KeyStore"]:
+    """Open the API keys of our data folder, or of the store that PARLEY_STORE names, also beside a system that runs on it."""
+    from parley.orchestrator.keys.opening import open_keys
+
+    return open_keys(default_store())
 
 
 def default_store() -> str:

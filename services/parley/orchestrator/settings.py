@@ -1,7 +1,7 @@
 """The orchestrator's settings, from `PARLEY_…` variables."""
 
 import re
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -14,6 +14,9 @@ __all__ = ["OrchestratorSettings"]
 
 class OrchestratorSettings(ServiceSettings):
     """What the orchestrator reads."""
+
+    internal: ClassVar[bool] = False
+    service_name: ClassVar[str] = "orchestrator"
 
     port: int = Field(default=7401, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     store: str = Field(

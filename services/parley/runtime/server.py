@@ -14,8 +14,10 @@ from grpc_reflection.v1alpha import reflection
 
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
+from parley.runtime.identity.guard import OPEN, Guard, Way
 from parley.runtime.logs import get_logger
 from parley.runtime.server_interceptors import CallInterceptor
+from parley.runtime.tls import ServerTls
 
 __all__ = ["CannotListenError", "Draining", "RunningServer", "ServerSettings", "Service", "serve", "serving"]
 
@@ -28,12 +30,13 @@ _logger = get_logger(__name__)
 class Service:
     """A service to be served: its full gRPC name (`parley.v1.MemoryService`) and what adds it to a server.
 
-    `listening` hears where the server is reached, once it is.
+    `ways` are its own ways in, beside those of every service. `listening` hears where the server is reached, just before the first call.
     """
 
     name: str
     register: Callable[[grpc.aio.Server], None]
     listening: Callable[[str], None] | None = None
+    ways: tuple[Way, ...] = ()
 
 
 class CannotListenError(ConfigurationError):
@@ -59,6 +62,10 @@ class ServerSettings:
     """A connection is closed after this long, so that clients find new replicas."""
     max_connection_age_grace_seconds: float = 900.0
     """How long calls on an aged connection may still run: longer than any model call."""
+    guard: Guard = OPEN
+    """Who is let in."""
+    tls: ServerTls | None = None
+    """What the server shows of itself; None: it speaks in the clear."""
 
 
 class RunningServer:
@@ -176,7 +183,7 @@ async def serve(
 
 
 async def _start(services: Sequence[Service], settings: ServerSettings, draining: Draining) -> RunningServer:
-    server = grpc.aio.server(interceptors=(CallInterceptor(),), options=_options(settings))
+    server = grpc.aio.server(interceptors=(CallInterceptor(settings.guard),), options=_options(settings))
     names = [service.name for service in services]
     for service in services:
         service.register(server)
@@ -184,11 +191,11 @@ async def _start(services: Sequence[Service], settings: ServerSettings, draining
     reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
     port = _listen(server, settings)
     await checks.ready()
-    await server.start()
     running = RunningServer(server, checks, settings, port, draining)
     for service in services:
         if service.listening is not None:
             service.listening(running.address)
+    await server.start()
     return running
 
 
@@ -216,7 +223,9 @@ def _listen(server: grpc.aio.Server, settings: ServerSettings) -> int:
         except OSError as error:
             raise CannotListenError(f"{wanted}: {error.strerror or error}") from None
     try:
-        return server.add_insecure_port(wanted)
+        if settings.tls is None:
+            return server.add_insecure_port(wanted)
+        return server.add_secure_port(wanted, settings.tls.credentials())
     except RuntimeError:
         raise CannotListenError(wanted) from None
 

@@ -46,7 +46,7 @@ from parley.runtime.errors import (
     not_found,
     unavailable,
 )
-from parley.runtime.tenancy import current_tenant
+from parley.runtime.identity.identity import current_tenant
 from parley.runtime.validation import REQUEST_ID, Violations
 from parley.storage.ports import Log, StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
