@@ -8,6 +8,7 @@ from pydantic_settings import BaseSettings
 
 from parley.runtime.changing_files import ChangingFiles
 from parley.runtime.channel import ChannelSettings
+from parley.runtime.errors import ConfigurationError
 from parley.runtime.identity.certificates import CertificateRule, Certificates
 from parley.runtime.identity.guard import OPEN, Guard, Way
 from parley.runtime.identity.identity import DEFAULT_TENANT, is_tenant
@@ -105,10 +106,6 @@ class AccessSettings(BaseSettings):
             )
         if "mtls" in self.ways and not (self.tls_client_ca and self.mtls_rules):
             found.append("PARLEY_AUTH=mtls needs PARLEY_TLS_CLIENT_CA and PARLEY_MTLS_RULES")
-        if self.internal and self.ways and "mtls" not in self.ways and not self._has_secret:
-            found.append(
-                "PARLEY_AUTH: this service lets in other services alone; set PARLEY_SERVICE_SECRET too, or mtls"
-            )
         if self.service_secret is not None and self.service_secret_file is not None:
             found.append("PARLEY_SERVICE_SECRET and PARLEY_SERVICE_SECRET_FILE say the same: set one of them")
         return found
@@ -151,6 +148,10 @@ class AccessSettings(BaseSettings):
         if not self.asks_callers:
             return OPEN
         secrets = self._secrets()
+        if self.internal and secrets is None and "mtls" not in self.ways:
+            raise ConfigurationError(
+                "PARLEY_AUTH: this service lets in other services alone; set PARLEY_SERVICE_SECRET too, or mtls"
+            )
         services = [ServiceTokens(secrets)] if secrets is not None else []
         certificates = (
             [Certificates([each.rule() for each in self.mtls_rules])] if "mtls" in self.ways else []

@@ -58,9 +58,10 @@ class Way(Protocol):
 class Guard:
     """Tells who calls and whether they may."""
 
-    def __init__(self, *ways: Way) -> None:
-        """Ask these, in order; the first one that knows the caller counts. Without any, all are let in, at their word."""
+    def __init__(self, *ways: Way, open_to_all: bool = False) -> None:
+        """Ask these, in order; the first one that knows the caller counts. Nobody else is let in, unless it is `open_to_all`."""
         self._ways = ways
+        self._open_to_all = open_to_all
 
     async def admit(self, method: str, shown: Shown) -> Identity:
         """Return who calls an RPC (`parley.v1.GatewayService/Generate`).
@@ -68,7 +69,7 @@ class Guard:
         Raises:
             ParleyError: UNAUTHENTICATED or PERMISSION_DENIED.
         """
-        if not self._ways:
+        if self._open_to_all:
             return Identity(shown.tenant or DEFAULT_TENANT, roles=EVERY_ROLE, proven=False)
         identity = await self._identify(shown)
         needed = needed_role(method)
@@ -93,7 +94,7 @@ class Guard:
         )
 
 
-OPEN: Final = Guard()
+OPEN: Final = Guard(open_to_all=True)
 """Lets all in, and takes the tenant from what they write."""
 
 

@@ -42,7 +42,11 @@ class ServiceSigner:
 
     def headers(self) -> tuple[tuple[str, str], ...]:
         """Return the metadata of a call for the tenant of the work in hand."""
-        return ((SERVICE_TOKEN, self._token(labels().get("tenant", DEFAULT_TENANT))),)
+        return self.headers_for(labels().get("tenant", DEFAULT_TENANT))
+
+    def headers_for(self, tenant: str) -> tuple[tuple[str, str], ...]:
+        """Return the metadata of a call for a tenant."""
+        return ((SERVICE_TOKEN, self._token(tenant)),)
 
     def _token(self, tenant: str) -> str:
         secret, now = self._secrets()[0], self._now()
