@@ -157,7 +157,25 @@ def _checked(roles: Roles, formats: Formats) -> Roles:
 
 def _ways(settings: OrchestratorSettings, store: Store, clock: Clock) -> tuple[Way, ...]:
     """Return the ways in that the settings name, beside those of every service."""
-    return (ApiKeys(KeyStore(store.documents), clock),) if "key" in settings.ways else ()
+    keys = [ApiKeys(KeyStore(store.documents), clock)] if "key" in settings.ways else []
+    return (*keys, *([_tokens(settings, clock)] if "jwt" in settings.ways else []))
+
+
+def _tokens(settings: OrchestratorSettings, clock: Clock) -> Way:
+    # Heavy, and most do without.
+    from parley.runtime.identity.json_web_tokens import JsonWebTokens, TokenRules
+    from parley.runtime.identity.signing_keys import SigningKeys, fetch_keys
+
+    rules = TokenRules(
+        issuer=settings.jwt_issuer,
+        audience=settings.jwt_audience,
+        algorithms=tuple(settings.jwt_algorithms.split(",")),
+        tenant_claim=settings.jwt_tenant_claim,
+        roles_claim=settings.jwt_roles_claim,
+    )
+    return JsonWebTokens(
+        rules, SigningKeys(fetch_keys(settings.jwt_issuer, settings.jwt_keys_url or None), clock)
+    )
 
 
 def _reached(index: DebateIndex, address: str) -> None:
