@@ -260,6 +260,9 @@ def _answer(method: str, error: BaseException) -> errors.ParleyError:
     )
     if _late() and (unanswered or isinstance(told, TimeoutError)):
         return errors.deadline_exceeded("the deadline passed before the answer was there")
+    if isinstance(told, grpc.aio.AioRpcError) and told.code() is grpc.StatusCode.UNAUTHENTICATED:
+        message = "a service this call needs does not know who asks; PARLEY_SERVICE_SECRET must be the same for both"
+        return errors.unavailable("UPSTREAM_UNAVAILABLE", message)
     if unanswered:
         return errors.unavailable("UPSTREAM_UNAVAILABLE", "a service this call needs does not answer")
     error_id = uuid.uuid4().hex[:12]

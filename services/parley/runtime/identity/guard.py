@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-import grpc
-
-from parley.runtime.errors import ParleyError
+from parley.runtime.errors import ParleyError, permission_denied, unauthenticated
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity
 from parley.runtime.identity.roles import EVERY_ROLE, allows, needed_role, role_name
 
@@ -74,8 +72,7 @@ class Guard:
         identity = await self._identify(shown)
         needed = needed_role(method)
         if not allows(identity.roles, needed):
-            raise ParleyError(
-                grpc.StatusCode.PERMISSION_DENIED,
+            raise permission_denied(
                 "ROLE_MISSING",
                 f"{method} needs the role {role_name(needed)}, which these credentials do not have",
                 {"role": role_name(needed)},
@@ -88,8 +85,8 @@ class Guard:
             if identity is not None:
                 return identity
         if shown.bearer or shown.service_token:
-            raise _unauthenticated("BAD_CREDENTIALS", "the key or token is not known here, or was revoked")
-        raise _unauthenticated(
+            raise unauthenticated("BAD_CREDENTIALS", "the key or token is not known here, or was revoked")
+        raise unauthenticated(
             "NO_CREDENTIALS", "say who you are: send a key or token (PARLEY_TOKEN), or a certificate"
         )
 
@@ -105,10 +102,4 @@ def bearer(value: str) -> str:
 
 def expired() -> ParleyError:
     """Return the error of credentials whose time is over."""
-    return _unauthenticated(
-        "EXPIRED_CREDENTIALS", "the token has expired, or is not valid yet; get a new one"
-    )
-
-
-def _unauthenticated(reason: str, message: str) -> ParleyError:
-    return ParleyError(grpc.StatusCode.UNAUTHENTICATED, reason, message)
+    return unauthenticated("EXPIRED_CREDENTIALS", "the token has expired, or is not valid yet; get a new one")
