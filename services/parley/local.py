@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +24,13 @@ __all__ = [
     "LocalSystem",
     "Ports",
     "Purpose",
+    "back_up",
     "default_store",
     "known_formats",
     "known_roles",
     "local_system",
     "ports_from",
+    "restore",
     "running_at",
 ]
 
@@ -41,9 +43,9 @@ _LOG: Final = "parley.log"
 _LOG_BYTES: Final = 4 * 1024 * 1024
 
 
-Purpose = Literal["debates", "records", "agents", "ratings"]
-"""What a system is for: to hold debates (everything runs), or only to read debates (the orchestrator alone), or to list
-agents or ratings (the gateway or the ratings beside it)."""
+Purpose = Literal["debates", "records", "agents", "ratings", "deleting"]
+"""What a system is for: to hold debates (everything runs), or only to read debates (the orchestrator alone), to list
+agents or ratings (the gateway or the ratings beside it), or to delete debates (ratings and memory beside it)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,52 @@ def running_at() -> str | None:
     folder = _folder(default_store())
     address = read_address(folder) if folder is not None else None
     return address.partition(",")[0] if address is not None else None
+
+
+def back_up(target: Path) -> Sequence[str]:
+    """Copy the databases of our data folder into a new folder, also while they are in use; return their names.
+
+    Raises:
+        ConfigurationError: the data are not in a folder, or what cannot be copied, and why.
+        OSError: the target cannot be written.
+    """
+    from parley.storage.ports import StorageError
+    from parley.storage.sqlite.backup import back_up
+
+    try:
+        return back_up(_own_folder(), target)
+    except StorageError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+async def restore(source: Path) -> Sequence[str]:
+    """Put a backup into our data folder, which must be empty and unused; return the names of its databases.
+
+    Raises:
+        ConfigurationError: the data are not in a folder, somebody uses it, it holds data, or the backup is not whole.
+        OSError: the folder cannot be written.
+    """
+    from parley.storage.ports import StorageError
+    from parley.storage.sqlite.backup import restore
+
+    folder = _own_folder()
+    held = await _lock_or_address(folder)
+    if isinstance(held, str):
+        raise ConfigurationError(f"PARLEY_STORE: {folder}: Parley runs on it; stop it first")
+    with held:
+        try:
+            return await asyncio.to_thread(restore, source, folder)
+        except StorageError as error:
+            raise ConfigurationError(str(error)) from None
+
+
+def _own_folder() -> Path:
+    folder = _folder(default_store())
+    if folder is None:
+        raise ConfigurationError(
+            "PARLEY_STORE: is a MongoDB server; back it up with its own tools (docs/guides/backup.md)"
+        )
+    return folder
 
 
 def default_store() -> str:
@@ -282,6 +330,13 @@ async def _others(options: LocalOptions, store: str, folder: Path | None) -> Asy
         case "ratings":
             async with _ratings(store, options.ports.ratings) as ratings:
                 yield _Others(ratings=ratings)
+        case "deleting":
+            starts = _convergence(options.ports.convergence), _ratings(store, options.ports.ratings)
+            async with (
+                _together(*starts) as (convergence, ratings),
+                _memory(store, folder, convergence, options.ports.memory) as memory,
+            ):
+                yield _Others(convergence=convergence, ratings=ratings, memory=memory)
 
 
 @asynccontextmanager

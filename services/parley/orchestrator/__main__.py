@@ -5,9 +5,10 @@ import secrets
 import socket
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 
 from parley.orchestrator.api.servicer import OrchestratorServicer
+from parley.orchestrator.engine.delete import Deletions
 from parley.orchestrator.engine.execution import leaves
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.engine.inbox import INBOX, Inbox
@@ -16,6 +17,7 @@ from parley.orchestrator.engine.owner import OwnerDependencies
 from parley.orchestrator.engine.report_feedback import FeedbackReporter
 from parley.orchestrator.engine.runner import Runner
 from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.spec import Limits
@@ -95,6 +97,16 @@ async def build(
         runner = Runner(dependencies, settings.runner(exclusive=store.exclusive))
         feedback = FeedbackStore(store.documents)
         reporter = FeedbackReporter(feedback, dependencies.services.ratings, clock)
+        deletions = Deletions(
+            log=store.log,
+            index=index,
+            inbox=dependencies.inbox,
+            feedback=feedback,
+            store=DeletionStore(store.documents),
+            services=dependencies.services,
+            clock=clock,
+            retention=settings.retention(),
+        )
         feeds = Feeds(store.log)
         forwarding = Forwarding(index, feeds, deltas, dependencies.owner)
         servicer = OrchestratorServicer(
@@ -109,6 +121,7 @@ async def build(
             owner=dependencies.owner,
             feedback=feedback,
             reporter=reporter,
+            deletions=deletions,
             reader_seconds=settings.reader_seconds,
         )
         service = Service(
@@ -119,6 +132,8 @@ async def build(
         async with (
             beside("running debates", _run(runner)),
             beside("reporting feedback", reporter.run()),
+            # Who only reads debates deletes none by the way.
+            beside("deleting debates", deletions.run()) if settings.max_debates else nullcontext(),
             beside("giving debates up", _drained(draining, runner)),
         ):
             try:
@@ -132,7 +147,7 @@ async def _opened(url: str) -> AsyncGenerator[Store, None]:
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(open_store(url, NAME))
-            await store.documents.prepare(DEBATES, INBOX, FEEDBACK)
+            await store.documents.prepare(DEBATES, INBOX, FEEDBACK, DELETIONS)
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
         except StorageError as error:
