@@ -5,10 +5,11 @@ import secrets
 import socket
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 
 from parley.orchestrator.api.servicer import OrchestratorServicer
+from parley.orchestrator.engine.delete import Deletions
 from parley.orchestrator.engine.execution import leaves
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.engine.inbox import INBOX, Inbox
@@ -19,6 +20,7 @@ from parley.orchestrator.engine.runner import Runner
 from parley.orchestrator.formats.shipped import shipped_formats
 from parley.orchestrator.keys.store import KEYS, KeyStore
 from parley.orchestrator.keys.way import ApiKeys
+from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.spec import Limits
@@ -100,6 +102,16 @@ async def build(
         runner = Runner(dependencies, settings.runner(exclusive=store.exclusive))
         feedback = FeedbackStore(store.documents)
         reporter = FeedbackReporter(feedback, dependencies.services.ratings, clock)
+        deletions = Deletions(
+            log=store.log,
+            index=index,
+            inbox=dependencies.inbox,
+            feedback=feedback,
+            store=DeletionStore(store.documents),
+            services=dependencies.services,
+            clock=clock,
+            retention=settings.retention(),
+        )
         feeds = Feeds(store.log)
         forwarding = Forwarding(index, feeds, deltas, dependencies.owner, connect)
         servicer = OrchestratorServicer(
@@ -114,6 +126,7 @@ async def build(
             owner=dependencies.owner,
             feedback=feedback,
             reporter=reporter,
+            deletions=deletions,
             reader_seconds=settings.reader_seconds,
         )
         service = Service(
@@ -125,6 +138,8 @@ async def build(
         async with (
             beside("running debates", _run(runner)),
             beside("reporting feedback", reporter.run()),
+            # Who only reads debates deletes none by the way.
+            beside("deleting debates", deletions.run()) if settings.max_debates else nullcontext(),
             beside("giving debates up", _drained(draining, runner)),
         ):
             try:
@@ -138,7 +153,7 @@ async def _opened(url: str) -> AsyncGenerator[Store, None]:
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(open_store(url, NAME))
-            await store.documents.prepare(DEBATES, INBOX, FEEDBACK, KEYS)
+            await store.documents.prepare(DEBATES, INBOX, FEEDBACK, DELETIONS, KEYS)
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
         except StorageError as error:

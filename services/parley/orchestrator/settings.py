@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from parley.orchestrator.engine.runner import RunnerSettings
+from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.issue_tracker import IssueTracker, is_http_url
 from parley.runtime.settings import ServiceSettings
 
@@ -81,6 +82,22 @@ class OrchestratorSettings(ServiceSettings):
         description="HOST:PORT by which other replicas reach this one; default: where it listens.",
     )
 
+    retention_days: float = Field(
+        default=0.0,
+        ge=0,
+        le=36_500,
+        description="Days that a debate is kept after its last change, once it has ended, is paused or has failed; 0: for ever.",
+    )
+    retention_tenants: str = Field(
+        default="", description="TENANT=DAYS,… for tenants whose debates are kept otherwise; 0: for ever."
+    )
+
+    @field_validator("retention_tenants")
+    @classmethod
+    def _is_retention(cls, tenants: str) -> str:
+        Retention.read(0, tenants)
+        return tenants
+
     @field_validator("follow_up_url")
     @classmethod
     def _is_http(cls, url: SecretStr | None) -> SecretStr | None:
@@ -102,6 +119,10 @@ class OrchestratorSettings(ServiceSettings):
                 "PARLEY_FOLLOW_UP_TOKEN is of use with PARLEY_FOLLOW_UP_URL alone: set both, or none"
             )
         return self
+
+    def retention(self) -> Retention:
+        """Return how long debates are kept."""
+        return Retention.read(self.retention_days, self.retention_tenants)
 
     def issue_tracker(self) -> IssueTracker | None:
         """Return where issues are made of decisions; None where that is not set."""
