@@ -280,6 +280,14 @@ async def test_what_has_rested_too_long_is_deleted_by_the_days_of_its_tenant(
             )
             async for _ in watching:
                 pass
+        async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as store:
+            index = DebateIndex(store.documents)
+
+            async def rests() -> bool:
+                records = [await index.get(tenant, debate) for tenant, debate in made.items()]
+                return not any(each is None or each.open for each in records)
+
+            await until(rests, "closed debates rest a moment later")
     clock = ManualClock(datetime.now(UTC) + timedelta(days=10))
     async with (
         open_store(f"sqlite:///{tmp_path}", "orchestrator") as store,
