@@ -5,9 +5,12 @@ import secrets
 import socket
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from functools import partial
 
+from parley.orchestrator.allowance.allowance import Allowance
+from parley.orchestrator.allowance.metered_log import MeteredLog
+from parley.orchestrator.allowance.use import TENANT_USE, TenantUse
 from parley.orchestrator.api.servicer import OrchestratorServicer
 from parley.orchestrator.engine.delete import Deletions
 from parley.orchestrator.engine.execution import leaves
@@ -81,8 +84,12 @@ async def build(
         connect(settings.memory) as memory,
     ):
         index = DebateIndex(store.documents, settings.advertise)
+        owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        use = TenantUse(store.documents, clock, owner)
+        log = MeteredLog(store.log, use)
+        allowance = Allowance(settings.tenant_limits(), use, index, clock)
         dependencies = OwnerDependencies(
-            log=store.log,
+            log=log,
             index=index,
             inbox=Inbox(store.documents),
             agents=Agents(gateway, deltas.publish),
@@ -96,14 +103,14 @@ async def build(
             follow_up=record,
             follow_up_limits=Limits(total_seconds=settings.follow_up_seconds),
             clock=clock,
-            owner=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}",
+            owner=owner,
             lease_heartbeat_seconds=settings.lease_seconds / 3,
         )
         runner = Runner(dependencies, settings.runner(exclusive=store.exclusive))
         feedback = FeedbackStore(store.documents)
         reporter = FeedbackReporter(feedback, dependencies.services.ratings, clock)
         deletions = Deletions(
-            log=store.log,
+            log=log,
             index=index,
             inbox=dependencies.inbox,
             feedback=feedback,
@@ -119,7 +126,7 @@ async def build(
             index=index,
             formats=formats,
             roles=roles,
-            intake=Intake(store.log, index, dependencies.inbox, runner, clock),
+            intake=Intake(log, index, dependencies.inbox, runner, clock),
             gateway=gateway,
             watching=Watching(store.log, feeds, deltas, forwarding, settings.heartbeat_seconds),
             draining=draining,
@@ -127,6 +134,7 @@ async def build(
             feedback=feedback,
             reporter=reporter,
             deletions=deletions,
+            allowance=allowance,
             reader_seconds=settings.reader_seconds,
         )
         service = Service(
@@ -134,8 +142,10 @@ async def build(
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
             lambda address: _reached(index, address),
             _ways(settings, store, clock),
+            allowance.call,
         )
         async with (
+            beside("counting what tenants use", use.run()),
             beside("running debates", _run(runner)),
             beside("reporting feedback", reporter.run()),
             # Who only reads debates deletes none by the way.
@@ -146,6 +156,8 @@ async def build(
                 yield service
             finally:
                 await runner.drain()
+                with suppress(StorageError):
+                    await use.tell()
 
 
 @asynccontextmanager
@@ -153,7 +165,7 @@ async def _opened(url: str) -> AsyncGenerator[Store, None]:
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(open_store(url, NAME))
-            await store.documents.prepare(DEBATES, INBOX, FEEDBACK, DELETIONS, KEYS)
+            await store.documents.prepare(DEBATES, INBOX, FEEDBACK, DELETIONS, KEYS, TENANT_USE)
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
         except StorageError as error:

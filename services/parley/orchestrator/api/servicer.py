@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 from google.protobuf.json_format import SerializeToJsonError
 
+from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api import report, state
 from parley.orchestrator.api.budget_warnings import budget_warnings
 from parley.orchestrator.api.context_warnings import context_warnings
@@ -82,6 +83,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     feedback: FeedbackStore
     reporter: FeedbackReporter
     deletions: Deletions
+    allowance: Allowance
     draining: Draining
     owner: str
     reader_seconds: float
@@ -99,6 +101,8 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         earlier = await self._earlier(request)  # before anybody else is asked: they may be away, or changed
         if earlier is not None:
             return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
+        with _store():
+            await self.allowance.check_debate(current_tenant())
         known = Known(self.formats, self.roles, await roster.ask_roster(self.gateway))
         spec, subject = await self._with_subject(spec_of(request, known))
         routes = await roster.ask_routes(self.gateway, roster.routes_of(spec, known.roster))
@@ -109,6 +113,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             debate, existed = await self.intake.debate(
                 current_tenant(), request.request_id, _digest(request), spec, warnings, subject
             )
+        self.allowance.made(current_tenant())
         return orchestrator_pb2.CreateDebateResponse(debate_id=debate, existed=existed)
 
     async def GetDebate(  # noqa: N802

@@ -202,6 +202,13 @@ class DebateIndex:
             where["status"] = OneOf(tuple(statuses))
         return await self._find(where, Order("created", descending=True), limit=limit)
 
+    async def count(self, tenant: str, statuses: Sequence[str], at_most: int) -> int:
+        """Count a tenant's debates in some states, up to a number."""
+        if not at_most:
+            return 0
+        where: Where = {"tenant": tenant, "status": OneOf(tuple(statuses))}
+        return len(await self._documents.find(DEBATES, where, limit=at_most))
+
     async def about(self, tenant: str, debate: str, limit: int) -> Sequence[DebateRecord]:
         """Return the debates that are about this one, newest first."""
         where: Where = {"tenant": tenant, "subject": debate}
