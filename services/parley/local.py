@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,14 @@ __all__ = [
     "LocalSystem",
     "Ports",
     "Purpose",
+    "back_up",
     "default_store",
     "known_formats",
     "known_roles",
     "local_system",
     "own_keys",
     "ports_from",
+    "restore",
     "running_at",
 ]
 
@@ -100,6 +102,52 @@ def own_keys() -> AbstractAsyncContextManager["KeyStore"]:
     from parley.orchestrator.keys.opening import open_keys
 
     return open_keys(default_store())
+
+
+def back_up(target: Path) -> Sequence[str]:
+    """Copy the databases of our data folder into a new folder, also while they are in use; return their names.
+
+    Raises:
+        ConfigurationError: the data are not in a folder, or what cannot be copied, and why.
+        OSError: the target cannot be written.
+    """
+    from parley.storage.ports import StorageError
+    from parley.storage.sqlite.backup import back_up
+
+    try:
+        return back_up(_own_folder(), target)
+    except StorageError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+async def restore(source: Path) -> Sequence[str]:
+    """Put a backup into our data folder, which must be empty and unused; return the names of its databases.
+
+    Raises:
+        ConfigurationError: the data are not in a folder, somebody uses it, it holds data, or the backup is not whole.
+        OSError: the folder cannot be written.
+    """
+    from parley.storage.ports import StorageError
+    from parley.storage.sqlite.backup import restore
+
+    folder = _own_folder()
+    held = await _lock_or_address(folder)
+    if isinstance(held, str):
+        raise ConfigurationError(f"PARLEY_STORE: {folder}: Parley runs on it; stop it first")
+    with held:
+        try:
+            return await asyncio.to_thread(restore, source, folder)
+        except StorageError as error:
+            raise ConfigurationError(str(error)) from None
+
+
+def _own_folder() -> Path:
+    folder = _folder(default_store())
+    if folder is None:
+        raise ConfigurationError(
+            "PARLEY_STORE: is a MongoDB server; back it up with its own tools (docs/guides/backup.md)"
+        )
+    return folder
 
 
 def default_store() -> str:

@@ -26,9 +26,9 @@ NOBODY: Final = f"{_HOST}:9"
 _GRACE_SECONDS: Final = 2.0
 
 
-Purpose = Literal["debates", "records", "agents", "ratings"]
-"""What a system is for: to hold debates (everything runs), or only to read debates (the orchestrator alone), or to list
-agents or ratings (the gateway or the ratings beside it)."""
+Purpose = Literal["debates", "records", "agents", "ratings", "deleting"]
+"""What a system is for: to hold debates (everything runs), or only to read debates (the orchestrator alone), to list
+agents or ratings (the gateway or the ratings beside it), or to delete debates (ratings and memory beside it)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,12 @@ class LocalServices:
             case "ratings":
                 async with self._ratings() as ratings:
                     yield Others(ratings=ratings)
+            case "deleting":
+                async with (
+                    together(self._convergence(), self._ratings()) as (convergence, ratings),
+                    self._memory(convergence) as memory,
+                ):
+                    yield Others(convergence=convergence, ratings=ratings, memory=memory)
 
     @asynccontextmanager
     async def orchestrator(self, settings: "OrchestratorSettings") -> AsyncIterator[str]:

@@ -18,4 +18,8 @@ def use_environment(folder: Path, base_url: str) -> None:
         "PARLEY_MODEL": MODEL,
         "PARLEY_LOCAL_MODEL": "off",
         "PARLEY_STORE": f"sqlite:///{folder}",
+        # One tenant asks for more than any does: what is measured is the system, not its limits.
+        "PARLEY_TENANT_DEBATES": "0",
+        "PARLEY_TENANT_REQUESTS": "0",
+        "PARLEY_TENANT_WATCHES": "0",
     }

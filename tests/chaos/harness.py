@@ -311,6 +311,7 @@ class System:
                     "PARLEY_LEASE_SECONDS": str(options.lease),
                     "PARLEY_POLL_SECONDS": str(options.poll),
                     "PARLEY_MAX_DEBATES": str(options.max_debates),
+                    "PARLEY_TENANT_REQUESTS": "0",  # one tenant asks for all that is asked
                 }
             case "gateway":
                 return {

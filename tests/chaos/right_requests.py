@@ -97,6 +97,9 @@ _ALL: Sequence[Message] = (
         conclusion="One.",
         concluded_at=Timestamp(seconds=1_780_000_000),
     ),
+    memory_pb2.ForgetDebateRequest(debate_id=DEBATE),
+    # Of another debate, since the others ask about this one.
+    orchestrator_pb2.DeleteDebateRequest(debate_id="deb-20260101-000000-bbbbbbbb", ratings=True),
 )
 
 

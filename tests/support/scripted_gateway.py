@@ -191,6 +191,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.ratings: dict[str, ratings_pb2.Rating] = {}
         self.team: Sequence[str] | None = None
         self.matches: list[ratings_pb2.RecordMatchRequest] = []
+        self.forgotten: list[str] = []
         self.unpriced = False
         self.contexts: dict[str, int] = {"p/m": 32_768}
         self.demonstration = False
@@ -506,3 +507,9 @@ class _Memory(memory_pb2_grpc.MemoryServiceServicer):
         self, _request: memory_pb2.RecordDebateRequest, _context: object
     ) -> memory_pb2.RecordDebateResponse:
         return memory_pb2.RecordDebateResponse()
+
+    async def ForgetDebate(  # noqa: N802
+        self, request: memory_pb2.ForgetDebateRequest, _context: object
+    ) -> memory_pb2.ForgetDebateResponse:
+        self._script.forgotten.append(request.debate_id)
+        return memory_pb2.ForgetDebateResponse(existed=True)

@@ -137,6 +137,7 @@ class ScriptedOrchestrator:
     interventions: list[pb.InterveneRequest] = field(default_factory=list)
     feedback: list[pb.SubmitFeedbackRequest] = field(default_factory=list)
     feedback_refusal: Callable[[pb.SubmitFeedbackRequest], ParleyError | None] = lambda request: None
+    deleted: list[pb.DeleteDebateRequest] = field(default_factory=list)
     is_rated: bool = True
     """Whether the ratings have what is said at once."""
     watched_after: list[int] = field(default_factory=list)
@@ -258,6 +259,11 @@ class ScriptedOrchestrator:
             _abort(context, failed_precondition("NO_DECISION", "it is of another format"))
         assert self.decision is not None
         return self.decision
+
+    def DeleteDebate(self, request: pb.DeleteDebateRequest, context: Any) -> pb.DeleteDebateResponse:  # noqa: N802
+        self._found(request.debate_id, context)
+        self.deleted.append(request)
+        return pb.DeleteDebateResponse(finished=self.is_rated)
 
     def _found(self, debate_id: str, context: Any) -> ScriptedDebate:
         if self.debate is None or debate_id != DEBATE_ID:

@@ -17,6 +17,7 @@ from parley.cli.input.parameters import (
     json_option,
     server_option,
 )
+from parley.cli.keeping import KEEPING
 from parley.cli.progress_style import STYLES
 from parley.cli.steering import COMMANDS
 
@@ -28,14 +29,18 @@ _LISTED = 50
 
 
 class _Commands(click.Group):
-    """All commands; the help lists those that steer a debate apart."""
+    """All commands; the help lists those apart that steer a debate, and those that keep and remove debates."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write two lists of commands."""
-        steering = [str(each.name) for each in COMMANDS]
-        others = [name for name in self.list_commands(ctx) if name not in steering]
+        """Write three lists of commands."""
+        steering, keeping = ([str(each.name) for each in part] for part in (COMMANDS, KEEPING))
+        others = [name for name in self.list_commands(ctx) if name not in {*steering, *keeping}]
         width = max(map(len, self.commands))
-        for title, names in (("Commands", others), ("Commands that steer a debate", steering)):
+        for title, names in (
+            ("Commands", others),
+            ("Commands that steer a debate", steering),
+            ("Commands that keep and remove debates", keeping),
+        ):
             with formatter.section(title):
                 rows = [
                     (name.ljust(width), self.commands[name].get_short_help_str(formatter.width))
@@ -412,5 +417,5 @@ def config_schema() -> None:
     click.echo(files("parley.config").joinpath("schema.json").read_text("utf-8"), nl=False)
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, *KEEPING):
     parley.add_command(_command)

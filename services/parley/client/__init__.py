@@ -9,6 +9,7 @@ async with ParleyClient("localhost:7401") as parley:
 from parley.client.agents import GatewayClient
 from parley.client.debates import ParleyClient
 from parley.client.event_names import event_name
+from parley.client.export import export
 from parley.client.payload import kind_of, payload_of
 from parley.client.ratings import RatingsClient
 from parley.client.watching import TextPiece
@@ -29,6 +30,7 @@ __all__ = [
     "RatingsClient",
     "TextPiece",
     "event_name",
+    "export",
     "kind_of",
     "payload_of",
 ]

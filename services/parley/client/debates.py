@@ -101,6 +101,14 @@ class ParleyClient(Connection):
         )
         return (await self._call(self._stub.SubmitFeedback, request)).feedback
 
+    async def delete(self, debate_id: str, *, ratings: bool = False) -> bool:
+        """Delete a debate that does not run, for good; with `ratings`, its match too.
+
+        Return whether everything is removed already; else the rest follows by itself.
+        """
+        request = orchestrator_pb2.DeleteDebateRequest(debate_id=debate_id, ratings=ratings)
+        return (await self._call(self._stub.DeleteDebate, request)).finished
+
     async def cancel(self, debate_id: str, reason: str = "", *, request_id: str | None = None) -> int:
         """End the debate without an answer; return the sequence of the event that records the intervention.
 

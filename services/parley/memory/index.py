@@ -31,6 +31,12 @@ class DebateIndex:
         collection = await self._collection(meaning)
         await self._vectors.upsert(collection, [_point(document, meaning)])
 
+    async def remove(self, document: Document) -> None:
+        """Remove a debate; nothing happens where it is not there. One whose vector cannot be read is in no index."""
+        for each in each_readable([document], meaning_of, KIND, key_in_store):
+            collection = await self._collection(each)
+            await self._vectors.delete(collection, [point_id(document.key)])
+
     async def nearest(
         self, meaning: Meaning, *, tenant: str, domain: str, excluded: Sequence[str], limit: int, floor: float
     ) -> Sequence[Near]:

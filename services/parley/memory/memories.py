@@ -67,6 +67,20 @@ class Memories:
         await self._index.add(known, meaning_of(known))
         return True
 
+    async def forget(self, tenant: str, debate_id: str) -> bool:
+        """Forget a debate and return whether it was remembered; nothing of it is left then.
+
+        Raises:
+            StorageError: a store failed; what is left is removed when it is forgotten again.
+        """
+        key = key_of(tenant, debate_id)
+        document = await self._documents.get(DEBATES, key)
+        if document is None:
+            return False
+        # The vector first: what it belongs to tells which index it is in.
+        await self._index.remove(document)
+        return await self._documents.delete(DEBATES, key)
+
     async def recall(
         self, tenant: str, text: str, *, domain: str, excluded: Sequence[str], limit: int, floor: float
     ) -> AsyncIterator[Recalled]:

@@ -80,6 +80,19 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
             raise _store_unavailable(error) from error
         return pb.RecordDebateResponse(existed=existed)
 
+    async def ForgetDebate(  # noqa: N802
+        self, request: pb.ForgetDebateRequest, _context: object
+    ) -> pb.ForgetDebateResponse:
+        """Forget a debate for good."""
+        violations = Violations()
+        _check_debate_id(violations, request.debate_id)
+        violations.refuse()
+        try:
+            existed = await self._memories.forget(current_tenant(), request.debate_id)
+        except StorageError as error:
+            raise _store_unavailable(error) from error
+        return pb.ForgetDebateResponse(existed=existed)
+
 
 def _store_unavailable(error: StorageError) -> ParleyError:
     return unavailable("STORE_UNAVAILABLE", f"the store of the memory failed: {error}", retry_after=1.0)
@@ -108,11 +121,7 @@ def _check_recall(request: pb.RecallRequest) -> None:
 def _check_record(request: pb.RecordDebateRequest) -> datetime:
     """Return when the debate was concluded. Raises ParleyError for a request that is wrong."""
     violations = Violations()
-    violations.check(
-        that=bool(NAME.fullmatch(request.debate_id)),
-        field="debate_id",
-        otherwise="must be 1 to 128 characters of [A-Za-z0-9._-]",
-    )
+    _check_debate_id(violations, request.debate_id)
     violations.check_stored_text("question", request.question, max_bytes=_MAX_BYTES)
     violations.check_stored_text("conclusion", request.conclusion, max_bytes=_MAX_BYTES)
     _check_domain(violations, request.domain)
@@ -124,6 +133,14 @@ def _check_record(request: pb.RecordDebateRequest) -> datetime:
         violations.add("concluded_at", "is not a time of the years 1 to 9999")
     violations.refuse()
     return concluded_at
+
+
+def _check_debate_id(violations: Violations, debate_id: str) -> None:
+    violations.check(
+        that=bool(NAME.fullmatch(debate_id)),
+        field="debate_id",
+        otherwise="must be 1 to 128 characters of [A-Za-z0-9._-]",
+    )
 
 
 def _check_domain(violations: Violations, domain: str) -> None:

@@ -5,10 +5,14 @@ import secrets
 import socket
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from functools import partial
 
+from parley.orchestrator.allowance.allowance import Allowance
+from parley.orchestrator.allowance.metered_log import MeteredLog
+from parley.orchestrator.allowance.use import TENANT_USE, TenantUse
 from parley.orchestrator.api.servicer import OrchestratorServicer
+from parley.orchestrator.engine.delete import Deletions
 from parley.orchestrator.engine.execution import leaves
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.engine.inbox import INBOX, Inbox
@@ -19,6 +23,7 @@ from parley.orchestrator.engine.runner import Runner
 from parley.orchestrator.formats.shipped import shipped_formats
 from parley.orchestrator.keys.store import KEYS, KeyStore
 from parley.orchestrator.keys.way import ApiKeys
+from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.spec import Limits
@@ -79,8 +84,12 @@ async def build(
         connect(settings.memory) as memory,
     ):
         index = DebateIndex(store.documents, settings.advertise)
+        owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        use = TenantUse(store.documents, clock, owner)
+        log = MeteredLog(store.log, use)
+        allowance = Allowance(settings.tenant_limits(), use, index, clock)
         dependencies = OwnerDependencies(
-            log=store.log,
+            log=log,
             index=index,
             inbox=Inbox(store.documents),
             agents=Agents(gateway, deltas.publish),
@@ -94,12 +103,22 @@ async def build(
             follow_up=record,
             follow_up_limits=Limits(total_seconds=settings.follow_up_seconds),
             clock=clock,
-            owner=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}",
+            owner=owner,
             lease_heartbeat_seconds=settings.lease_seconds / 3,
         )
         runner = Runner(dependencies, settings.runner(exclusive=store.exclusive))
         feedback = FeedbackStore(store.documents)
         reporter = FeedbackReporter(feedback, dependencies.services.ratings, clock)
+        deletions = Deletions(
+            log=log,
+            index=index,
+            inbox=dependencies.inbox,
+            feedback=feedback,
+            store=DeletionStore(store.documents),
+            services=dependencies.services,
+            clock=clock,
+            retention=settings.retention(),
+        )
         feeds = Feeds(store.log)
         forwarding = Forwarding(index, feeds, deltas, dependencies.owner, connect)
         servicer = OrchestratorServicer(
@@ -107,13 +126,15 @@ async def build(
             index=index,
             formats=formats,
             roles=roles,
-            intake=Intake(store.log, index, dependencies.inbox, runner, clock),
+            intake=Intake(log, index, dependencies.inbox, runner, clock),
             gateway=gateway,
             watching=Watching(store.log, feeds, deltas, forwarding, settings.heartbeat_seconds),
             draining=draining,
             owner=dependencies.owner,
             feedback=feedback,
             reporter=reporter,
+            deletions=deletions,
+            allowance=allowance,
             reader_seconds=settings.reader_seconds,
         )
         service = Service(
@@ -121,16 +142,22 @@ async def build(
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
             lambda address: _reached(index, address),
             _ways(settings, store, clock),
+            allowance.call,
         )
         async with (
+            beside("counting what tenants use", use.run()),
             beside("running debates", _run(runner)),
             beside("reporting feedback", reporter.run()),
+            # Who only reads debates deletes none by the way.
+            beside("deleting debates", deletions.run()) if settings.max_debates else nullcontext(),
             beside("giving debates up", _drained(draining, runner)),
         ):
             try:
                 yield service
             finally:
                 await runner.drain()
+                with suppress(StorageError):
+                    await use.tell()
 
 
 @asynccontextmanager
@@ -138,7 +165,7 @@ async def _opened(url: str) -> AsyncGenerator[Store, None]:
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(open_store(url, NAME))
-            await store.documents.prepare(DEBATES, INBOX, FEEDBACK, KEYS)
+            await store.documents.prepare(DEBATES, INBOX, FEEDBACK, DELETIONS, KEYS, TENANT_USE)
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
         except StorageError as error:

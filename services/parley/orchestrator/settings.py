@@ -6,7 +6,9 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from parley.orchestrator.allowance.limits import TenantLimits
 from parley.orchestrator.engine.runner import RunnerSettings
+from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.issue_tracker import IssueTracker, is_http_url
 from parley.runtime.loopback import is_loopback
 from parley.runtime.settings import ServiceSettings
@@ -108,6 +110,52 @@ class OrchestratorSettings(ServiceSettings):
         default="roles", min_length=1, description="The claim with roles: read, debate, steer, admin."
     )
 
+    retention_days: float = Field(
+        default=0.0,
+        ge=0,
+        le=36_500,
+        description="Days that a debate is kept after its last change, once it has ended, is paused or has failed; 0: for ever.",
+    )
+    retention_tenants: str = Field(
+        default="", description="TENANT=DAYS,… for tenants whose debates are kept otherwise; 0: for ever."
+    )
+
+    tenant_debates: int = Field(
+        default=500,
+        ge=0,
+        le=10_000,
+        description="Debates of one tenant that run or are to be run, on all replicas; those that wait for a person or a provider "
+        "do not count. 0, here and below: no limit.",
+    )
+    tenant_waiting: int = Field(
+        default=5000,
+        ge=0,
+        le=10_000,
+        description="Debates of one tenant that wait for a person or a provider.",
+    )
+    tenant_requests: int = Field(default=6000, ge=0, description="Calls of one tenant a minute.")
+    tenant_watches: int = Field(
+        default=5000, ge=0, description="Streams of one tenant that follow debates, at a time."
+    )
+    tenant_tokens: int = Field(
+        default=0, ge=0, description="Tokens of one tenant a day (UTC), after which no debate is accepted."
+    )
+    tenant_cost_usd: float = Field(
+        default=0.0,
+        ge=0,
+        le=1e9,
+        description="US dollars of one tenant a day (UTC), of calls whose price is known, after which no debate is accepted.",
+    )
+    tenant_bytes: int = Field(
+        default=0, ge=0, description="Bytes of one tenant's debates, after which no debate is accepted."
+    )
+
+    @field_validator("retention_tenants")
+    @classmethod
+    def _is_retention(cls, tenants: str) -> str:
+        Retention.read(0, tenants)
+        return tenants
+
     @field_validator("follow_up_url")
     @classmethod
     def _is_http(cls, url: SecretStr | None) -> SecretStr | None:
@@ -142,6 +190,22 @@ class OrchestratorSettings(ServiceSettings):
                     f"{name} must begin with https://, or anybody on the way could name the keys"
                 )
         return self
+
+    def tenant_limits(self) -> TenantLimits:
+        """Return what each tenant may take."""
+        return TenantLimits(
+            debates=self.tenant_debates,
+            waiting=self.tenant_waiting,
+            requests=self.tenant_requests,
+            watches=self.tenant_watches,
+            tokens=self.tenant_tokens,
+            cost_micros=round(self.tenant_cost_usd * 1_000_000),
+            stored_bytes=self.tenant_bytes,
+        )
+
+    def retention(self) -> Retention:
+        """Return how long debates are kept."""
+        return Retention.read(self.retention_days, self.retention_tenants)
 
     def issue_tracker(self) -> IssueTracker | None:
         """Return where issues are made of decisions; None where that is not set."""

@@ -16,7 +16,7 @@ from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.identity.guard import OPEN, Guard, Way
 from parley.runtime.logs import get_logger
-from parley.runtime.server_interceptors import CallInterceptor
+from parley.runtime.server_interceptors import Admission, CallInterceptor
 from parley.runtime.tls import ServerTls
 
 __all__ = ["CannotListenError", "Draining", "RunningServer", "ServerSettings", "Service", "serve", "serving"]
@@ -31,12 +31,14 @@ class Service:
     """A service to be served: its full gRPC name (`parley.v1.MemoryService`) and what adds it to a server.
 
     `ways` are its own ways in, beside those of every service. `listening` hears where the server is reached, just before the first call.
+    `admission` may refuse a call to a tenant that was let in.
     """
 
     name: str
     register: Callable[[grpc.aio.Server], None]
     listening: Callable[[str], None] | None = None
     ways: tuple[Way, ...] = ()
+    admission: Admission | None = None
 
 
 class CannotListenError(ConfigurationError):
@@ -183,7 +185,9 @@ async def serve(
 
 
 async def _start(services: Sequence[Service], settings: ServerSettings, draining: Draining) -> RunningServer:
-    server = grpc.aio.server(interceptors=(CallInterceptor(settings.guard),), options=_options(settings))
+    admissions = {each.name: each.admission for each in services if each.admission is not None}
+    interceptor = CallInterceptor(settings.guard, admissions)
+    server = grpc.aio.server(interceptors=(interceptor,), options=_options(settings))
     names = [service.name for service in services]
     for service in services:
         service.register(server)

@@ -3,8 +3,8 @@
 import asyncio
 import inspect
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -15,9 +15,9 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from parley.runtime import deadline, errors, logs, telemetry
 from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Guard, Shown, bearer
-from parley.runtime.identity.identity import set_identity
+from parley.runtime.identity.identity import is_tenant, set_identity
 
-__all__ = ["CallInterceptor"]
+__all__ = ["Admission", "CallInterceptor"]
 
 # Probes and tooling ask these all the time, and they tell nothing of anybody; a span for each would bury the rest.
 _OPEN_TO_ALL: Final = ("/grpc.health.", "/grpc.reflection.")
@@ -40,6 +40,9 @@ _FAULTS: Final = frozenset(
 _logger = logs.get_logger(__name__)
 _tracer = telemetry.tracer("parley.runtime")
 
+Admission = Callable[[str, str], AbstractAsyncContextManager[None]]
+"""Lets a call of a method in for a tenant while the block runs. Raises ParleyError."""
+
 _Context = grpc.aio.ServicerContext[Any, Any]
 # The stubs know these only as they are in threads; here they are coroutines and async generators.
 _Handler = Any
@@ -52,9 +55,10 @@ else:
 class CallInterceptor(grpc.aio.ServerInterceptor):
     """One interceptor for all of it: each further one would cost every call a layer more."""
 
-    def __init__(self, guard: Guard = OPEN) -> None:
-        """Let in whom `guard` lets in."""
+    def __init__(self, guard: Guard = OPEN, admissions: Mapping[str, Admission] | None = None) -> None:
+        """Let in whom `guard` lets in, as long as the service's admission, if it has one, lets the tenant in."""
         self._guard = guard
+        self._admissions = admissions or {}
         self._wrapped: dict[str, tuple[_Method, _Method]] = {}
 
     async def intercept_service(
@@ -69,8 +73,24 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             return handler
         known = self._wrapped.get(method)
         if known is None or known[0] is not handler:
-            known = self._wrapped[method] = (handler, _wrap(method.removeprefix("/"), handler, self._guard))
+            name = method.removeprefix("/")
+            door = _Door(self._guard, self._admissions.get(name.partition("/")[0]))
+            known = self._wrapped[method] = (handler, _wrap(name, handler, door))
         return known[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """What stands before a method."""
+
+    guard: Guard
+    admission: Admission | None
+
+    def entered(self, method: str, tenant: str) -> AbstractAsyncContextManager[None]:
+        """Let a tenant's call in while the block runs. A name that is none is refused by whoever asks for it."""
+        if self.admission is None or not is_tenant(tenant):
+            return nullcontext()
+        return self.admission(method, tenant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +100,18 @@ class _Undecodable:
     error: errors.ParleyError
 
 
-def _wrap(method: str, handler: _Method, guard: Guard) -> _Method:
+def _wrap(method: str, handler: _Method, door: _Door) -> _Method:
     codec = {
         "request_deserializer": _decoding(method, handler.request_deserializer),
         "response_serializer": handler.response_serializer,
     }
     if handler.request_streaming and handler.response_streaming:
-        return grpc.stream_stream_rpc_method_handler(
-            _streaming(method, handler.stream_stream, guard), **codec
-        )
+        return grpc.stream_stream_rpc_method_handler(_streaming(method, handler.stream_stream, door), **codec)
     if handler.request_streaming:
-        return grpc.stream_unary_rpc_method_handler(_single(method, handler.stream_unary, guard), **codec)
+        return grpc.stream_unary_rpc_method_handler(_single(method, handler.stream_unary, door), **codec)
     if handler.response_streaming:
-        return grpc.unary_stream_rpc_method_handler(_streaming(method, handler.unary_stream, guard), **codec)
-    return grpc.unary_unary_rpc_method_handler(_single(method, handler.unary_unary, guard), **codec)
+        return grpc.unary_stream_rpc_method_handler(_streaming(method, handler.unary_stream, door), **codec)
+    return grpc.unary_unary_rpc_method_handler(_single(method, handler.unary_unary, door), **codec)
 
 
 def _decoding(method: str, decode: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
@@ -122,15 +140,15 @@ async def _each_decoded(requests: AsyncIterable[Any]) -> AsyncIterator[Any]:
         yield _decoded(request)
 
 
-def _single(method: str, handle: _Handler, guard: Guard) -> _Handler:
+def _single(method: str, handle: _Handler, door: _Door) -> _Handler:
     if not inspect.iscoroutinefunction(handle):
         raise TypeError(f"{method}: a handler must be async")
 
     async def handled(request: Any, context: _Context) -> Any:
         span, shown = _begin(method, context)
         try:
-            await _admit(method, shown, guard, span)
-            response = await handle(_decoded(request), context)
+            async with door.entered(method, await _admit(method, shown, door.guard, span)):
+                response = await handle(_decoded(request), context)
         except BaseException as error:
             answer = _fail(method, context, span, error)
             if answer is not None:
@@ -142,7 +160,7 @@ def _single(method: str, handle: _Handler, guard: Guard) -> _Handler:
     return handled
 
 
-def _streaming(method: str, handle: _Handler, guard: Guard) -> _Handler:
+def _streaming(method: str, handle: _Handler, door: _Door) -> _Handler:
     """Write the handler's messages itself, so that a stream cut while writing closes it here and now."""
     generator = inspect.isasyncgenfunction(handle)
     if not generator and not inspect.iscoroutinefunction(handle):
@@ -151,13 +169,13 @@ def _streaming(method: str, handle: _Handler, guard: Guard) -> _Handler:
     async def handled(request: Any, context: _Context) -> None:
         span, shown = _begin(method, context)
         try:
-            await _admit(method, shown, guard, span)
-            if generator:
-                async with aclosing(handle(_decoded(request), context)) as responses:
-                    async for response in responses:
-                        await context.write(response)
-            else:
-                await handle(_decoded(request), context)
+            async with door.entered(method, await _admit(method, shown, door.guard, span)):
+                if generator:
+                    async with aclosing(handle(_decoded(request), context)) as responses:
+                        async for response in responses:
+                            await context.write(response)
+                else:
+                    await handle(_decoded(request), context)
         except BaseException as error:
             answer = _fail(method, context, span, error)
             if answer is not None:
@@ -194,13 +212,14 @@ def _begin(method: str, context: _Context) -> tuple[trace.Span, Shown]:
     return span, shown
 
 
-async def _admit(method: str, shown: Shown, guard: Guard, span: trace.Span) -> None:
-    """Let the caller in, and name its tenant to logs, spans and the calls made for it. Raises ParleyError."""
+async def _admit(method: str, shown: Shown, guard: Guard, span: trace.Span) -> str:
+    """Let the caller in, and name its tenant to logs, spans and the calls made for it; return it. Raises ParleyError."""
     identity = await guard.admit(method, shown)
     set_identity(identity)
     logs.set_labels({"tenant": identity.tenant, **logs.labels()})
     if span.is_recording():
         span.set_attribute("parley.tenant", identity.tenant)
+    return identity.tenant
 
 
 def _span_labels(labels: dict[str, str]) -> dict[str, str]:

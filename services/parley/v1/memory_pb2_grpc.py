@@ -46,6 +46,11 @@ class MemoryServiceStub:
                 request_serializer=parley_dot_v1_dot_memory__pb2.RecordDebateRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_memory__pb2.RecordDebateResponse.FromString,
                 _registered_method=True)
+        self.ForgetDebate = channel.unary_unary(
+                '/parley.v1.MemoryService/ForgetDebate',
+                request_serializer=parley_dot_v1_dot_memory__pb2.ForgetDebateRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_memory__pb2.ForgetDebateResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer:
@@ -75,6 +80,16 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForgetDebate(self, request, context):
+        """Forgets a debate for good: when this answers it is not recalled any more, and nothing of it is kept. A debate that is not
+        remembered is forgotten already.
+
+        Errors: INVALID_ARGUMENT; UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -87,6 +102,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.RecordDebate,
                     request_deserializer=parley_dot_v1_dot_memory__pb2.RecordDebateRequest.FromString,
                     response_serializer=parley_dot_v1_dot_memory__pb2.RecordDebateResponse.SerializeToString,
+            ),
+            'ForgetDebate': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetDebate,
+                    request_deserializer=parley_dot_v1_dot_memory__pb2.ForgetDebateRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_memory__pb2.ForgetDebateResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -145,6 +165,33 @@ class MemoryService:
             '/parley.v1.MemoryService/RecordDebate',
             parley_dot_v1_dot_memory__pb2.RecordDebateRequest.SerializeToString,
             parley_dot_v1_dot_memory__pb2.RecordDebateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetDebate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.MemoryService/ForgetDebate',
+            parley_dot_v1_dot_memory__pb2.ForgetDebateRequest.SerializeToString,
+            parley_dot_v1_dot_memory__pb2.ForgetDebateResponse.FromString,
             options,
             channel_credentials,
             insecure,

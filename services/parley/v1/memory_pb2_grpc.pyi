@@ -32,6 +32,12 @@ class MemoryServiceStub:
     Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `DEBATE_REUSED` (other content for this debate);
     UNAVAILABLE `STORE_UNAVAILABLE` or `CONVERGENCE_UNAVAILABLE`.
     """
+    ForgetDebate: _aio.UnaryUnaryMultiCallable[_memory_pb2.ForgetDebateRequest, _memory_pb2.ForgetDebateResponse]
+    """Forgets a debate for good: when this answers it is not recalled any more, and nothing of it is kept. A debate that is not
+    remembered is forgotten already.
+
+    Errors: INVALID_ARGUMENT; UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
+    """
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Remembers debates. The tenant is the one that the caller's identity names, and sees
@@ -62,6 +68,18 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `DEBATE_REUSED` (other content for this debate);
         UNAVAILABLE `STORE_UNAVAILABLE` or `CONVERGENCE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def ForgetDebate(
+        self,
+        request: _memory_pb2.ForgetDebateRequest,
+        context: _aio.ServicerContext[_memory_pb2.ForgetDebateRequest, _abc.Awaitable[_memory_pb2.ForgetDebateResponse]],
+    ) -> _abc.Awaitable[_memory_pb2.ForgetDebateResponse]:
+        """Forgets a debate for good: when this answers it is not recalled any more, and nothing of it is kept. A debate that is not
+        remembered is forgotten already.
+
+        Errors: INVALID_ARGUMENT; UNAVAILABLE `STORE_UNAVAILABLE` (send it again).
         """
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _aio.Server) -> None: ...

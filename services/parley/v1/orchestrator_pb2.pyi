@@ -612,3 +612,53 @@ class GetDecisionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetDecisionResponse: _TypeAlias = GetDecisionResponse  # noqa: Y015
+
+@_typing.final
+class DeleteDebateRequest(_message.Message):
+    """Asks to delete a debate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    RATINGS_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    ratings: _builtins.bool
+    """Whether its match is taken away too, as if its agents had never debated it. Else ratings keep what they learned: scores
+    by agent, and no text.
+    """
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+        ratings: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id", "ratings", b"ratings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteDebateRequest: _TypeAlias = DeleteDebateRequest  # noqa: Y015
+
+@_typing.final
+class DeleteDebateResponse(_message.Message):
+    """The debate is deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FINISHED_FIELD_NUMBER: _builtins.int
+    finished: _builtins.bool
+    """Whether everything is removed already; else the rest follows by itself."""
+    def __init__(
+        self,
+        *,
+        finished: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["finished", b"finished"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteDebateResponse: _TypeAlias = DeleteDebateResponse  # noqa: Y015

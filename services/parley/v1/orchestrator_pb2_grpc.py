@@ -81,6 +81,11 @@ class OrchestratorServiceStub:
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackResponse.FromString,
                 _registered_method=True)
+        self.DeleteDebate = channel.unary_unary(
+                '/parley.v1.OrchestratorService/DeleteDebate',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.DeleteDebateRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.DeleteDebateResponse.FromString,
+                _registered_method=True)
 
 
 class OrchestratorServiceServicer:
@@ -192,6 +197,18 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteDebate(self, request, context):
+        """Deletes a debate that does not run, for good. When this answers nobody can read it any more, whatever happens then. Its
+        log, interventions and feedback are removed, and memory forgets it; what cannot be removed yet, since a service is
+        away, is removed when it is back. Debates that are about this one are debates of their own and stay.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND (also of a debate that is deleted); FAILED_PRECONDITION `DEBATE_RUNNING` (it has not
+        ended, is not paused and has not failed: cancel it first); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OrchestratorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -239,6 +256,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.SubmitFeedback,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackResponse.SerializeToString,
+            ),
+            'DeleteDebate': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteDebate,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.DeleteDebateRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.DeleteDebateResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -486,6 +508,33 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/SubmitFeedback',
             parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.SubmitFeedbackResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteDebate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/DeleteDebate',
+            parley_dot_v1_dot_orchestrator__pb2.DeleteDebateRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.DeleteDebateResponse.FromString,
             options,
             channel_credentials,
             insecure,

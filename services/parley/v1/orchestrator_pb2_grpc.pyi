@@ -86,6 +86,14 @@ class OrchestratorServiceStub:
     Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`; ALREADY_EXISTS
     `REQUEST_ID_REUSED` (another word under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
     """
+    DeleteDebate: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.DeleteDebateRequest, _orchestrator_pb2.DeleteDebateResponse]
+    """Deletes a debate that does not run, for good. When this answers nobody can read it any more, whatever happens then. Its
+    log, interventions and feedback are removed, and memory forgets it; what cannot be removed yet, since a service is
+    away, is removed when it is back. Debates that are about this one are debates of their own and stay.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND (also of a debate that is deleted); FAILED_PRECONDITION `DEBATE_RUNNING` (it has not
+    ended, is not paused and has not failed: cancel it first); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     """Runs debates. A debate is an append-only log of events; everything else here is a reading of that log.
@@ -212,6 +220,20 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`; ALREADY_EXISTS
         `REQUEST_ID_REUSED` (another word under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteDebate(
+        self,
+        request: _orchestrator_pb2.DeleteDebateRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.DeleteDebateRequest, _abc.Awaitable[_orchestrator_pb2.DeleteDebateResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.DeleteDebateResponse]:
+        """Deletes a debate that does not run, for good. When this answers nobody can read it any more, whatever happens then. Its
+        log, interventions and feedback are removed, and memory forgets it; what cannot be removed yet, since a service is
+        away, is removed when it is back. Debates that are about this one are debates of their own and stay.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND (also of a debate that is deleted); FAILED_PRECONDITION `DEBATE_RUNNING` (it has not
+        ended, is not paused and has not failed: cancel it first); UNAVAILABLE `STORE_UNAVAILABLE`.
         """
 
 def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _aio.Server) -> None: ...

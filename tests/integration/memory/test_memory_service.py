@@ -213,3 +213,27 @@ async def test_memories_that_cannot_be_read_are_passed_over_when_the_index_is_ma
         async with running(tmp_path, address) as stub:
             found = {each.debate_id for each in await recalled(stub, "Kafka for orders?")}
             assert found == {"deb-0", "deb-3"}, "a vector that is lost is made again"
+
+
+async def test_a_debate_that_is_forgotten_is_recalled_no_more_by_its_tenant_alone(
+    memory: MemoryServiceStub,
+) -> None:
+    for tenant in (ACME, ()):
+        await memory.RecordDebate(debate("deb-1"), metadata=tenant)
+        await memory.RecordDebate(debate("deb-2", PRICES), metadata=tenant)
+    forgotten = await memory.ForgetDebate(pb.ForgetDebateRequest(debate_id="deb-1"), metadata=ACME)
+    again = await memory.ForgetDebate(pb.ForgetDebateRequest(debate_id="deb-1"), metadata=ACME)
+    assert (forgotten.existed, again.existed) == (True, False)
+    assert [each.debate_id for each in await recalled(memory, KAFKA[0], ACME)] != ["deb-1"]
+    assert "deb-1" in [each.debate_id for each in await recalled(memory, KAFKA[0])]
+
+
+async def test_a_debate_is_forgotten_with_its_vector(tmp_path: Path) -> None:
+    async with convergence() as address, running(tmp_path, address) as memory:
+        await memory.RecordDebate(debate("deb-1"))
+        await memory.RecordDebate(debate("deb-2"))
+        await memory.ForgetDebate(pb.ForgetDebateRequest(debate_id="deb-1"))
+        found = await recalled(memory, KAFKA[0], limit=1)
+        assert [each.debate_id for each in found] == ["deb-2"]
+    async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
+        assert await store.documents.get(DEBATES, "default/deb-1") is None

@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 from google.protobuf.json_format import SerializeToJsonError
 
+from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api import report, state
 from parley.orchestrator.api.budget_warnings import budget_warnings
 from parley.orchestrator.api.context_warnings import context_warnings
@@ -21,6 +22,7 @@ from parley.orchestrator.api.decision import decision_of
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
 from parley.orchestrator.api.interventions import intervened_of
 from parley.orchestrator.api.requests import Known, check_id, spec_of
+from parley.orchestrator.engine.delete import Deletions
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.intake import Intake
 from parley.orchestrator.engine.report_feedback import FeedbackReporter
@@ -80,6 +82,8 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     watching: Watching
     feedback: FeedbackStore
     reporter: FeedbackReporter
+    deletions: Deletions
+    allowance: Allowance
     draining: Draining
     owner: str
     reader_seconds: float
@@ -97,6 +101,8 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         earlier = await self._earlier(request)  # before anybody else is asked: they may be away, or changed
         if earlier is not None:
             return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
+        with _store():
+            await self.allowance.check_debate(current_tenant())
         known = Known(self.formats, self.roles, await roster.ask_roster(self.gateway))
         spec, subject = await self._with_subject(spec_of(request, known))
         routes = await roster.ask_routes(self.gateway, roster.routes_of(spec, known.roster))
@@ -113,6 +119,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
                 subject,
                 current_identity().subject,
             )
+        self.allowance.made(current_tenant())
         return orchestrator_pb2.CreateDebateResponse(debate_id=debate, existed=existed)
 
     async def GetDebate(  # noqa: N802
@@ -263,6 +270,17 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         told = await self.reporter.report_soon(recorded)
         return orchestrator_pb2.SubmitFeedbackResponse(feedback=feedback_to_proto(told), existed=existed)
 
+    async def DeleteDebate(  # noqa: N802
+        self,
+        request: orchestrator_pb2.DeleteDebateRequest,
+        _context: object,
+    ) -> orchestrator_pb2.DeleteDebateResponse:
+        """Delete a debate for good."""
+        debate = check_id("debate_id", request.debate_id)
+        with _store():
+            finished = await self.deletions.delete(current_tenant(), debate, ratings=request.ratings)
+        return orchestrator_pb2.DeleteDebateResponse(finished=finished)
+
     async def _earlier(self, request: orchestrator_pb2.CreateDebateRequest) -> str | None:
         """Return the id of the debate that the same request made; None where there is none, as for what is never accepted."""
         if not REQUEST_ID.fullmatch(request.request_id):
@@ -290,7 +308,9 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     async def _events(self, debate: str) -> list[Envelope]:
         with _store():
             events = await read_events(self.log, current_tenant(), debate)
-        if not events:
+            # Looked at after the log: a debate that is being deleted is out of the index before its log is.
+            known = events and await self.index.get(current_tenant(), debate)
+        if not known:
             raise not_found("debate", debate)
         return events
 
@@ -299,7 +319,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             raise invalid_argument([FieldViolation("after_sequence", "must not be negative")])
         with _store():
             there = await self.log.read(log_name(current_tenant(), debate), max(after - 1, 0), 1)
-            known = there or await self.index.get(current_tenant(), debate)
+            known = await self.index.get(current_tenant(), debate)
         if not known:
             raise not_found("debate", debate)
         if not there and after > 0:

@@ -161,6 +161,20 @@ class Inbox:
         """Note that the debate ended before the intervention was taken up."""
         await self._documents.update(INBOX, key, {"state": ENDED}, {"state": WAITING})
 
+    async def forget(self, debate: str) -> None:
+        """Remove all that was put in for a debate, by the key of its record."""
+        while found := await self._documents.find(INBOX, {"debate": debate}, limit=_AT_ONCE):
+            for each in found:
+                await self._documents.delete(INBOX, each.key)
+
+    async def expire(self, before: str) -> None:
+        """Remove what was decided, and put in before a time."""
+        for state in (RECORDED, ENDED, REFUSED):
+            where: Where = {"state": state, "made": Below(before)}
+            while found := await self._documents.find(INBOX, where, order=(Order("made"),), limit=_AT_ONCE):
+                for each in found:
+                    await self._documents.delete(INBOX, each.key)
+
 
 def _entries(documents: Sequence[Document]) -> list[InboxEntry]:
     return list(each_readable(documents, _entry, "intervention", lambda document: document.key))

@@ -107,10 +107,14 @@ class Intake:
             opening=opening,
             subject=subject,
         )
-        try:
-            await self.index.insert(record)
-        except DuplicateError:
-            return await self._earlier(record), True
+        while True:
+            try:
+                await self.index.insert(record)
+                break
+            except DuplicateError:
+                earlier = await self.earlier(tenant, request_id, request_digest)
+                if earlier is not None:  # else that debate has just been deleted
+                    return earlier, True
         if record.owner is None or not await self.runner.begin(record):
             # No slot, or the claim was not the first to write: the same request may have come twice at once.
             await self._open(record)
@@ -146,11 +150,6 @@ class Intake:
         await self.index.reopen(tenant, debate)
         self.runner.look()
         return await self._answer(tenant, debate, entry.key)
-
-    async def _earlier(self, record: DebateRecord) -> str:
-        earlier = await self.index.by_request(record.tenant, record.request_id)
-        assert earlier is not None, "records are never removed"
-        return await self._same(earlier, record.request_digest)
 
     async def _same(self, record: DebateRecord, request_digest: str) -> str:
         if record.request_digest != request_digest:

@@ -95,6 +95,13 @@ class FeedbackStore:
         found = await self._documents.find(FEEDBACK, where, order=(Order("place", descending=True),), limit=1)
         return _feedback(found[0]) if found else None
 
+    async def forget(self, tenant: str, debate: str) -> None:
+        """Remove every word on a debate."""
+        where: Where = {"debate": f"{tenant}/{debate}"}
+        while found := await self._documents.find(FEEDBACK, where, limit=_AT_ONCE):
+            for each in found:
+                await self._documents.delete(FEEDBACK, each.key)
+
     async def unreported(self) -> Sequence[Feedback]:
         """Return the words that somebody must still be told of, oldest first."""
         words: list[Feedback] = []

@@ -4,7 +4,7 @@ The log remains the truth.
 """
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -45,6 +45,7 @@ DEBATES = Collection(
         Index(("tenant", "subject", "created")),
         Index(("open", "owner", "created")),
         Index(("open", "owner", "tenant", "created")),
+        Index(("tenant", "open", "updated")),
     ),
 )
 _AT_ONCE = 1000
@@ -201,6 +202,13 @@ class DebateIndex:
             where["status"] = OneOf(tuple(statuses))
         return await self._find(where, Order("created", descending=True), limit=limit)
 
+    async def count(self, tenant: str, statuses: Sequence[str], at_most: int) -> int:
+        """Count a tenant's debates in some states, up to a number."""
+        if not at_most:
+            return 0
+        where: Where = {"tenant": tenant, "status": OneOf(tuple(statuses))}
+        return len(await self._documents.find(DEBATES, where, limit=at_most))
+
     async def about(self, tenant: str, debate: str, limit: int) -> Sequence[DebateRecord]:
         """Return the debates that are about this one, newest first."""
         where: Where = {"tenant": tenant, "subject": debate}
@@ -234,6 +242,24 @@ class DebateIndex:
         """Ask for an owner for a debate that rests, since someone wants something of it."""
         where: Where = {"open": False, "status": OneOf((PAUSED, FAILED))}
         return await self._documents.update(DEBATES, record_key(tenant, debate), {"open": True}, where)
+
+    async def remove(self, record: DebateRecord) -> bool:
+        """Remove the record of a debate that rests, so that nobody finds it; false where somebody has taken it up since."""
+        return await self._documents.delete(DEBATES, record.key, {"open": False, "epoch": record.epoch})
+
+    async def tenants(self) -> AsyncIterator[str]:
+        """Yield every tenant that has debates."""
+        tenant = ""
+        while found := await self._documents.find(
+            DEBATES, {"tenant": Above(tenant)}, order=(Order("tenant"),), limit=1
+        ):
+            tenant = _text(found[0], "tenant")
+            yield tenant
+
+    async def resting(self, tenant: str, before: str, limit: int) -> Sequence[DebateRecord]:
+        """Return debates of a tenant that rest and last changed before a time, those first that rest the longest."""
+        where: Where = {"tenant": tenant, "open": False, "updated": Below(before)}
+        return await self._find(where, Order("updated"), limit=limit)
 
     def _owner(self, owner: str | None) -> dict[str, str | None]:
         return {"owner": owner, "address": self.address if owner else ""}

@@ -48,6 +48,9 @@ _MAX_READ_CHARACTERS = 100_000
 """Characters of a question or a text that convergence and memory take."""
 _MAX_REMEMBERED_BYTES = 256 * 1024
 """Bytes of a conclusion that memory takes."""
+_LAST_CORRECTION = 2**31 - 1
+"""The correction of a match that no other comes after."""
+_NO_MATCH = "DEBATE_NOT_FOUND"
 _MAX_SHOWN_QUESTION = 500
 _MAX_SHOWN_CONCLUSION = 1500
 """Characters kept of a past debate: agents are to be reminded of it, not to read it again."""
@@ -151,6 +154,17 @@ class Ratings:
         """Record what a person said of a debate."""
         return await _recorded("ratings", self._stub.RecordFeedback(request, timeout=_RECORDED_SECONDS))
 
+    async def void(self, debate: str, reason: str) -> None:
+        """Take a debate's match away for good; nothing happens where there is none."""
+        request = ratings_pb2.CorrectMatchRequest(
+            debate_id=debate, number=_LAST_CORRECTION, void=True, reason=reason
+        )
+        try:
+            await _recorded("ratings", self._stub.CorrectMatch(request, timeout=_RECORDED_SECONDS))
+        except StepError as refused:
+            if refused.reason != _NO_MATCH:
+                raise
+
 
 class Memory:
     """Past debates."""
@@ -167,6 +181,11 @@ class Memory:
     async def record(self, request: memory_pb2.RecordDebateRequest) -> memory_pb2.RecordDebateResponse:
         """Remember a debate."""
         return await _recorded("memory", self._stub.RecordDebate(request, timeout=_RECORDED_SECONDS))
+
+    async def forget(self, debate: str) -> None:
+        """Forget a debate for good; nothing happens where it is not remembered."""
+        request = memory_pb2.ForgetDebateRequest(debate_id=debate)
+        await _recorded("memory", self._stub.ForgetDebate(request, timeout=_RECORDED_SECONDS))
 
     async def _recall(self, request: memory_pb2.RecallRequest) -> PastDebates:
         found = PastDebates()

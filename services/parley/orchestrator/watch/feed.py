@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from contextvars import Context
 from dataclasses import dataclass, field
+from time import monotonic
 
 from parley.orchestrator.log.envelope import GENESIS, Envelope
 from parley.orchestrator.log.journal import log_name, open_records
@@ -32,6 +33,7 @@ class Feed:
         failed: Whether it has failed and was neither resumed nor cancelled since.
         failure: Why the log could not be read any further, if that is so.
         readers: Who hears when there is more.
+        looked_at: When somebody last looked whether the log is still there, by the monotonic clock.
     """
 
     def __init__(self, max_kept_bytes: int = _MAX_KEPT_BYTES) -> None:
@@ -39,6 +41,7 @@ class Feed:
         self.last = 0
         self.epoch = 0
         self.whole = self.closed = self.failed = False
+        self.looked_at = monotonic()
         self.failure: Exception | None = None
         self._max_kept_bytes = max_kept_bytes
         self._kept: list[Envelope] = []

@@ -16,7 +16,7 @@ from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.watch.deltas import Deltas
 from parley.orchestrator.watch.feed import Feed, Feeds
 from parley.orchestrator.watch.forwarding import Forwarding
-from parley.runtime.errors import ParleyError, resource_exhausted
+from parley.runtime.errors import ParleyError, not_found, resource_exhausted
 from parley.storage.ports import Log
 
 __all__ = ["SLOW_READER", "Alive", "Watched", "Watching", "slow_reader"]
@@ -55,7 +55,7 @@ class Watching:
     ) -> AsyncGenerator[Watched, None]:
         """Yield the events after a sequence, in order and without gap, until the last one; with `text`, text as it comes.
 
-        A failure ends it too, unless the debate has been resumed since. Raises ParleyError `SLOW_READER` where
+        A failure ends it too, unless the debate has been resumed since. A debate that is deleted is NOT_FOUND. Raises ParleyError `SLOW_READER` where
         events come faster than they are taken for so long that they are no longer kept.
         """
         news, cursor = asyncio.Event(), _Cursor(log_name(tenant, debate), after)
@@ -77,6 +77,7 @@ class Watching:
                 if feed.last <= cursor.last and await self._over(feed, cursor):
                     return
                 if heartbeats.due:
+                    await self._check_there(feed, debate, cursor.log)
                     heartbeats.heard()
                     yield Alive()
                 if feed.last <= cursor.last and not pieces:
@@ -108,6 +109,15 @@ class Watching:
             (record,) = await self.log.read(cursor.log, cursor.last - 1, 1)
             cursor.hash = open_entry(record.entries[cursor.last - record.first], None).hash
         return open_records(await self.log.read(cursor.log, cursor.last, _PAGE), cursor.last, cursor.hash)
+
+    async def _check_there(self, feed: Feed, debate: str, log: str) -> None:
+        """Look whether the log was deleted, once a heartbeat for all watchers. Raises ParleyError where it was."""
+        if monotonic() < feed.looked_at + self.heartbeat_seconds:
+            return
+        feed.looked_at = monotonic()
+        if feed.last and not await self.log.read(log, 0, 1):
+            feed.failure = not_found("debate", debate)
+            raise feed.failure
 
     async def _over(self, feed: Feed, cursor: "_Cursor") -> bool:
         if feed.failure is not None:

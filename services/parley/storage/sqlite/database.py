@@ -213,6 +213,9 @@ def _prepare(path: Path) -> Connection:
         _switch_to_wal(connection)
         # FULL flushes the WAL at each commit: without it a power cut takes back commits that were acknowledged.
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(
+            "PRAGMA secure_delete = ON"
+        )  # what is deleted is to be gone, on every build of SQLite
         connection.execute("PRAGMA journal_size_limit = 67108864")
         _migrate(connection)
     except sqlite3.Error as error:

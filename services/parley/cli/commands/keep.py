@@ -1,0 +1,74 @@
+"""The commands that delete, export, back up and restore debates."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from parley.cli.commands.connection import connected
+from parley.cli.commands.find_debate import debate_id_of
+from parley.cli.commands.typed_answer import typed_answer
+from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
+from parley.cli.input.output_path import check_output_path
+from parley.cli.person import can_be_asked
+from parley.cli.terminal.say import say
+from parley.cli.terminal.shorten import one_line
+from parley.client import Debate, ParleyClient, export
+
+__all__ = ["back_up_data", "delete_debate", "export_debates", "restore_data"]
+
+_PATIENCE: Final = 5.0
+_SHOWN: Final = 60
+_YES: Final = frozenset({"y", "yes"})
+
+
+async def delete_debate(server: str | None, debate_id: str, *, ratings: bool, is_sure: bool) -> None:
+    """Delete a debate, once whoever sits there is sure. Raise CommandError."""
+    async with (
+        connected(server, purpose="deleting") as link,
+        ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
+    ):
+        found = await debate_id_of(parley, debate_id)
+        if not is_sure:
+            await _make_sure(await parley.get(found))
+        finished = await parley.delete(found, ratings=ratings)
+    rest = "" if finished else " Memory or ratings are away; they forget it when they are back."
+    sys.stdout.write(f"Deleted {found}.{rest}\n")
+
+
+async def _make_sure(debate: Debate) -> None:
+    if not can_be_asked():
+        raise CommandError("nobody can be asked whether that is meant; say --yes", INVALID_ARGUMENTS)
+    say(f"Delete {debate.id} for good? {one_line(debate.spec.question, _SHOWN)}")
+    answer = await typed_answer("Type yes to delete it.")
+    if (answer or "").casefold() not in _YES:
+        raise CommandError("nothing was deleted", GENERAL)
+
+
+async def export_debates(server: str | None, file: Path, debate_ids: Sequence[str]) -> None:
+    """Write debates into a ZIP file. Raise CommandError."""
+    check_output_path("FILE", file)
+    async with (
+        connected(server, purpose="records") as link,
+        ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
+    ):
+        named = [await debate_id_of(parley, each) for each in debate_ids]
+        count = await export(parley, file, named)
+    sys.stdout.write(f"Wrote {count} debate{'' if count == 1 else 's'} to {file}.\n")
+
+
+async def back_up_data(folder: Path) -> None:
+    """Copy the data of this machine into a new folder. Raise ConfigurationError."""
+    from parley.local import back_up
+
+    names = await asyncio.to_thread(back_up, folder)
+    sys.stdout.write(f"Wrote {', '.join(names)} to {folder}.\n")
+
+
+async def restore_data(folder: Path) -> None:
+    """Put a backup where this machine holds no data. Raise ConfigurationError."""
+    from parley.local import restore
+
+    names = await restore(folder)
+    sys.stdout.write(f"Restored {', '.join(names)} from {folder}.\n")

@@ -1,0 +1,70 @@
+"""Debates as files: what was said for people and programs, and the stored bytes for whoever checks them."""
+
+import asyncio
+import base64
+import json
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from google.protobuf.json_format import MessageToDict
+
+from parley.client.debates import ParleyClient
+from parley.v1.event_pb2 import Event
+
+__all__ = ["export"]
+
+_PARTIAL: Final = ".partial"
+_AT_ONCE_BYTES: Final = 256 * 1024
+"""What is compressed at a time, in a thread."""
+
+
+async def export(parley: ParleyClient, file: Path, debate_ids: Sequence[str] = ()) -> int:
+    """Write debates into a ZIP file, whole or not at all: those that are named, or all of the tenant; return how many.
+
+    Each has a folder of its id with `events.jsonl` (of each event `event`, as protobuf's JSON, and `stored`, its stored bytes
+    in base64, by which the log can be checked) and `report.md`. What was recorded after an export began may be missing.
+
+    Raises:
+        ParleyError: a debate cannot be read.
+        OSError: the file cannot be written.
+    """
+    partial = file.with_name(f"{file.name}{_PARTIAL}")
+    ids = list(debate_ids) or [each.id async for each in parley.list()]
+    os.close(os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
+    try:
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+            for debate_id in ids:
+                await _write_debate(parley, archive, debate_id)
+        await asyncio.to_thread(_settle, partial, file)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return len(ids)
+
+
+async def _write_debate(parley: ParleyClient, archive: zipfile.ZipFile, debate_id: str) -> None:
+    with archive.open(f"{debate_id}/events.jsonl", "w", force_zip64=True) as lines:
+        waiting = b""
+        async for entry in parley.read_log(debate_id):
+            waiting += _line(entry)
+            if len(waiting) > _AT_ONCE_BYTES:
+                await asyncio.to_thread(lines.write, waiting)
+                waiting = b""
+        await asyncio.to_thread(lines.write, waiting)
+    await asyncio.to_thread(archive.writestr, f"{debate_id}/report.md", await parley.report(debate_id))
+
+
+def _line(entry: bytes) -> bytes:
+    event = MessageToDict(Event.FromString(entry), preserving_proto_field_name=True)
+    told = {"event": event, "stored": base64.b64encode(entry).decode()}
+    return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+
+
+def _settle(partial: Path, file: Path) -> None:
+    """Give a whole file its name once its content is on the disk."""
+    with partial.open("rb") as written:
+        os.fsync(written.fileno())
+    partial.replace(file)

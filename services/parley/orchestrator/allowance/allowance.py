@@ -1,0 +1,130 @@
+"""Lets a tenant in as long as it keeps within its limits."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from parley.orchestrator.allowance.limits import TenantLimits
+from parley.orchestrator.allowance.use import TenantUse
+from parley.orchestrator.log.index import PENDING, RUNNING, WAITING, DebateIndex
+from parley.runtime.clock import Clock
+from parley.runtime.errors import ParleyError, resource_exhausted
+
+__all__ = ["Allowance"]
+
+_STREAMS: Final = frozenset({"WatchDebate", "ReadLog"})
+_LOOK_SECONDS: Final = 1.0
+"""Time between two looks at how many debates a tenant has; those made here meanwhile are added."""
+_SOON: Final = 5.0
+_MINUTE: Final = 60
+_DAY: Final = 86_400
+
+
+@dataclass(slots=True)
+class _Debates:
+    """How many debates a tenant had when somebody last looked, and has made here since."""
+
+    running: int
+    waiting: int
+    looked_at: float
+    made: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What each tenant may still do."""
+
+    limits: TenantLimits
+    use: TenantUse
+    index: DebateIndex
+    clock: Clock
+    _debates: dict[str, _Debates] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def call(self, method: str, tenant: str) -> AsyncIterator[None]:
+        """Let a call in (`parley.v1.OrchestratorService/GetDebate`) and count it while the block runs.
+
+        Raises:
+            ParleyError: RESOURCE_EXHAUSTED `TENANT_REQUESTS` or `TENANT_WATCHES`.
+        """
+        await self._check_requests(tenant)
+        await self.use.count(tenant, requests=1)
+        if method.rpartition("/")[2] not in _STREAMS:
+            yield
+            return
+        await self._check_watches(tenant)
+        with self.use.watching(tenant):
+            yield
+
+    async def check_debate(self, tenant: str) -> None:
+        """Look whether a tenant may have one more debate. Count it with `made` once it is there.
+
+        Raises:
+            ParleyError: RESOURCE_EXHAUSTED `TENANT_DEBATES`, `TENANT_WAITING`, `TENANT_TOKENS`, `TENANT_COST` or `TENANT_BYTES`.
+        """
+        limits, used = self.limits, await self.use.used(tenant)
+        day_ends = _DAY - int(self.clock.now().timestamp()) % _DAY
+        for name, is_over, what, after in (
+            ("TENANT_TOKENS", _over(used.tokens, limits.tokens), "tokens of today are used up", day_ends),
+            (
+                "TENANT_COST",
+                _over(used.cost_micros, limits.cost_micros),
+                "money of today is used up",
+                day_ends,
+            ),
+            (
+                "TENANT_BYTES",
+                _over(used.stored_bytes, limits.stored_bytes),
+                "room is full; delete debates",
+                _DAY,
+            ),
+        ):
+            if is_over:
+                raise _refusal(name, tenant, f"its {what}", after)
+        if not (limits.debates or limits.waiting):
+            return
+        debates = await self._looked(tenant)
+        if _over(debates.running + debates.made, limits.debates):
+            what = f"{limits.debates} debates of it run or are to be run, which is its limit"
+            raise _refusal("TENANT_DEBATES", tenant, what, _SOON)
+        if _over(debates.waiting, limits.waiting):
+            what = f"{limits.waiting} debates of it wait for a person or a provider, which is its limit"
+            raise _refusal("TENANT_WAITING", tenant, what, _MINUTE)
+
+    def made(self, tenant: str) -> None:
+        """Count a debate that was made here."""
+        if (known := self._debates.get(tenant)) is not None:
+            known.made += 1
+
+    async def _looked(self, tenant: str) -> _Debates:
+        now = self.clock.monotonic()
+        known = self._debates.get(tenant)
+        if known is None or now >= known.looked_at + _LOOK_SECONDS:
+            for each in [name for name, old in self._debates.items() if now >= old.looked_at + _MINUTE]:
+                del self._debates[each]
+            running = await self.index.count(tenant, (PENDING, RUNNING), self.limits.debates)
+            waiting = await self.index.count(tenant, (WAITING,), self.limits.waiting)
+            known = self._debates[tenant] = _Debates(running, waiting, now)
+        return known
+
+    async def _check_requests(self, tenant: str) -> None:
+        used = await self.use.used(tenant)
+        if _over(used.requests, self.limits.requests):
+            left = _MINUTE - int(self.clock.now().timestamp()) % _MINUTE
+            what = f"it has made its {self.limits.requests} requests of this minute"
+            raise _refusal("TENANT_REQUESTS", tenant, what, left)
+
+    async def _check_watches(self, tenant: str) -> None:
+        if self.limits.watches and _over(await self.use.watches(tenant), self.limits.watches):
+            what = f"it has {self.limits.watches} streams open, which is its limit"
+            raise _refusal("TENANT_WATCHES", tenant, what, _SOON)
+
+
+def _over(used: int, limit: int) -> bool:
+    return bool(limit) and used >= limit
+
+
+def _refusal(reason: str, tenant: str, what: str, after: float) -> ParleyError:
+    message = f"tenant {tenant}: {what}; try again in {after:.0f} s"
+    return resource_exhausted(reason, message, retry_after=float(after))

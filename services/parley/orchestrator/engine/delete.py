@@ -1,0 +1,151 @@
+"""Deleting debates: what nobody may read any more is noted first, then removed from everywhere, however often it takes.
+
+A crash or a service that is away leaves the note, and whoever finds it goes on: every step may be made again.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from parley.orchestrator.engine.inbox import Inbox
+from parley.orchestrator.log.deletions import Deletion, DeletionStore
+from parley.orchestrator.log.feedback import FeedbackStore
+from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateIndex, DebateRecord
+from parley.orchestrator.log.journal import log_name
+from parley.orchestrator.model.errors import OutOfReachError, StepError
+from parley.orchestrator.model.retention import Retention
+from parley.orchestrator.peers.services import Services
+from parley.runtime.clock import Clock
+from parley.runtime.errors import ParleyError, failed_precondition, not_found
+from parley.runtime.logs import get_logger, labelled
+from parley.storage.ports import Log, StorageError
+
+__all__ = ["Deletions"]
+
+_AT_ONCE_SECONDS: Final = 2.0
+"""How long whoever deletes waits to hear that nothing is left."""
+_LOOK_SECONDS: Final = 60.0
+"""Time between two looks for what is still to be removed."""
+_RETENTION_SECONDS: Final = 3600.0
+"""Time between two looks for debates that have rested too long."""
+_PAGE: Final = 100
+_KEPT_INTERVENTIONS: Final = timedelta(days=30)
+"""How long an intervention that was decided is known by its request id."""
+_REASON: Final = "the debate was deleted"
+
+_logger = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """Deletes debates: those somebody names, and while `run` runs those that have rested longer than they are kept."""
+
+    log: Log
+    index: DebateIndex
+    inbox: Inbox
+    feedback: FeedbackStore
+    store: DeletionStore
+    services: Services
+    clock: Clock
+    retention: Retention
+
+    async def delete(self, tenant: str, debate: str, *, ratings: bool) -> bool:
+        """Delete a debate that rests; nobody can read it from now on. Return whether nothing of it is left already.
+
+        Raises:
+            ParleyError: there is no such debate, or it does not rest.
+            StorageError: the store is away; it may be deleted or not.
+        """
+        deletion = Deletion(tenant, debate, ratings=ratings)
+        await self._bury(deletion)
+        try:
+            async with asyncio.timeout(_AT_ONCE_SECONDS):
+                return await self._finished(deletion)
+        except (TimeoutError, StorageError) as error:
+            _logger.info("a deletion is finished later", debate=debate, error=str(error))
+            return False
+
+    async def run(self) -> None:
+        """Finish deletions and delete what has rested too long, until cancelled."""
+        retained_at = -_RETENTION_SECONDS
+        while True:
+            try:
+                await self.finish_all()
+                if self.clock.monotonic() >= retained_at + _RETENTION_SECONDS:
+                    await self.delete_old()
+                    retained_at = self.clock.monotonic()
+            except StorageError as error:
+                _logger.warning("store away; deletions are finished later", error=str(error))
+            except Exception:
+                # One debate that cannot be deleted must not end the orchestrator.
+                _logger.exception("a deletion failed; trying again later")
+            await self.clock.sleep(_LOOK_SECONDS)
+
+    async def finish_all(self) -> None:
+        """Go on with every deletion that was begun, here or elsewhere."""
+        for deletion in await self.store.all():
+            if await self._is_buried(deletion):
+                await self._finished(deletion)
+            else:
+                await self.store.remove(deletion)
+
+    async def delete_old(self) -> None:
+        """Delete what has rested longer than it is kept, and forget interventions that were decided long ago."""
+        now = self.clock.now()
+        async for tenant in self.index.tenants():
+            kept = self.retention.of(tenant)
+            if kept is not None:
+                await self._delete_before(tenant, (now - kept).isoformat(timespec="microseconds"))
+        await self.inbox.expire((now - _KEPT_INTERVENTIONS).isoformat(timespec="microseconds"))
+
+    async def _delete_before(self, tenant: str, before: str) -> None:
+        while page := await self.index.resting(tenant, before, _PAGE):
+            for record in page:
+                deletion = Deletion(tenant, record.debate, ratings=False)
+                await self.store.put(deletion)
+                if not await self.index.remove(record):
+                    await self.store.remove(deletion)  # somebody has taken it up
+                    return
+                await self._finished(deletion)
+
+    async def _bury(self, deletion: Deletion) -> None:
+        """Note a deletion and take the debate out of the index."""
+        record = await self.index.get(deletion.tenant, deletion.debate)
+        if record is None:
+            raise not_found("debate", deletion.debate)
+        if record.open:
+            raise _running(record)
+        await self.store.put(deletion)
+        if not await self.index.remove(record):
+            await self.store.remove(deletion)
+            raise _running(record)
+
+    async def _is_buried(self, deletion: Deletion) -> bool:
+        """Return whether a deletion that was noted was also promised; one that broke off before is tried once more."""
+        record = await self.index.get(deletion.tenant, deletion.debate)
+        return record is None or (not record.open and await self.index.remove(record))
+
+    async def _finished(self, deletion: Deletion) -> bool:
+        """Remove everything that is left of a debate; return whether nothing is."""
+        await self.log.delete(log_name(deletion.tenant, deletion.debate))
+        await self.inbox.forget(deletion.key)
+        await self.feedback.forget(deletion.tenant, deletion.debate)
+        with labelled(tenant=deletion.tenant, debate=deletion.debate):
+            try:
+                await self.services.memory.forget(deletion.debate)
+                if deletion.ratings:
+                    await self.services.ratings.void(deletion.debate, _REASON)
+            except (OutOfReachError, StepError) as error:
+                _logger.warning("a deletion is finished later", error=str(error))
+                return False
+        await self.store.remove(deletion)
+        return True
+
+
+def _running(record: DebateRecord) -> ParleyError:
+    if record.status in (COMPLETED, CANCELLED):
+        message = f"debate {record.debate} has ended, and memory and ratings are still told of it; try again in a moment"
+    else:
+        message = f"debate {record.debate} is not at rest; cancel it first"
+    return failed_precondition("DEBATE_RUNNING", message)

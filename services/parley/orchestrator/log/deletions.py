@@ -1,0 +1,64 @@
+"""What is being deleted: a note for each debate, from the moment nobody can read it until nothing of it is left."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from parley.orchestrator.log.index import record_key
+from parley.storage.ports import Above, Collection, Document, Documents, DuplicateError, Index, Order, Where
+
+__all__ = ["DELETIONS", "Deletion", "DeletionStore"]
+
+DELETIONS: Final = Collection("deletions", (Index(("place",)),))
+_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A debate that is being deleted. `ratings`: whether they forget its match too."""
+
+    tenant: str
+    debate: str
+    ratings: bool
+
+    @property
+    def key(self) -> str:
+        """Key of the debate's record."""
+        return record_key(self.tenant, self.debate)
+
+
+class DeletionStore:
+    """All debates that are being deleted."""
+
+    def __init__(self, documents: Documents) -> None:
+        """Keep them in a store whose collection DELETIONS is prepared."""
+        self._documents = documents
+
+    async def put(self, deletion: Deletion) -> None:
+        """Note a deletion. Of one that is noted already, only whether ratings forget it may be added."""
+        try:
+            await self._documents.insert(DELETIONS, deletion.key, {**asdict(deletion), "place": deletion.key})
+        except DuplicateError:
+            if deletion.ratings:
+                await self._documents.update(DELETIONS, deletion.key, {"ratings": True})
+
+    async def all(self) -> Sequence[Deletion]:
+        """Return every deletion that is noted, by key."""
+        found: list[Deletion] = []
+        after = ""
+        while True:
+            where: Where = {"place": Above(after)}
+            page = await self._documents.find(DELETIONS, where, order=(Order("place"),), limit=_AT_ONCE)
+            found += map(_deletion, page)
+            if len(page) < _AT_ONCE:
+                return found
+            after = page[-1].key
+
+    async def remove(self, deletion: Deletion) -> None:
+        """Note that nothing is left to do."""
+        await self._documents.delete(DELETIONS, deletion.key)
+
+
+def _deletion(document: Document) -> Deletion:
+    fields = document.fields
+    return Deletion(str(fields["tenant"]), str(fields["debate"]), ratings=bool(fields["ratings"]))

@@ -1,0 +1,39 @@
+"""How long debates are kept that rest."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Self
+
+__all__ = ["Retention"]
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Days that a debate is kept after its last change; 0: for ever.
+
+    Attributes:
+        days: For tenants that are not named.
+        days_of: For tenants by name.
+    """
+
+    days: float = 0.0
+    days_of: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, days: float, tenants: str) -> Self:
+        """Return what `TENANT=DAYS,…` says beside a default. Raises ValueError for a text that does not say it."""
+        found: dict[str, float] = {}
+        for part in filter(None, (each.strip() for each in tenants.split(","))):
+            tenant, _, kept = part.partition("=")
+            if not tenant or not kept.replace(".", "", 1).isdecimal():
+                raise ValueError(f"{part!r} is not TENANT=DAYS, such as acme=30")
+            if tenant in found:
+                raise ValueError(f"{tenant!r} is named twice")
+            found[tenant] = float(kept)
+        return cls(days, found)
+
+    def of(self, tenant: str) -> timedelta | None:
+        """Return how long a tenant's debates are kept; None for ever."""
+        days = self.days_of.get(tenant, self.days)
+        return timedelta(days=days) if days else None

@@ -1,0 +1,127 @@
+"""A copy of a data folder's databases while they are in use, and the way back.
+
+A database file that is copied by other means holds none of what was written last: that lies in a file beside it until SQLite
+moves it over. SQLite's online backup reads both, as of one moment.
+"""
+
+import hashlib
+import json
+import os
+import sqlite3
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from parley.storage.ports import StorageError
+
+__all__ = ["back_up", "restore"]
+
+_MANIFEST: Final = "backup.json"
+_FORMAT: Final = 1
+_FIRST: Final = "orchestrator.db"
+"""Copied first: the others may then know more than it, and are told the same again; they must not know less."""
+_SUFFIX: Final = ".db"
+
+
+def back_up(folder: Path, target: Path) -> Sequence[str]:
+    """Copy every database of a data folder into a new folder; return their names. They may be in use.
+
+    Raises:
+        StorageError: there is none, the target exists, or a database cannot be read.
+        OSError: the target cannot be written.
+    """
+    names = sorted(
+        (each.name for each in folder.glob(f"*{_SUFFIX}")), key=lambda name: (name != _FIRST, name)
+    )
+    if not names:
+        raise StorageError(f"{folder} holds no database")
+    _require_new(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as made:
+        part = Path(made, "backup")
+        part.mkdir(mode=0o700)
+        for name in names:
+            _copy(folder / name, part / name)
+        files = {name: _digest(part / name) for name in names}
+        _write(part / _MANIFEST, json.dumps({"format": _FORMAT, "sha256": files}, indent=2) + "\n")
+        part.rename(target)
+    return names
+
+
+def restore(source: Path, folder: Path) -> Sequence[str]:
+    """Put the databases of a backup into a data folder that holds none; return their names.
+
+    Whoever calls holds the folder's lock. What is made from the databases, such as the index of memory, is made again.
+
+    Raises:
+        StorageError: the source is no whole backup, or the folder holds databases.
+        OSError: the folder cannot be written.
+    """
+    files = _checked(source)
+    if any(folder.glob(f"*{_SUFFIX}")):
+        raise StorageError(f"{folder} holds databases already; restore into an empty folder")
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(prefix=".restoring.", dir=folder) as made:
+        for name in files:
+            _copy(source / name, Path(made, name))
+        for name in reversed(files):  # the orchestrator's last: without it nothing refers to the others
+            Path(made, name).rename(folder / name)
+    return files
+
+
+def _require_new(target: Path) -> None:
+    if target.exists():
+        raise StorageError(f"{target} exists already; name a new folder")
+
+
+def _checked(source: Path) -> list[str]:
+    """Return the names of a backup's databases. Raises StorageError where it is not whole."""
+    try:
+        told = json.loads((source / _MANIFEST).read_text("utf-8"))
+        known = told["format"] == _FORMAT
+        files = {str(name): str(digest) for name, digest in told["sha256"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise StorageError(f"{source} is no backup: it has no readable {_MANIFEST}") from None
+    if not known:
+        raise StorageError(f"{source} is a backup of a newer version of Parley")
+    for name, digest in files.items():
+        if Path(name).name != name or not name.endswith(_SUFFIX):
+            raise StorageError(f"{source} is no backup: it names {name!r}")
+        if not (source / name).is_file() or _digest(source / name) != digest:
+            raise StorageError(f"{source / name} is missing or not as it was written; take another backup")
+    return list(files)
+
+
+def _copy(source: Path, target: Path) -> None:
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        with (
+            closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as read,
+            closing(sqlite3.connect(target)) as written,
+        ):
+            read.backup(written)
+            written.execute("PRAGMA journal_mode = DELETE")
+            (found,) = written.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        raise StorageError(f"{source} cannot be copied: {error}") from error
+    if found != "ok":
+        raise StorageError(f"{source} is damaged: {found}")
+    descriptor = os.open(target, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _write(file: Path, text: str) -> None:
+    with open(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as opened:  # noqa: PTH123
+        opened.write(text)
+        opened.flush()
+        os.fsync(opened.fileno())

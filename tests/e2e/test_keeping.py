@@ -1,0 +1,83 @@
+"""Deleting, exporting, backing up and restoring by the command, on this machine."""
+
+import base64
+import json
+import zipfile
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness import model_server
+from tests.support.command import Command, Ended
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running() -> Iterator[None]:
+    yield
+    Command.kill_all()
+
+
+@pytest.fixture(scope="module")
+def models() -> Iterator[str]:
+    with model_server() as url:
+        yield url
+
+
+def run(folder: Path, url: str, *arguments: str) -> Ended:
+    return Command(arguments, folder, {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test"}).end()
+
+
+def listed(folder: Path, url: str) -> list[str]:
+    return [each["id"] for each in json.loads(run(folder, url, "list", "--json").out)]
+
+
+def test_debates_are_backed_up_exported_deleted_and_restored(tmp_path: Path, models: str) -> None:
+    for question in ("Tabs or spaces?", "One process or several?"):
+        ended = run(tmp_path, models, "debate", question, "--agents", "architect,security", "--rounds", "1")
+        assert ended.code == 0, ended.err
+    first, second = listed(tmp_path, models)
+
+    ended = run(tmp_path, models, "backup", "kept")
+    assert (ended.code, "orchestrator.db" in ended.out) == (0, True)
+    ended = run(tmp_path, models, "export", "all.zip")
+    assert (ended.code, ended.out) == (0, "Wrote 2 debates to all.zip.\n")
+    check_export(tmp_path / "all.zip", {first: "One process or several?", second: "Tabs or spaces?"})
+
+    refused = run(tmp_path, models, "delete", first)
+    assert (refused.code, refused.err[-1]) == (
+        2,
+        "parley: nobody can be asked whether that is meant; say --yes",
+    )
+    deleted = run(tmp_path, models, "delete", first, "--yes")
+    assert (deleted.code, deleted.out) == (0, f"Deleted {first}.\n")
+    gone = run(tmp_path, models, "export", "gone.zip", first)
+    assert (gone.code, gone.err[-1]) == (1, f"parley: debate '{first}' not found")
+    assert not list(tmp_path.glob("gone.zip*")), "nothing half written is left"
+    databases = [each for each in tmp_path.rglob("*.db*") if "kept" not in each.parts]
+    left = b"".join(each.read_bytes() for each in databases)
+    assert (b"One process or several?" in left, b"Tabs or spaces?" in left) == (False, True)
+
+    refused = run(tmp_path, models, "restore", "kept")
+    assert (refused.code, "restore into an empty folder" in refused.err[-1]) == (4, True)
+    other = tmp_path / "other"
+    other.mkdir()
+    restored = run(other, models, "restore", str(tmp_path / "kept"))
+    assert restored.code == 0, restored.err
+    assert listed(other, models) == [first, second]
+
+
+def check_export(file: Path, questions: dict[str, str]) -> None:
+    """Each debate's report is there, and its log can be checked by its hashes."""
+    assert file.stat().st_mode & 0o777 == 0o600
+    with zipfile.ZipFile(file) as archive:
+        for debate, question in questions.items():
+            assert question in archive.read(f"{debate}/report.md").decode()
+            before = bytes(32)
+            lines = [json.loads(line) for line in archive.read(f"{debate}/events.jsonl").splitlines()]
+            for line in lines:
+                stored = base64.b64decode(line["stored"])
+                assert sha256(before + stored[:-34]).digest() == stored[-32:]
+                before = stored[-32:]
+            assert "closed" in lines[-1]["event"]

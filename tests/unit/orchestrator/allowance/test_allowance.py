@@ -1,0 +1,113 @@
+"""What a tenant may still do, by the debates it has."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.allowance.allowance import Allowance
+from parley.orchestrator.allowance.limits import TenantLimits
+from parley.orchestrator.allowance.use import TENANT_USE, TenantUse
+from parley.orchestrator.log.index import (
+    COMPLETED,
+    DEBATES,
+    PENDING,
+    RUNNING,
+    WAITING,
+    DebateIndex,
+    DebateRecord,
+)
+from parley.runtime.errors import ParleyError
+from parley.storage.opening import Store, open_store
+from tests.support.manual_clock import ManualClock
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as opened:
+        await opened.documents.prepare(DEBATES, TENANT_USE)
+        yield opened
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+def allowance(store: Store, clock: ManualClock, **limits: int) -> Allowance:
+    use = TenantUse(store.documents, clock, "one")
+    return Allowance(TenantLimits(**limits), use, DebateIndex(store.documents), clock)
+
+
+async def have(store: Store, tenant: str, *statuses: str) -> None:
+    for number, status in enumerate(statuses):
+        name = f"deb-{status}-{number}"
+        await DebateIndex(store.documents).insert(
+            DebateRecord(
+                tenant=tenant,
+                debate=name,
+                request_id=name,
+                request_digest="",
+                format="panel@2",
+                status=status,
+                open=True,
+                owner=None,
+                epoch=0,
+                heartbeat=0,
+                created=name,
+                updated=name,
+                question="",
+                opening="",
+            )
+        )
+
+
+async def refusal(allowance: Allowance, tenant: str = "acme") -> str:
+    try:
+        await allowance.check_debate(tenant)
+    except ParleyError as error:
+        return error.reason
+    return ""
+
+
+async def test_debates_that_wait_for_somebody_hold_no_place(store: Store, clock: ManualClock) -> None:
+    await have(store, "acme", PENDING, RUNNING, *[WAITING] * 3, *[COMPLETED] * 5)
+    assert await refusal(allowance(store, clock, debates=3)) == ""
+    assert await refusal(allowance(store, clock, debates=2)) == "TENANT_DEBATES"
+    assert await refusal(allowance(store, clock, waiting=4)) == ""
+    assert await refusal(allowance(store, clock, waiting=3)) == "TENANT_WAITING"
+    assert await refusal(allowance(store, clock, debates=2), "beta") == ""
+
+
+async def test_debates_made_here_count_before_somebody_looks_again(store: Store, clock: ManualClock) -> None:
+    found = allowance(store, clock, debates=2)
+    for _ in range(2):
+        assert await refusal(found) == ""
+        found.made("acme")
+    assert await refusal(found) == "TENANT_DEBATES"
+    clock.advance(1)
+    assert await refusal(found) == "", "they are not there, or have ended"
+
+
+async def test_without_limits_nothing_is_refused(store: Store, clock: ManualClock) -> None:
+    await have(store, "acme", *[RUNNING] * 50)
+    found = allowance(store, clock)
+    await found.use.count("acme", tokens=10**12, cost_micros=10**12, stored_bytes=10**12, requests=10**6)
+    assert await refusal(found) == ""
+    async with found.call("parley.v1.OrchestratorService/WatchDebate", "acme"):
+        pass
+
+
+async def test_a_refusal_says_when_the_day_and_the_minute_end(store: Store, clock: ManualClock) -> None:
+    clock.advance(3600 * 5 + 12)
+    found = allowance(store, clock, cost_micros=5, requests=1)
+    await found.use.count("acme", cost_micros=5)
+    with pytest.raises(ParleyError, match="money of today is used up") as refused:
+        await found.check_debate("acme")
+    assert refused.value.retry_after == 19 * 3600 - 12
+    async with found.call("parley.v1.OrchestratorService/GetDebate", "acme"):
+        pass
+    with pytest.raises(ParleyError, match="requests of this minute") as refused:
+        async with found.call("parley.v1.OrchestratorService/GetDebate", "acme"):
+            pass
+    assert refused.value.retry_after == 48

@@ -1,0 +1,115 @@
+# ruff: noqa: ASYNC240 - files are small, and nothing else waits on the loop of a test
+"""A backup is whole, taken while the database is written, and put back only where nothing is lost by it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from parley.storage.opening import open_store
+from parley.storage.ports import Collection, Record, StorageError
+from parley.storage.sqlite.backup import back_up, restore
+
+NOTES = Collection("notes")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+async def written(folder: Path, service: str, count: int) -> None:
+    async with open_store(f"sqlite:///{folder}", service) as store:
+        for number in range(count):
+            await store.log.append("debate", Record(number + 1, f"a{number}", (b"event",)))
+
+
+async def entries(folder: Path, service: str) -> int:
+    async with open_store(f"sqlite:///{folder}", service) as store:
+        return len(await store.log.read("debate"))
+
+
+async def test_a_backup_of_a_database_in_use_holds_what_was_acknowledged_and_a_copied_file_does_not(
+    tmp_path: Path, folder: Path
+) -> None:
+    async with open_store(f"sqlite:///{folder}", "orchestrator") as store:
+        await store.log.append("debate", Record(1, "a", (b"event",)))
+        copied = tmp_path / "copied"
+        copied.mkdir()
+        (copied / "orchestrator.db").write_bytes((folder / "orchestrator.db").read_bytes())
+        assert back_up(folder, tmp_path / "backup") == ["orchestrator.db"]
+        await store.log.append("debate", Record(2, "b", (b"later",)))
+    restore(tmp_path / "backup", tmp_path / "restored")
+    assert await entries(tmp_path / "restored", "orchestrator") == 1
+    assert await entries(copied, "orchestrator") == 0, "this is why a file is not copied"
+
+
+async def test_every_service_is_copied_the_orchestrator_first(tmp_path: Path, folder: Path) -> None:
+    for service in ("gateway", "memory", "orchestrator"):
+        await written(folder, service, 3)
+    assert back_up(folder, tmp_path / "backup") == ["orchestrator.db", "gateway.db", "memory.db"]
+    restore(tmp_path / "backup", tmp_path / "restored")
+    assert [await entries(tmp_path / "restored", each) for each in ("gateway", "memory", "orchestrator")] == [
+        3
+    ] * 3
+
+
+async def test_what_is_there_is_never_overwritten(tmp_path: Path, folder: Path) -> None:
+    await written(folder, "orchestrator", 1)
+    back_up(folder, tmp_path / "backup")
+    with pytest.raises(StorageError, match="exists already; name a new folder"):
+        back_up(folder, tmp_path / "backup")
+    with pytest.raises(StorageError, match="restore into an empty folder"):
+        restore(tmp_path / "backup", folder)
+    with pytest.raises(StorageError, match="holds no database"):
+        back_up(tmp_path / "nowhere", tmp_path / "other")
+
+
+async def test_a_backup_that_is_not_whole_is_not_restored(tmp_path: Path, folder: Path) -> None:
+    await written(folder, "orchestrator", 5)
+    backup, restored = tmp_path / "backup", tmp_path / "restored"
+    back_up(folder, backup)
+    file, manifest = backup / "orchestrator.db", backup / "backup.json"
+    whole, told = file.read_bytes(), json.loads(manifest.read_text())
+    for broken, why in (
+        (lambda: file.write_bytes(whole[:-100]), "not as it was written"),
+        (file.unlink, "missing or not as it was written"),
+        (lambda: manifest.write_text(json.dumps({**told, "format": 2})), "of a newer version"),
+        (lambda: manifest.write_text(json.dumps({**told, "sha256": {"../x.db": ""}})), "is no backup"),
+        (manifest.unlink, "is no backup"),
+    ):
+        broken()
+        with pytest.raises(StorageError, match=why):
+            restore(backup, restored)
+        assert not restored.exists(), "nothing is half restored"
+        file.write_bytes(whole)
+
+
+async def test_a_damaged_database_is_not_taken_for_a_backup(tmp_path: Path, folder: Path) -> None:
+    await written(folder, "orchestrator", 500)
+    file = folder / "orchestrator.db"
+    content = bytearray(file.read_bytes())
+    content[4096 * 3 : 4096 * 5] = b"\xff" * 8192
+    file.write_bytes(content)
+    with pytest.raises(StorageError, match=r"is damaged|cannot be copied"):
+        back_up(folder, tmp_path / "backup")
+    assert not (tmp_path / "backup").exists()
+
+
+async def test_nobody_else_can_read_a_backup(tmp_path: Path, folder: Path) -> None:
+    await written(folder, "orchestrator", 1)
+    back_up(folder, tmp_path / "backup")
+    assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o700
+    assert {each.stat().st_mode & 0o777 for each in (tmp_path / "backup").iterdir()} == {0o600}
+
+
+async def test_what_is_deleted_is_not_left_in_the_file(folder: Path) -> None:
+    async with open_store(f"sqlite:///{folder}", "orchestrator") as store:
+        await store.documents.prepare(NOTES)
+        await store.documents.insert(NOTES, "one", {"text": "a secret plan " * 400})
+        await store.log.append("debate", Record(1, "a", (b"another secret plan " * 400,)))
+        await store.log.append("kept", Record(1, "a", (b"kept",)))
+        await store.documents.delete(NOTES, "one")
+        await store.log.delete("debate")
+    left = b"".join(each.read_bytes() for each in folder.glob("orchestrator.db*"))
+    assert b"secret plan" not in left
