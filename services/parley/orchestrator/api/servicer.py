@@ -94,7 +94,9 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         """Accept a debate."""
         if self.draining.is_set():
             raise self.draining.error()
-        earlier = await self._earlier(request)  # before anybody else is asked: they may be away, or changed
+        content = _digest(request)
+        # Before anybody else is asked: they may be away, or changed.
+        earlier = await self._earlier(request.request_id, content)
         if earlier is not None:
             return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
         known = Known(self.formats, self.roles, await roster.ask_roster(self.gateway))
@@ -105,7 +107,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         warnings = (*budget_warnings(*about), *context_warnings(*about))
         with _store():
             debate, existed = await self.intake.debate(
-                current_tenant(), request.request_id, _digest(request), spec, warnings, subject
+                current_tenant(), request.request_id, content, spec, warnings, subject
             )
         return orchestrator_pb2.CreateDebateResponse(debate_id=debate, existed=existed)
 
@@ -257,16 +259,12 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         told = await self.reporter.report_soon(recorded)
         return orchestrator_pb2.SubmitFeedbackResponse(feedback=feedback_to_proto(told), existed=existed)
 
-    async def _earlier(self, request: orchestrator_pb2.CreateDebateRequest) -> str | None:
+    async def _earlier(self, request_id: str, content: str) -> str | None:
         """Return the id of the debate that the same request made; None where there is none, as for what is never accepted."""
-        if not REQUEST_ID.fullmatch(request.request_id):
-            return None
-        try:
-            content = _digest(request)
-        except SerializeToJsonError:  # a duration that is none
+        if not content or not REQUEST_ID.fullmatch(request_id):
             return None
         with _store():
-            return await self.intake.earlier(current_tenant(), request.request_id, content)
+            return await self.intake.earlier(current_tenant(), request_id, content)
 
     async def _with_subject(self, spec: DebateSpec) -> tuple[DebateSpec, str | None]:
         """Return a specification with what it needs of the debate that it is about, and that debate's id, if it is."""
@@ -338,8 +336,14 @@ def _store() -> Iterator[None]:
 
 
 def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:
-    """Return what stands for the content of a request, as it was sent: what it is resolved to may change."""
-    return digest(request.spec)
+    """Return what stands for the content of a request, as it was sent: what it is resolved to may change.
+
+    Empty where it holds a duration that is none, so that it will be refused.
+    """
+    try:
+        return digest(request.spec)
+    except SerializeToJsonError:
+        return ""
 
 
 def _message(each: Delta | Alive, after: int) -> orchestrator_pb2.WatchDebateResponse:
