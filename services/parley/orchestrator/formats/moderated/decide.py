@@ -20,6 +20,7 @@ from parley.orchestrator.phases.situation import history
 from parley.orchestrator.phases.summarize import summarize_for_judge
 from parley.v1.debate_pb2 import Approval, Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
+from parley.v1.moderated_pb2 import CONFIDENCE_LOW
 
 __all__ = ["decide"]
 
@@ -99,9 +100,8 @@ async def _written(discussion: Discussion, ended: RoundsEnded, key: str, materia
     debate, judge = discussion.debate, discussion.debate.spec.judge
     assessed = discussion.held[-1].assessed
     most = most_confidence(ended.reason, assessed.verdict if assessed is not None else None)
-    cap = (
-        f"As the rounds ended, say {CONFIDENCE_WORDS[most]} at most, and less where open tensions weigh more."
-    )
+    cap = f"As the rounds ended, say {CONFIDENCE_WORDS[most]}"
+    cap += "." if most == CONFIDENCE_LOW else " at most, and less where open tensions weigh more."
     letters = [debate.letter(each) for each in discussion.viewpoints]
     prompt = (*material, PromptPart("user", _TOLD.format(cap=cap)))
     task = Task(DECISION.work(judge.id), prompt, is_answer=True)

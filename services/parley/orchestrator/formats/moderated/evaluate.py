@@ -209,9 +209,10 @@ async def _completed(discussion: Discussion, held: Round, summary: str, prompt: 
     still = _left_out(discussion, held, summary)
     if still:
         who = names(f"agent {each.letter} ({each.name})" for each in still)
+        done = "its stand was added" if len(still) == 1 else "their stands were added"
         discussion.warn(
             f"{key}/warning",
-            f"the moderator's summary of round {number} leaves out {who}; its stand was added",
+            f"the moderator's summary of round {number} leaves out {who}; {done}",
         )
         agents = {debate.letter(each.agent): each for each in held.stands()}
         stands = [agents[each.letter] for each in still]
