@@ -89,3 +89,43 @@ def test_a_person_guides_leaves_resumes_ends_early_and_approves_and_the_decision
     assert len(list((tmp_path / "docs" / "decisions").iterdir())) == 2
     listed = Command(["debate", "--list"], tmp_path, variables).end()
     assert (listed.code, debate in listed.out) == (0, True)
+
+
+@pytest.mark.timeout(400)  # four systems start, one after another
+def test_guidance_counts_once_where_command_and_system_are_killed_around_a_checkpoint(
+    tmp_path: Path, variables: dict[str, str]
+) -> None:
+    def killed(terminal: Terminal) -> None:
+        terminal.process.kill()
+        assert terminal.end(SECONDS) != 0, terminal.written
+
+    with Terminal(DEBATE, tmp_path, variables, columns=200) as terminal:
+        wait_for(terminal, "> ")
+        if CHOICES not in terminal.written:
+            terminal.type(CTRL_D)
+        wait_for(terminal, CHOICES)
+        killed(terminal)
+    listed = Command(["debate", "--list"], tmp_path, variables).end()
+    (debate,) = set(re.findall(r"deb-\d{8}-\d{6}-\w+", listed.out))
+    resume = ["debate", "--resume", debate]
+    with Terminal(resume, tmp_path, variables, columns=200) as terminal:
+        wait_for(terminal, CHOICES)
+        terminal.type(b"g\n")
+        wait_for(terminal, "Your guidance:\n> ")
+        terminal.type(b"Mind the otters.\n")
+        wait_for(terminal, "a person said guide: Mind the otters.")
+        killed(terminal)
+    with Terminal(resume, tmp_path, variables, columns=200) as terminal:
+        wait_for(terminal, CHOICES)
+        terminal.type(b"e\n")
+        wait_for(terminal, "[A]pprove  [R]efuse\n> ")
+        killed(terminal)
+    with Terminal(resume, tmp_path, variables, columns=200) as terminal:
+        wait_for(terminal, "[A]pprove  [R]efuse\n> ")
+        terminal.type(b"a\n")
+        assert terminal.end(SECONDS) == 0, terminal.written
+        (path,) = re.findall(r"Decision: (docs/decisions/\S+\.md)", terminal.written)
+    document = (tmp_path / path).read_text()
+    assert document.count("Mind the otters.") == 1
+    assert "**Rounds:** 2" in document
+    assert "**Approval:** approved by a person" in document

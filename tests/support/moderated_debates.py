@@ -52,6 +52,7 @@ class ModeratedScript:
         off_topic: Letters that it finds off topic, by round.
         summary: What it says of a round; empty: of each debater something.
         confidence: How sure it is.
+        calls: What an agent is called where the moderator names it, for its letter.
         answers: The points that a rebuttal answers, by agent id; else the first one it is shown.
         arguments: Points of an argument, by agent id and round.
         characters: Length of each point beyond its first words.
@@ -66,6 +67,7 @@ class ModeratedScript:
     summary: str = ""
     confidence: str = "high"
     tensions: Sequence[Mapping[str, Any]] = ({"text": "Speed against simplicity.", "open": False},)
+    calls: str = "{letter}"
     answers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     arguments: Mapping[tuple[str, int], Sequence[str]] = field(default_factory=dict)
     characters: int = 0
@@ -110,7 +112,12 @@ class ModeratedScript:
             return self._evaluation(number, properties["agent"]["enum"][1:])
         if "passages" in properties:
             letters = properties["passages"]["items"]["properties"]["agent"]["enum"]
-            return {"passages": [{"agent": each, "text": f"{each}.1 is still open."} for each in letters]}
+            return {
+                "passages": [
+                    {"agent": self.calls.format(letter=each), "text": f"{each}.1 is still open."}
+                    for each in letters
+                ]
+            }
         if "recommendation" in properties:
             return self._decision(step, properties)
         return None
@@ -148,10 +155,10 @@ class ModeratedScript:
         return {
             "summary": self.summary or told,
             "open": f"What does it cost after round {number}?",
-            "off_topic": list(self.off_topic.get(number, ())),
+            "off_topic": [self.calls.format(letter=each) for each in self.off_topic.get(number, ())],
             "reason": f"round {number} says so",
             "decision": decision,
-            "agent": self.agent,
+            "agent": self.agent and self.calls.format(letter=self.agent),
             "question": "How many requests a second?" if decision == "clarify" else "",
         }
 
@@ -159,11 +166,14 @@ class ModeratedScript:
         letters = properties["perspectives"]["items"]["properties"]["agent"]["enum"]
         return {
             "topic": "Sessions",
-            "perspectives": [{"agent": each, "key_arguments": [f"{each} had a reason."]} for each in letters],
+            "perspectives": [
+                {"agent": self.calls.format(letter=each), "key_arguments": [f"{each} had a reason."]}
+                for each in letters
+            ],
             "agreements": ["Sessions expire."],
             "tensions": list(self.tensions),
             "recommendation": f"Keep them in PostgreSQL, by {step}.",
             "confidence": self.confidence,
             "caveats": ["Unless there are millions of users."],
-            "dissents": [{"agent": letters[-1], "text": "It is slower."}],
+            "dissents": [{"agent": self.calls.format(letter=letters[-1]), "text": "It is slower."}],
         }

@@ -158,6 +158,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         tool_calls: What each answer says was looked up for it, by agent id.
         demonstration: Whether its route only demonstrates what a debate is.
         deaf: Whether calls go on that CancelCall names.
+        used: Output tokens of a step's answer and whether it was cut off, by step.
         deltas: Pieces that answers are streamed in before they are complete; 0 for none.
         past: Past debates that memory recalls, best first.
         contexts: Tokens that routes are said to have; one that is not here: not known.
@@ -182,6 +183,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.critic: Callable[[str, str], str] = lambda step, agent: criticism(self.text(step, agent))
         self.requirements: Sequence[tuple[str, bool]] = ()
         self.tool_calls: dict[str, Sequence[agent_pb2.ToolCall]] = {}
+        self.used: dict[str, tuple[int, bool]] = {}
         self.deltas = 0
         self.deaf = False
         self.past: Sequence[memory_pb2.RecallResponse] = ()
@@ -314,8 +316,11 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             await self._held(asked)
             self._fall_on(asked)
             asked.end = "answered"
-            usage = agent_pb2.Usage(input_tokens=TOKENS, output_tokens=TOKENS, cost_micros=7, requests=1)
-            completed = gateway_pb2.GenerateCompleted(text=text, route="p/m", model="m", usage=usage)
+            written, truncated = self.used.get(asked.step, (TOKENS, False))
+            usage = agent_pb2.Usage(input_tokens=TOKENS, output_tokens=written, cost_micros=7, requests=1)
+            completed = gateway_pb2.GenerateCompleted(
+                text=text, route="p/m", model="m", usage=usage, truncated=truncated
+            )
             completed.tool_calls.extend(self.tool_calls.get(asked.agent.id, ()))
             completed.latency.FromMilliseconds(5)
             yield gateway_pb2.GenerateResponse(completed=completed)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from parley.convergence.agreement import Agreements, Relation, relation
+from parley.convergence.agreement import Agreements, Pair, Relation, relation
 from parley.convergence.assessment import Assessment, Critic, Round, Thresholds, assess
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Grouping, Reading, group
@@ -15,6 +15,8 @@ __all__ = ["Rounds", "Settled"]
 
 Settled = Mapping[tuple[str, str], bool]
 """Pairs of agents, the smaller id first, of which somebody said whether they are the same answer."""
+_Told = Mapping[Pair, float | None]
+"""How probable it is that two positions are one answer."""
 
 
 class Rounds:
@@ -26,7 +28,7 @@ class Rounds:
 
     async def group(self, stands: Sequence[Stand]) -> tuple[Grouping, Reading]:
         """Group stands by position, and say how they relate."""
-        reading = await self._reading(stands, {})
+        reading = _reading(stands, await self._told(_pairs(stands)), {})
         return group(reading), reading
 
     async def assess(
@@ -42,32 +44,20 @@ class Rounds:
 
         `settled` decides pairs of the present round that the model is unsure of.
         """
-        present = await self._round(question, stands, settled or {})
-        before = await self._round(question, previous, {}) if previous else None
-        kept = await self._kept(stands, previous)
+        told = await self._told([*_pairs(stands), *_pairs(previous), *_moves(stands, previous).values()])
+        present = await self._round(question, stands, _reading(stands, told, settled or {}))
+        before = await self._round(question, previous, _reading(previous, told, {})) if previous else None
+        kept = {agent: _decided(told[move]) for agent, move in _moves(stands, previous).items()}
         return await asyncio.to_thread(assess, present, before, kept, critics, thresholds)
 
-    async def _reading(self, stands: Sequence[Stand], settled: Settled) -> Reading:
-        positions = {each.agent_id: each.position for each in sorted(stands, key=lambda each: each.agent_id)}
-        pairs = list(combinations(positions, 2))
-        told = await self._agreements.of([(positions[one], positions[other]) for one, other in pairs])
-        probabilities = dict(zip(pairs, told, strict=True))
-        relations = {pair: relation(each) for pair, each in probabilities.items()}
-        for pair, same in settled.items():
-            if relations.get(pair) is Relation.UNSURE:
-                relations[pair] = Relation.SAME if same else Relation.APART
-        return Reading(positions, relations, probabilities)
+    async def _told(self, pairs: Sequence[Pair]) -> _Told:
+        """Have all pairs read at once, since whoever asks waits for the last of them."""
+        return dict(zip(pairs, await self._agreements.of(pairs), strict=True))
 
-    async def _kept(self, stands: Sequence[Stand], previous: Sequence[Stand]) -> dict[str, float | None]:
-        before = {each.agent_id: each.position for each in previous}
-        both = [each for each in stands if each.agent_id in before]
-        told = await self._agreements.of([(before[each.agent_id], each.position) for each in both])
-        return {each.agent_id: _decided(probability) for each, probability in zip(both, told, strict=True)}
-
-    async def _round(self, question: str, stands: Sequence[Stand], settled: Settled) -> Round:
+    async def _round(self, question: str, stands: Sequence[Stand], reading: Reading) -> Round:
         said = [each for stand in stands for each in sentences(stand.text or stand.position)]
         return Round(
-            reading=await self._reading(stands, settled),
+            reading=reading,
             texts=await self._texts(question, stands),
             sentences=tuple(await self._fast.of(said)),
         )
@@ -77,6 +67,34 @@ class Rounds:
             return ()
         origin, *vectors = await self._fast.of([question, *(stand.text for stand in stands)])
         return tuple(centred(vector, origin) for vector in vectors)
+
+
+def _positions(stands: Sequence[Stand]) -> dict[str, str]:
+    return {each.agent_id: each.position for each in sorted(stands, key=lambda each: each.agent_id)}
+
+
+def _pairs(stands: Sequence[Stand]) -> list[Pair]:
+    return list(combinations(_positions(stands).values(), 2))
+
+
+def _moves(stands: Sequence[Stand], previous: Sequence[Stand]) -> dict[str, Pair]:
+    """Return the position of before and that of now, by agent."""
+    before = {each.agent_id: each.position for each in previous}
+    return {
+        each.agent_id: (before[each.agent_id], each.position) for each in stands if each.agent_id in before
+    }
+
+
+def _reading(stands: Sequence[Stand], told: _Told, settled: Settled) -> Reading:
+    positions = _positions(stands)
+    probabilities = {
+        (one, other): told[positions[one], positions[other]] for one, other in combinations(positions, 2)
+    }
+    relations = {pair: relation(each) for pair, each in probabilities.items()}
+    for pair, same in settled.items():
+        if relations.get(pair) is Relation.UNSURE:
+            relations[pair] = Relation.SAME if same else Relation.APART
+    return Reading(positions, relations, probabilities)
 
 
 def _decided(probability: float | None) -> float | None:

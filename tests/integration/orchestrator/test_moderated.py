@@ -180,7 +180,9 @@ async def test_the_moderator_has_the_figures_of_convergence_and_the_flags_in_han
     assert "agreement of the positions, by a model that reads them: 33 %" in asked
     assert "the positions of agent B and agent A are different answers" in asked
     assert "agent B (Security Advocate) repeats itself:" in asked
-    assert "Your summary of round 1" in asked
+    assert asked.count("Agent A put A.1 at its strongest in round 1.") == 1, (
+        "it is in what was put to the debaters"
+    )
     (flagged,) = warnings(events)
     assert flagged.startswith("round 2: agent B (Security Advocate) repeats itself")
 

@@ -160,6 +160,36 @@ async def test_a_person_who_mutes_all_but_one_ends_the_rounds(tmp_path: Path) ->
     assert muted["simplicity-advocate"] == 2
 
 
+async def test_a_person_who_hears_a_debater_again_has_it_back_in_the_next_round(tmp_path: Path) -> None:
+    gateway = ModeratedScript().gateway()
+    muted = "security-advocate"
+    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
+        debate = await replica.create(moderated_spec(checkpoints=True, max_rounds=3))
+        for number, act in ((1, "mute"), (2, "unmute")):
+            await stage.has(debate, "checkpoint_opened", number)
+            await replica.intervene(debate, act, agent_id=muted)
+            await replica.intervene(debate, "continue_debate", checkpoint=f"round/{number}/checkpoint")
+        async with person(stage, replica):
+            events = await stage.comes_to(debate, "COMPLETED")
+    assert [len(gateway.steps(f"round/{number}/argue/{muted}")) for number in (1, 2, 3)] == [1, 0, 1]
+    assert [each.muted_from_round for each in outcome(events).perspectives] == [0, 0, 0]
+
+
+async def test_who_approves_reads_all_that_speaks_against_the_decision(tmp_path: Path) -> None:
+    gateway = ModeratedScript().gateway()
+    events = await held(tmp_path, gateway, {"synthesis/approval": "refuse"}, max_rounds=1)
+    asked = opened(events)["synthesis/approval"].approval.text
+    told = (
+        "Confidence: Low",
+        "Caveats:\n\n- Unless there are millions of users.",
+        "- Accepts: simplicity-advocate pays for round 1.",
+        "Dissent:\n\n- User Experience: It is slower.",
+    )
+    assert [each for each in told if each not in asked] == []
+    again = gateway.asked("synthesis/2").prompt
+    assert [each for each in told if each not in again] == [], "the moderator reads what it has written"
+
+
 @pytest.mark.parametrize("part", range(3))
 async def test_a_debate_that_is_stopped_anywhere_ends_the_same_and_guidance_counts_once(
     part: int, tmp_path: Path

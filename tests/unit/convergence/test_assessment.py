@@ -1,6 +1,8 @@
+from collections.abc import Sequence
+
 import pytest
 
-from parley.convergence.agreement import Agreements
+from parley.convergence.agreement import Agreements, Pair
 from parley.convergence.assessment import Assessment, Critic, Thresholds, Verdict
 from parley.convergence.embeddings import embeddings
 from parley.convergence.rounds import Rounds, Settled
@@ -139,3 +141,24 @@ async def test_an_agent_that_joined_has_no_stability_and_nothing_is_called_stabl
     assert found.stability == {"a": 100}
     assert found.verdict is Verdict.CONTINUING
     assert found.text_agreement == pytest.approx(100)
+
+
+async def test_all_pairs_of_an_assessment_are_read_at_once() -> None:
+    class Counting(WordAgreement):
+        times = 0
+
+        async def probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
+            self.times += 1
+            return await super().probabilities(pairs)
+
+    model = Counting()
+    async with embeddings(HashEmbedder("fast")) as fast:
+        rounds = Rounds(fast, Agreements(model, cache=0))
+        await rounds.assess(
+            QUESTION,
+            stands(KAFKA, "Redis.", "Files."),
+            stands("Pulsar.", "MQTT.", "Paper."),
+            [],
+            Thresholds(),
+        )
+    assert model.times == 1

@@ -29,12 +29,15 @@ class Answers:
 async def answered_by_person(debate: Debate, questions: Sequence[Question]) -> Answers:
     """Put the questions one at a time and return what is typed."""
     names = {agent.id: agent.name for agent in debaters(debate)}
+    moderator = debate.spec.judge.agent.id
+    is_moderators = bool(moderator) and all(each.agent_id == moderator for each in questions)
+    who = "The moderator has" if is_moderators else "The agents have"
     discard_typed()
     count = f"{len(questions)} questions" if len(questions) > 1 else "a question"
-    say(f"The agents have {count}. An empty line skips one, Ctrl-D ends the questions: the debate begins.")
+    say(f"{who} {count}. An empty line skips one, Ctrl-D ends the questions: the debate begins.")
     said: dict[str, str] = {}
     for number, question in enumerate(questions, 1):
-        asks = names.get(question.agent_id) or question.agent_id
+        asks = "" if is_moderators else names.get(question.agent_id) or question.agent_id
         text = await typed_answer(f"{number}/{len(questions)} {asks}{': ' if asks else ''}{question.text}")
         if text is None:
             return Answers(said, enough=True)

@@ -98,7 +98,9 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         """Accept a debate."""
         if self.draining.is_set():
             raise self.draining.error()
-        earlier = await self._earlier(request)  # before anybody else is asked: they may be away, or changed
+        content = _digest(request)
+        # Before anybody else is asked: they may be away, or changed.
+        earlier = await self._earlier(request.request_id, content)
         if earlier is not None:
             return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
         with _store():
@@ -113,7 +115,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             debate, existed = await self.intake.debate(
                 current_tenant(),
                 request.request_id,
-                _digest(request),
+                content,
                 spec,
                 warnings,
                 subject,
@@ -281,16 +283,12 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
             finished = await self.deletions.delete(current_tenant(), debate, ratings=request.ratings)
         return orchestrator_pb2.DeleteDebateResponse(finished=finished)
 
-    async def _earlier(self, request: orchestrator_pb2.CreateDebateRequest) -> str | None:
+    async def _earlier(self, request_id: str, content: str) -> str | None:
         """Return the id of the debate that the same request made; None where there is none, as for what is never accepted."""
-        if not REQUEST_ID.fullmatch(request.request_id):
-            return None
-        try:
-            content = _digest(request)
-        except SerializeToJsonError:  # a duration that is none
+        if not content or not REQUEST_ID.fullmatch(request_id):
             return None
         with _store():
-            return await self.intake.earlier(current_tenant(), request.request_id, content)
+            return await self.intake.earlier(current_tenant(), request_id, content)
 
     async def _with_subject(self, spec: DebateSpec) -> tuple[DebateSpec, str | None]:
         """Return a specification with what it needs of the debate that it is about, and that debate's id, if it is."""
@@ -364,8 +362,14 @@ def _store() -> Iterator[None]:
 
 
 def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:
-    """Return what stands for the content of a request, as it was sent: what it is resolved to may change."""
-    return digest(request.spec)
+    """Return what stands for the content of a request, as it was sent: what it is resolved to may change.
+
+    Empty where it holds a duration that is none, so that it will be refused.
+    """
+    try:
+        return digest(request.spec)
+    except SerializeToJsonError:
+        return ""
 
 
 def _message(each: Delta | Alive, after: int) -> orchestrator_pb2.WatchDebateResponse:

@@ -329,3 +329,27 @@ def test_what_was_typed_before_it_was_asked_is_no_answer(
         terminal.type(CTRL_D)
         assert terminal.end() == 0
     assert said(orchestrator).WhichOneof("act") == "continue_debate"
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "a question"), (2, "2 questions")])
+def test_where_the_moderator_asks_it_is_named_as_the_one_who_does(
+    count: int, words: str, orchestrator: ScriptedOrchestrator, folder: Path
+) -> None:
+    asked = [Question(id=f"q-{number}", agent_id="judge", text=f"Which {number}?") for number in range(count)]
+
+    def open_moderators(debate: ScriptedDebate) -> None:
+        debate.state.status = DEBATE_STATUS_WAITING
+        debate.state.spec.judge.agent.CopyFrom(Agent(id="judge", name="Judge"))
+        debate.state.waiting.checkpoint = KEY
+        debate.state.waiting.questions.questions.extend(asked)
+        opened = CheckpointOpened(questions=Questions(questions=asked), until=OPENED.until)
+        debate.add(opened, key=KEY)
+
+    orchestrator.script = open_moderators
+    with debating(orchestrator, folder) as terminal:
+        terminal.wait_until_written(f"1/{count} Which 0?\n> ")
+        terminal.type(CTRL_D)
+        code, shown = terminal.end(), terminal.written
+    assert code == 0, shown
+    assert f"The moderator has {words}. An empty line skips one, Ctrl-D ends the questions" in shown
+    assert "The agents have" not in shown

@@ -109,6 +109,7 @@ async def argue(debate: Debate, agent: AgentSpec, standing: Standing) -> Speech 
         numbered(letter, key, agent.id, 1, made.points),
         tuple(made.gives_up),
         tokens=tokens,
+        limit=limit,
         truncated=truncated,
     )
 

@@ -2,12 +2,13 @@
 
 from typing import Final
 
+from parley.orchestrator.engine.format import AnswerPart
 from parley.orchestrator.formats.moderated.activities import DECISION
 from parley.orchestrator.formats.moderated.confidence import CONFIDENCE_WORDS, most_confidence
 from parley.orchestrator.formats.moderated.decision_answer import decision_shape
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.evaluate import moderator_opening, summaries
-from parley.orchestrator.formats.moderated.outcome import outcome_of
+from parley.orchestrator.formats.moderated.outcome import answer_parts, outcome_of
 from parley.orchestrator.formats.moderated.words import said_in_round
 from parley.orchestrator.model.spec import SummarySettings
 from parley.orchestrator.model.tasks import Prompt, PromptPart, Task
@@ -19,6 +20,7 @@ from parley.orchestrator.phases.situation import history
 from parley.orchestrator.phases.summarize import summarize_for_judge
 from parley.v1.debate_pb2 import Approval, Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
+from parley.v1.moderated_pb2 import CONFIDENCE_LOW
 
 __all__ = ["decide"]
 
@@ -75,9 +77,13 @@ async def _material(discussion: Discussion, ended: RoundsEnded) -> Prompt:
     debate, judge, rounds = discussion.debate, discussion.debate.spec.judge, discussion.held
     failed = [each for held in rounds for each in held.failed]
     account = account_of_rounds(
-        debate, len(rounds), discussion.settings.max_rounds, ended, failed, discussion.muted_from
+        debate, len(rounds), discussion.settings.max_rounds, ended, failed, discussion.muted_by_person
     )
-    start = (*moderator_opening(debate), PromptPart("user", account))
+    muted = [
+        f"You muted {discussion.name_of(agent)} from round {number} on, since it left the question again."
+        for agent, number in discussion.muted_by_moderator.items()
+    ]
+    start = (*moderator_opening(debate), PromptPart("user", "\n".join([account, *muted])))
     sums = summaries(discussion, before=len(rounds) + 1)
     guidance = guidance_of(discussion.guidance)
     beside = tokens_of_prompt((*start, *sums, *guidance), judge.context_tokens) + _TASK_TOKENS
@@ -94,9 +100,8 @@ async def _written(discussion: Discussion, ended: RoundsEnded, key: str, materia
     debate, judge = discussion.debate, discussion.debate.spec.judge
     assessed = discussion.held[-1].assessed
     most = most_confidence(ended.reason, assessed.verdict if assessed is not None else None)
-    cap = (
-        f"As the rounds ended, say {CONFIDENCE_WORDS[most]} at most, and less where open tensions weigh more."
-    )
+    cap = f"As the rounds ended, say {CONFIDENCE_WORDS[most]}"
+    cap += "." if most == CONFIDENCE_LOW else " at most, and less where open tensions weigh more."
     letters = [debate.letter(each) for each in discussion.viewpoints]
     prompt = (*material, PromptPart("user", _TOLD.format(cap=cap)))
     task = Task(DECISION.work(judge.id), prompt, is_answer=True)
@@ -112,7 +117,7 @@ async def _written(discussion: Discussion, ended: RoundsEnded, key: str, materia
 
 def _refused(outcome: Outcome, said: str) -> Prompt:
     why = " and did not say why" if not said else ", and said why below"
-    told = [quotation("Your decision before", outcome.description)]
+    told = [quotation("Your decision before", _whole(outcome))]
     told += [PromptPart("user", f"The person says:\n{said}")] if said else []
     return (*told, PromptPart("user", _REFUSED.format(why=why)))
 
@@ -127,4 +132,15 @@ def _to_approve(outcome: Outcome, time: int) -> str:
         )
     else:
         refusal = "Refuse: the debate ends all the same, and the decision is kept as not approved; this was the last one."
-    return f"{outcome.description}\n\nApprove: the debate ends with this decision. {refusal}"
+    return f"{_whole(outcome)}\n\nApprove: the debate ends with this decision. {refusal}"
+
+
+def _whole(outcome: Outcome) -> str:
+    """Return a decision with all that belongs to it: who approves it reads what speaks against it too."""
+    return "\n\n".join(_in_words(each) for each in answer_parts(outcome) if each.text or each.items)
+
+
+def _in_words(part: AnswerPart) -> str:
+    if part.items:
+        return "\n".join([f"{part.title}:", "", *(f"- {' '.join(each.split())}" for each in part.items)])
+    return f"{part.title}: {part.text}" if part.title else part.text

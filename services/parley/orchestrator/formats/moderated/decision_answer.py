@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from parley.orchestrator.formats.moderated.points import letter_in
 from parley.orchestrator.model.tasks import AnswerShape
 from parley.orchestrator.phases.or_absent import or_absent
 from parley.orchestrator.phases.prose import words_of
@@ -58,6 +59,7 @@ class PerspectiveRead(BaseModel):
     key_arguments: list[str] = []
 
     _or_absent = field_validator("*", mode="wrap")(or_absent)
+    _letter = field_validator("agent", mode="after")(letter_in)
 
 
 class TensionRead(BaseModel):
@@ -76,6 +78,7 @@ class DissentRead(BaseModel):
     text: str = ""
 
     _or_absent = field_validator("*", mode="wrap")(or_absent)
+    _letter = field_validator("agent", mode="after")(letter_in)
 
 
 class DecisionAnswer(BaseModel):

@@ -1,7 +1,7 @@
 """One moderated debate while it runs: who debates, what was said in its rounds, and what came of them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -30,6 +30,7 @@ class Round:
         rebuttals: By agent, in the order in which they were made.
         replies: Answers to the moderator.
         failed: Steps that failed.
+        unpaid: Those for whose rebuttal their budget had nothing left.
         summary: The moderator's.
         assessed: What convergence says of it; None where it says nothing.
     """
@@ -41,6 +42,7 @@ class Round:
     rebuttals: dict[str, Speech] = field(default_factory=dict)
     replies: list[Contribution] = field(default_factory=list)
     failed: list[StepFailed] = field(default_factory=list)
+    unpaid: set[str] = field(default_factory=set)
     summary: str = ""
     assessed: AssessResponse | None = None
 
@@ -77,7 +79,8 @@ class Discussion:
 
     Attributes:
         viewpoints: The perspectives, by the ids of their debaters, in the order in which these joined.
-        muted_from: From which round on a debater says no more, by id; the moderator's word or a person's.
+        muted_by_person: From which round on a person does not want to hear a debater, by id.
+        muted_by_moderator: The same of the moderator.
         strayed: Rounds in which the moderator found a debater off topic, by id.
     """
 
@@ -91,9 +94,18 @@ class Discussion:
         self.rounds: list[Round] = []
         self.past = ""
         self.steering = Steering()
-        self.muted_from: dict[str, int] = {}
+        self.muted_by_person: dict[str, int] = {}
+        self.muted_by_moderator: dict[str, int] = {}
         self.strayed: dict[str, int] = {}
         self._warned: set[str] = set()
+
+    @property
+    def muted_from(self) -> Mapping[str, int]:
+        """From which round on a debater says no more, by id."""
+        return {
+            each: min(by[each] for by in (self.muted_by_person, self.muted_by_moderator) if each in by)
+            for each in (*self.muted_by_person, *self.muted_by_moderator)
+        }
 
     @property
     def heard(self) -> tuple[AgentSpec, ...]:
@@ -134,7 +146,9 @@ class Discussion:
         following = len(self.rounds) + 1
         for each in self.debate.participants:
             if each.id in self.steering.muted:
-                self.muted_from.setdefault(each.id, following)
+                self.muted_by_person.setdefault(each.id, following)
+            else:
+                self.muted_by_person.pop(each.id, None)
 
     def absent_rounds(self, agent: str) -> list[int]:
         """Return the rounds in which a debater was asked and said nothing."""

@@ -9,8 +9,10 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.moderated.activities import COMPLETION, EVALUATION
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round, names
 from parley.orchestrator.formats.moderated.fairness import Heard, left_out
+from parley.orchestrator.formats.moderated.points import letter_in
 from parley.orchestrator.formats.moderated.words import MODERATOR, said_in_round
 from parley.orchestrator.model.tasks import AnswerShape, Prompt, PromptPart, Task
+from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.history import room_for, shortened, tokens_of_prompt
 from parley.orchestrator.phases.or_absent import or_absent
 from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
@@ -23,20 +25,19 @@ __all__ = ["Evaluation", "evaluate", "moderator_opening", "plain_summary", "summ
 
 Decision = Literal["go_on", "clarify", "agreement", "stagnation", "clear_winner"]
 
-_TASK_TOKENS: Final = 2000
 _TOLD: Final = (
     "Round {number} is over. Evaluate it.\n"
-    "- summary: what the round brought, in a few sentences for each agent that spoke. Call it by its letter, give its strongest"
+    "- summary: what the round brought, in a few sentences for each agent that spoke. Name it by its letter, as `agent B`; give its strongest"
     " points by their names, such as `B.2`, and say what became of them: conceded, answered, or open. Put each at its strongest;"
     " leave nobody out, and do not say who is right. Points that others repeat from each other are not stronger for it.\n"
     "- open: what the debaters still have to settle for a decision, as the question that you put to them next, in one or two"
     " sentences. If one has left the subject, say here what it is to come back to.\n"
     "- off_topic: letters of agents whose argument was not on the question that was asked.\n"
+    "- reason: what the decision below follows from, in a sentence.\n"
     "- decision: `agreement` if their recommendations have come to be the same in what would be done; `clear_winner` if one"
     " stands and the others have conceded its key points; `stagnation` if the same is said again and another round would bring"
     " nothing new; `clarify` if one agent has to answer a question of yours before the others can go on; else `go_on`. Different"
     " reasons for one and the same recommendation are agreement; politeness is not.\n"
-    "- reason: why, in a sentence.\n"
     "- agent: the letter of the winner, or of the agent that you ask; else empty. question: what you ask it; else empty."
 )
 _LAST: Final = "This was the last round: say `go_on` where nothing else holds."
@@ -79,6 +80,16 @@ class Evaluation(BaseModel):
     def _stripped(cls, text: str) -> str:
         return text.strip()
 
+    @field_validator("agent", mode="after")
+    @classmethod
+    def _letter(cls, text: str) -> str:
+        return letter_in(text)
+
+    @field_validator("off_topic", mode="after")
+    @classmethod
+    def _letters(cls, given: list[str]) -> list[str]:
+        return [letter for each in given if (letter := letter_in(each))]
+
     @field_validator("reason", mode="after")
     @classmethod
     def _one_line(cls, text: str) -> str:
@@ -113,7 +124,7 @@ class Passages(BaseModel):
         if not isinstance(given, list):
             return given
         return [
-            {"agent": str(each.get("agent", "")), "text": str(each.get("text", ""))}
+            {"agent": letter_in(str(each.get("agent", ""))), "text": str(each.get("text", ""))}
             for each in given
             if isinstance(each, Mapping)
         ]
@@ -131,7 +142,7 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
         told = f"{told}\n{_LAST}"
     before = (
         *moderator_opening(debate),
-        *summaries(discussion, before=number),
+        *summaries(discussion, before=number - 1),  # the last one is in what it put to them
         quotation(f"What you put to the debaters in round {number}", held.put),
     )
     after = (
@@ -143,11 +154,11 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
         ),
         PromptPart("user", told),
     )
-    taken = tokens_of_prompt((*before, *after), judge.context_tokens) + _TASK_TOKENS
+    schema = _schema([debate.letter(each) for each in held.arguments])
+    taken = tokens_of_prompt((*before, *after), judge.context_tokens) + upper_tokens(schema)
     whole = shortened(held.made, room_for(judge.context_tokens, 0, taken))
     prompt = (*before, *said_in_round(debate, whole), *after)
-    letters = [debate.letter(each) for each in held.arguments]
-    shape = AnswerShape("evaluation", Evaluation, _schema(letters), _rendered, _prose)
+    shape = AnswerShape("evaluation", Evaluation, schema, _rendered, _prose)
     key = f"round/{number}/evaluate"
     found = await debate.ask_for(key, judge, Task(EVALUATION.work(judge.id, number), prompt), shape)
     if isinstance(found, StepFailed):
@@ -198,9 +209,10 @@ async def _completed(discussion: Discussion, held: Round, summary: str, prompt: 
     still = _left_out(discussion, held, summary)
     if still:
         who = names(f"agent {each.letter} ({each.name})" for each in still)
+        done = "its stand was added" if len(still) == 1 else "their stands were added"
         discussion.warn(
             f"{key}/warning",
-            f"the moderator's summary of round {number} leaves out {who}; its stand was added",
+            f"the moderator's summary of round {number} leaves out {who}; {done}",
         )
         agents = {debate.letter(each.agent): each for each in held.stands()}
         stands = [agents[each.letter] for each in still]

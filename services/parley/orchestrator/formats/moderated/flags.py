@@ -45,12 +45,21 @@ def _flags(discussion: Discussion, held: Round, agent: str) -> Iterator[tuple[st
     if strays(on_topic_share(argument.made.text, [*_subject(discussion), held.put, *others])):
         yield "topic", "has hardly a word in common with the question or the others: it may be off topic"
     tokens = [each.tokens for each in held.of(agent)]
-    budget = discussion.settings.token_budget_per_round
-    if is_over_budget(tokens, budget, truncated=any(each.truncated for each in held.of(agent))):
+    budget, end = discussion.settings.token_budget_per_round, _end(discussion, held, agent)
+    if is_over_budget(tokens, budget, truncated=bool(end)):
         yield (
             "budget",
-            f"has used up its {budget:,} tokens for the round ({sum(tokens):,} written), and was cut off or left out",
+            f"came to the end of its {budget:,} tokens for the round ({sum(tokens):,} written){end}",
         )
+
+
+def _end(discussion: Discussion, held: Round, agent: str) -> str:
+    """Return what a debater's budget kept it from; empty for nothing. What the debate lets one answer have is no budget."""
+    bound = discussion.debate.spec.max_output_tokens
+    if agent in held.unpaid:
+        return ": nothing was left for a rebuttal"
+    is_cut_off = any(each.truncated and each.limit and each.limit != bound for each in held.of(agent))
+    return " and was cut off" if is_cut_off else ""
 
 
 def _subject(discussion: Discussion) -> list[str]:

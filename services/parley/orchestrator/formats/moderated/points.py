@@ -11,9 +11,10 @@ from typing import Final
 from parley.orchestrator.model.contributions import Contribution
 from parley.v1.debate_pb2 import PointReference
 
-__all__ = ["Point", "Speech", "name_in", "numbered", "points_by_name", "quoted_from"]
+__all__ = ["Point", "Speech", "letter_in", "name_in", "numbered", "points_by_name", "quoted_from"]
 
 _NAME: Final = re.compile(r"\b([A-Z]{1,2})\s?[.\-]?\s?(\d{1,2})\b")
+_LETTER: Final = re.compile(r"\s*(?:agent\s+)?([a-z]{1,2})\b", re.IGNORECASE)
 _MAX_QUOTE_CHARACTERS: Final = 300
 
 
@@ -48,10 +49,11 @@ class Speech:
         made: What others read.
         points: In order.
         gives_up: What it said it would give up.
-        agrees_with: Letters of the agents whose stand it can go along with; None where it was not asked.
+        agrees_with: Letters of the agents whose stand it can go along with; None where it does not say.
         concedes: Names of points that it grants.
         tokens: What it took to write.
-        truncated: Whether it was cut off at its length limit.
+        limit: Tokens that it might take; 0: no limit.
+        truncated: Whether it was cut off at that.
     """
 
     key: str
@@ -61,6 +63,7 @@ class Speech:
     agrees_with: frozenset[str] | None = None
     concedes: tuple[str, ...] = ()
     tokens: int = 0
+    limit: int = 0
     truncated: bool = False
 
 
@@ -75,12 +78,18 @@ def name_in(given: str, points: Mapping[str, Point]) -> Point | None:
     return points.get(f"{found[1]}.{int(found[2])}") if found else None
 
 
+def letter_in(given: str) -> str:
+    """Return the letter by which a text names an agent, such as `B`, `b` or `agent B (Security Advocate)`; empty where it names none."""
+    found = _LETTER.match(given)
+    return found[1].upper() if found else ""
+
+
 def quoted_from(point: Point, quote: str) -> str:
     """Return a quote of a point where its text holds it, else the beginning of the text: nobody is quoted with other words."""
     said = _plain(quote)
     text = " ".join(point.text.split())
     if said and said in _plain(text):
-        return " ".join(quote.split()).strip("\"'“”„«» ")[:_MAX_QUOTE_CHARACTERS]
+        text = " ".join(quote.split()).strip("\"'“”„«» ")
     return text if len(text) <= _MAX_QUOTE_CHARACTERS else f"{text[:_MAX_QUOTE_CHARACTERS]}…"
 
 

@@ -11,6 +11,7 @@ from parley.orchestrator.formats.moderated.activities import REBUTTAL
 from parley.orchestrator.formats.moderated.points import (
     Point,
     Speech,
+    letter_in,
     name_in,
     numbered,
     points_by_name,
@@ -79,7 +80,7 @@ class Rebuttal(BaseModel):
 
     answers: list[AnswerRead] = []
     position: str = ""
-    agrees_with: list[str] = []
+    agrees_with: list[str] | None = None
 
     _or_absent = field_validator("*", mode="wrap")(or_absent)
 
@@ -151,14 +152,22 @@ async def rebut(
         key,
         Contribution(agent.id, REBUTTAL.name, number, shape.render(made), made.position),
         numbered(letter, key, agent.id, first, [each.answer.strip() for each in made.answers]),
-        agrees_with=frozenset(made.agrees_with) & frozenset(letters),
+        agrees_with=_agreed(made, letters),
         concedes=tuple(
             point.name
             for each in made.answers
             if each.concedes and (point := name_in(each.point, others)) is not None
         ),
         tokens=tokens,
+        limit=limit,
         truncated=truncated,
+    )
+
+
+def _agreed(made: Rebuttal, letters: Sequence[str]) -> frozenset[str] | None:
+    """Return with which of the others it could go along; None where it does not say: that is no disagreement."""
+    return (
+        None if made.agrees_with is None else frozenset(map(letter_in, made.agrees_with)) & frozenset(letters)
     )
 
 
@@ -170,7 +179,7 @@ def _answered(made: Rebuttal, points: Mapping[str, Point]) -> list[Point]:
 
 def _prose(text: str) -> Rebuttal:
     """Return the rebuttal that a text is which keeps to no form. Raises ValidationError where it holds no words."""
-    return Rebuttal(answers=[AnswerRead(answer=words_of(text))])
+    return Rebuttal.model_validate({"answers": [{"answer": words_of(text)}]})
 
 
 def _rendered(letter: str, first: int, points: Mapping[str, Point], made: Rebuttal) -> str:

@@ -160,6 +160,8 @@ async def _rebuttals(discussion: Discussion, held: Round, standing: Standing) ->
                 held.failed.append(made)
             else:
                 held.rebuttals[agent.id] = made
+        else:
+            held.unpaid.add(agent.id)
         marks.end()
 
 
@@ -241,7 +243,7 @@ def _redirect(discussion: Discussion, held: Round, found: Evaluation) -> list[st
         discussion.strayed[agent] = discussion.strayed.get(agent, 0) + 1
         left = [discussion.viewpoints[each.id] for each in discussion.heard if each.id != agent]
         if discussion.strayed[agent] > 1 and opposing_pairs(left):
-            discussion.muted_from[agent] = held.number + 1
+            discussion.muted_by_moderator[agent] = held.number + 1
             said.append(f"{name} has left the question again and is not heard any more.")
             message = f"{name} is muted from round {held.number + 1} on, since it left the question again"
             discussion.warn(f"round/{held.number}/muted/{agent}", message)
@@ -268,8 +270,11 @@ def _verdict(
     blocks = [f"Round {held.number} in sum:\n{held.summary}"]
     if found.decision == "clarify" and found.question and found.agent in letters:
         asked = discussion.name_of(letters[found.agent])
-        answer = f" It answered: {reply.text}" if reply is not None else ""
-        blocks.append(f"I asked {asked}: {found.question}{answer}")
+        blocks.append(
+            f"I asked {asked}: {found.question} It answered: {reply.text}"
+            if reply is not None
+            else f"{asked} is to answer this first: {found.question}"
+        )
     blocks += redirected
     blocks.append(
         f"To be settled now: {found.open}" if found.open else "Settle now what is still open between you."

@@ -78,7 +78,7 @@ class Standing:
         """Return the tokens that are left for the history, beside what the round will bring."""
         longest = max((upper_tokens(each.text) for each in self.held), default=0)
         beside = tokens_of_prompt(told, agent.context_tokens) + _TASK_TOKENS + 2 * self.debaters * longest
-        return room_for(agent.context_tokens, self.bound or self.budget, beside)
+        return room_for(agent.context_tokens, _least(self.budget, self.bound), beside)
 
     def _summed(self, gone: Sequence[Contribution]) -> Prompt:
         """Return the moderator's summaries of the rounds of which something gives way."""

@@ -32,7 +32,7 @@ from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec, Limits
 from parley.orchestrator.phases import summarize
 from parley.orchestrator.phases.account import all_rounds_held, ended_from_outside
-from parley.orchestrator.phases.prompting import SYSTEM_SECTION
+from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
 from parley.orchestrator.phases.recall import recall
 from parley.v1.debate_pb2 import STOP_REASON_PERSON, Outcome
 from parley.v1.event_pb2 import RoundsEnded, TeamSelected
@@ -119,13 +119,14 @@ def _id_of(name: str, taken: set[str]) -> str:
 
 def _briefing(discussion: Discussion, analysed: Analysed) -> str:
     """Return what everybody is told beside the question."""
-    found = analysed.found
     lines = ["Answers of the person who asks:", *analysed.answered] if analysed.answered else []
+    read: list[str] = []
     for title, told in (
-        ("What the question implies, as the moderator reads it:", found.constraints),
+        ("What the question implies:", analysed.found.constraints),
         ("Assumed, since nobody said it:", analysed.assumed),
     ):
-        lines += [title, *(f"- {each}" for each in told)] if told else []
+        read += [title, *(f"- {each}" for each in told)] if told else []
+    lines += [quotation("What the moderator reads in the question", "\n".join(read)).text] if read else []
     lines.append("The perspectives in this debate:")
     lines += [f"- {discussion.name_of(each)}" for each in discussion.viewpoints]
     return "\n".join(lines)

@@ -1,0 +1,29 @@
+"""Points and letters as models name them, and quotes of points."""
+
+import pytest
+
+from parley.orchestrator.formats.moderated.points import Point, letter_in, quoted_from
+
+
+@pytest.mark.parametrize(
+    ("given", "letter"),
+    [
+        ("B", "B"),
+        (" b ", "B"),
+        ("agent B", "B"),
+        ("Agent b (Security Advocate)", "B"),
+        ("B.", "B"),
+        ("AA", "AA"),
+        ("", ""),
+        ("Security Advocate", ""),
+        ("nobody", ""),
+    ],
+)
+def test_an_agent_may_be_named_with_more_than_its_letter(given: str, letter: str) -> None:
+    assert letter_in(given) == letter
+
+
+def test_a_long_quote_is_cut_with_a_mark() -> None:
+    text = "word " * 100
+    quoted = quoted_from(Point("B.1", "key", 1, "bo", text), text)
+    assert quoted == f"{text[:300]}…"
