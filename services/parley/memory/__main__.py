@@ -16,7 +16,7 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import open_store, open_vectors
+from parley.storage.opening import open_store, open_vectors, used_by
 from parley.storage.ports import StorageError
 from parley.v1.memory_pb2_grpc import add_MemoryServiceServicer_to_server
 
@@ -56,8 +56,9 @@ async def main() -> None:
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-memory")
     try:
-        async with build(settings) as service:
-            await serve([service], settings.server())
+        with used_by(settings.store, "memory"):
+            async with build(settings) as service:
+                await serve([service], settings.server())
     finally:
         stop_telemetry()
 

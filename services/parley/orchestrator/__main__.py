@@ -37,7 +37,7 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import Store, open_store
+from parley.storage.opening import Store, open_store, used_by
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
@@ -177,8 +177,9 @@ async def serve_orchestrator() -> None:
     stop_telemetry = configure_telemetry("parley-orchestrator")
     draining = Draining()
     try:
-        async with build(settings, draining=draining) as service:
-            await serve([service], settings.server(), draining=draining)
+        with used_by(settings.store, NAME, alone=True):
+            async with build(settings, draining=draining) as service:
+                await serve([service], settings.server(), draining=draining)
     finally:
         stop_telemetry()
 
