@@ -102,7 +102,9 @@ def _soon(folder: Path, name: str, attempt: Callable[[], FolderLock | None]) -> 
 
 def in_use(folder: Path, name: str = "parley.lock") -> str:
     """Say who holds a folder, and what to do."""
-    what = "talk to its orchestrator with --server, or stop it first" if is_shared(folder) else "stop that first"
+    what = (
+        "talk to its orchestrator with --server, or stop it first" if is_shared(folder) else "stop that first"
+    )
     return f"PARLEY_STORE: {folder} is in use by {holders(folder, name)}; {what}, or name another folder"
 
 

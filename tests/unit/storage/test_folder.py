@@ -23,7 +23,10 @@ sys.stdin.read()
 
 def hold(folder: Path, *, share: bool = False) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder), *(["share"] if share else [])], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLD, str(folder), *(["share"] if share else [])],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
