@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from parley.local_services import FREE_PORTS, NOBODY, LocalOptions, LocalServices, Ports, Purpose
 from parley.runtime.errors import ConfigurationError
-from parley.storage.folder import FolderLock, read_address
-from parley.storage.opening import sqlite_folder
+from parley.storage.folder import FolderLock, is_shared, read_address
+from parley.storage.opening import in_use, sqlite_folder
 
 if TYPE_CHECKING:  # what runs is imported where it is started: a command that starts nothing is spared it
     from parley.orchestrator.keys.store import KeyStore
@@ -200,13 +200,15 @@ async def _lock_or_address(folder: Path) -> FolderLock | str:
                 address = await asyncio.to_thread(read_address, folder)
                 if address is not None:
                     return address
+                if await asyncio.to_thread(is_shared, folder):
+                    raise ConfigurationError(in_use(folder))
                 await asyncio.sleep(_LOOK_SECONDS)
+    except TimeoutError:
+        raise ConfigurationError(in_use(folder)) from None
     except OSError as error:
-        if isinstance(error, TimeoutError):
-            problem = "another process holds it and does not say where it answers; end that process"
-        else:
-            problem = f"cannot be used: {error.strerror or error}"
-        raise ConfigurationError(f"PARLEY_STORE: {folder}: {problem}") from None
+        raise ConfigurationError(
+            f"PARLEY_STORE: {folder}: cannot be used: {error.strerror or error}"
+        ) from None
 
 
 @asynccontextmanager

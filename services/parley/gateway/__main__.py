@@ -42,7 +42,7 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging, get_logger
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import Store, open_store
+from parley.storage.opening import Store, open_store, used_by
 from parley.storage.ports import StorageError
 from parley.v1 import gateway_pb2_grpc
 
@@ -226,8 +226,9 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGHUP, hangup.set)
     try:
-        async with build(settings, draining=draining, hangup=hangup) as service:
-            await serve([service], settings.server(), draining=draining)
+        with used_by(settings.store, "gateway"):
+            async with build(settings, draining=draining, hangup=hangup) as service:
+                await serve([service], settings.server(), draining=draining)
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
         stop_telemetry()

@@ -4,19 +4,20 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from parley.memory.debate import DEBATES
+from parley.memory.debate import DEBATES, FILLINGS
 from parley.memory.index import DebateIndex
 from parley.memory.meaning import Meanings
 from parley.memory.memories import Memories
 from parley.memory.servicer import MemoryServicer
 from parley.memory.settings import MemorySettings
 from parley.runtime import entry
+from parley.runtime.beside import beside
 from parley.runtime.channel import channel
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import open_store, open_vectors
+from parley.storage.opening import open_store, open_vectors, used_by
 from parley.storage.ports import StorageError
 from parley.v1.memory_pb2_grpc import add_MemoryServiceServicer_to_server
 
@@ -29,11 +30,12 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
 
     Raises:
         ConfigurationError: PARLEY_STORE or PARLEY_VECTORS names no store, or one that cannot be used.
+        PartFailedError: its index is not kept whole any more; the block was cancelled.
     """
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(open_store(settings.store, "memory"))
-            await store.documents.prepare(DEBATES)
+            await store.documents.prepare(DEBATES, FILLINGS)
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
         except StorageError as error:
@@ -45,7 +47,9 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         meanings = Meanings(
             await stack.enter_async_context(channel(settings.convergence, settings.channels()))
         )
-        memories = Memories(store.documents, DebateIndex(store.documents, vectors, meanings), meanings)
+        index = DebateIndex(store.documents, vectors, meanings)
+        await stack.enter_async_context(beside("making memory's index", index.run()))
+        memories = Memories(store.documents, index, meanings)
         servicer = MemoryServicer(memories, settings.recall_floor_percent)
         yield Service(
             "parley.v1.MemoryService", lambda server: add_MemoryServiceServicer_to_server(servicer, server)
@@ -58,8 +62,9 @@ async def main() -> None:
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-memory")
     try:
-        async with build(settings) as service:
-            await serve([service], settings.server())
+        with used_by(settings.store, "memory"):
+            async with build(settings) as service:
+                await serve([service], settings.server())
     finally:
         stop_telemetry()
 

@@ -13,6 +13,7 @@ from parley.storage.ports import Collection, Document, Fields, Index
 
 __all__ = [
     "DEBATES",
+    "FILLINGS",
     "KIND",
     "RememberedDebate",
     "from_document",
@@ -24,6 +25,8 @@ __all__ = [
 ]
 
 DEBATES: Final = Collection("debates", (Index(("key",)),))
+FILLINGS: Final = Collection("fillings", ())
+"""How far the making of an index has come, by the index's name."""
 KIND: Final = "remembered debate"
 """What a debate is called that cannot be read."""
 _FOUND_BY: Final = 8_000

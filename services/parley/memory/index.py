@@ -1,114 +1,141 @@
-"""The index of remembered debates: one collection of vectors for each embedding model."""
+"""The index of remembered debates: one collection of vectors for each embedding model, filled in the background."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
-from parley.memory.debate import DEBATES, KIND, from_document, key_in_store, meaning_of, point_id
+from parley.memory.debate import KIND, key_in_store, meaning_of, point_id
+from parley.memory.filling import Filler, ModelGoneError, point
 from parley.memory.meaning import Meaning, Meanings
+from parley.runtime.backoff import Backoff
+from parley.runtime.errors import ParleyError
+from parley.runtime.logs import get_logger
 from parley.runtime.unreadable import each_readable
-from parley.storage.ports import Above, Document, Documents, Near, Order, Point, VectorCollection, Vectors
+from parley.storage.ports import (
+    Document,
+    Documents,
+    Near,
+    StorageError,
+    VectorCollection,
+    Vectors,
+    VectorsLostError,
+)
 
 __all__ = ["DebateIndex"]
 
-_PAGE: Final = 500
-_EMBEDDED_AT_ONCE: Final = 16
+T = TypeVar("T")
+
+_PATIENCE: Final = 2.0
+"""Seconds that a search waits for an index that is being made, before it uses what is there."""
+_AFTER_TROUBLE: Final = Backoff(first=1.0, maximum=60.0, jitter=0.2)
+
+_logger = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """A model's collection; `whole` is set once nothing is known to be missing from it."""
+
+    collection: VectorCollection
+    model: str
+    whole: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class DebateIndex:
-    """The debates by meaning. Made again from the documents wherever it holds fewer than they do."""
+    """The debates by meaning. Made again from the documents wherever it holds fewer than they do, while `run` runs."""
 
     def __init__(self, documents: Documents, vectors: Vectors, meanings: Meanings) -> None:
-        self._documents = documents
         self._vectors = vectors
-        self._meanings = meanings
-        self._ready: dict[str, VectorCollection] = {}
+        self._filler = Filler(documents, vectors, meanings)
+        self._known: dict[str, _Index] = {}
         self._preparing = asyncio.Lock()
+        self._to_fill: asyncio.Queue[_Index] = asyncio.Queue()
+
+    async def run(self) -> None:
+        """Fill one index after the other; one that a service or a store away keeps from it is tried again."""
+        while True:
+            await self._fill(await self._to_fill.get())
 
     async def add(self, document: Document, meaning: Meaning) -> None:
         """Add a debate; one that is there already is written again."""
-        collection = await self._collection(meaning)
-        await self._vectors.upsert(collection, [_point(document, meaning)])
+        points = [point(document, meaning)]
+        await self._in_collection(meaning, lambda index: self._vectors.upsert(index.collection, points))
 
     async def remove(self, document: Document) -> None:
         """Remove a debate; nothing happens where it is not there. One whose vector cannot be read is in no index."""
-        for each in each_readable([document], meaning_of, KIND, key_in_store):
-            collection = await self._collection(each)
-            await self._vectors.delete(collection, [point_id(document.key)])
+        ids = [point_id(document.key)]
+        for meaning in each_readable([document], meaning_of, KIND, key_in_store):
+            await self._in_collection(meaning, lambda index: self._vectors.delete(index.collection, ids))
 
     async def nearest(
         self, meaning: Meaning, *, tenant: str, domain: str, excluded: Sequence[str], limit: int, floor: float
     ) -> Sequence[Near]:
-        """Return the nearest debates of a tenant, best first; each one's `key` is among its fields."""
+        """Return the nearest debates of a tenant, best first; each one's `key` is among its fields.
+
+        An index that is being made is waited for a little; then what is there is searched.
+        """
         where = {"tenant": tenant} | ({"domain": domain} if domain else {})
-        return await self._vectors.search(
-            await self._collection(meaning),
-            meaning.vector,
-            where=where,
-            without=[point_id(key) for key in excluded],
-            limit=limit,
-            floor=floor,
-        )
 
-    async def rebuild(self, collection: VectorCollection, model: str) -> None:
-        """Write every debate's vector; debates that another model embedded are embedded anew."""
-        async for page in self._pages():
-            points = []
-            readable = list(each_readable(page, _checked, KIND, key_in_store))
-            for start in range(0, len(readable), _EMBEDDED_AT_ONCE):
-                part = readable[start : start + _EMBEDDED_AT_ONCE]
-                meanings = await self._meanings_of(part, model, collection.size)
-                points += [
-                    _point(document, meaning) for document, meaning in zip(part, meanings, strict=True)
-                ]
-            await self._vectors.upsert(collection, points)
+        async def search(index: _Index) -> Sequence[Near]:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await index.whole.wait()
+            except TimeoutError:
+                _logger.info(
+                    "memory's index is being made; what is there is searched", index=index.collection.name
+                )
+            return await self._vectors.search(
+                index.collection,
+                meaning.vector,
+                where=where,
+                without=[point_id(key) for key in excluded],
+                limit=limit,
+                floor=floor,
+            )
 
-    async def _collection(self, meaning: Meaning) -> VectorCollection:
-        """Return the model's collection, made and filled when it is first asked for."""
-        if (ready := self._ready.get(meaning.model)) is not None:
-            return ready
+        return await self._in_collection(meaning, search)
+
+    async def _in_collection(self, meaning: Meaning, work: Callable[[_Index], Awaitable[T]]) -> T:
+        """Do the work in the model's collection; where that was damaged, once more in the new one."""
+        index = await self._index(meaning)
+        try:
+            return await work(index)
+        except VectorsLostError:
+            self._forget(index)
+            return await work(await self._index(meaning))
+
+    async def _index(self, meaning: Meaning) -> _Index:
+        """Return the model's index. When it is first asked for it is made, and then filled beside."""
         async with self._preparing:
-            if (ready := self._ready.get(meaning.model)) is not None:
-                return ready
-            name = "debates-" + re.sub(r"[^A-Za-z0-9._-]", "-", meaning.model)
-            collection = VectorCollection(name, len(meaning.vector), ("tenant", "domain"))
-            await self._vectors.prepare(collection)
-            if await self._vectors.count(collection) < await self._remembered():
-                await self.rebuild(collection, meaning.model)
-            self._ready[meaning.model] = collection
-            return collection
+            index = self._known.get(meaning.model)
+            if index is None:
+                name = "debates-" + re.sub(r"[^A-Za-z0-9._-]", "-", meaning.model)
+                collection = VectorCollection(name, len(meaning.vector), ("tenant", "domain"))
+                await self._vectors.prepare(collection)
+                index = self._known[meaning.model] = _Index(collection, meaning.model)
+                self._to_fill.put_nowait(index)
+            return index
 
-    async def _remembered(self) -> int:
-        return sum([len(page) async for page in self._pages()])
+    def _forget(self, index: _Index) -> None:
+        if self._known.get(index.model) is index:
+            del self._known[index.model]
 
-    async def _pages(self) -> AsyncIterator[Sequence[Document]]:
-        after = ""
-        while page := await self._documents.find(
-            DEBATES, {"key": Above(after)}, order=(Order("key"),), limit=_PAGE
-        ):
-            yield page
-            after = str(page[-1].fields["key"])
-
-    async def _meanings_of(self, documents: Sequence[Document], model: str, size: int) -> list[Meaning]:
-        kept = {each.key: meaning_of(each) for each in documents}
-        others = [
-            each for each in documents if (kept[each.key].model, len(kept[each.key].vector)) != (model, size)
-        ]
-        if others:
-            made = await self._meanings.of(*(from_document(each).text for each in others))
-            kept |= {each.key: meaning for each, meaning in zip(others, made, strict=True)}
-        return [kept[each.key] for each in documents]
-
-
-def _checked(document: Document) -> Document:
-    """Return a document that all can be read of. Raises what hinders that."""
-    meaning_of(document)
-    from_document(document)
-    _ = [document.fields[name] for name in ("key", "tenant", "domain")]
-    return document
-
-
-def _point(document: Document, meaning: Meaning) -> Point:
-    fields = {name: str(document.fields[name]) for name in ("key", "tenant", "domain")}
-    return Point(point_id(document.key), meaning.vector, fields)
+    async def _fill(self, index: _Index) -> None:
+        pauses = _AFTER_TROUBLE.pauses()
+        while True:
+            try:
+                await self._filler.fill(index.collection, index.model)
+            except ModelGoneError:
+                _logger.info(
+                    "the embedding model has changed; its index is left", index=index.collection.name
+                )
+                self._forget(index)  # if the model comes back, its index is looked at again
+            except (StorageError, ParleyError) as error:
+                pause = next(pauses)
+                _logger.warning("memory's index waits to be made", error=str(error), again_in_seconds=pause)
+                await asyncio.sleep(pause)
+                continue
+            index.whole.set()
+            return

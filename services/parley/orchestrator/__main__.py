@@ -46,7 +46,7 @@ from parley.runtime.identity.guard import Way
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import Store, open_store
+from parley.storage.opening import Store, open_store, used_by
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
@@ -233,8 +233,9 @@ async def serve_orchestrator() -> None:
     stop_telemetry = configure_telemetry("parley-orchestrator")
     draining = Draining()
     try:
-        async with build(settings, draining=draining) as service:
-            await serve([service], settings.server(*service.ways), draining=draining)
+        with used_by(settings.store, NAME, alone=True):
+            async with build(settings, draining=draining) as service:
+                await serve([service], settings.server(*service.ways), draining=draining)
     finally:
         stop_telemetry()
 

@@ -52,7 +52,7 @@ class OrchestratorSettings(ServiceSettings):
         description="Debates run at a time by one replica; those that wait for a person do not count.",
     )
     follow_up_seconds: float = Field(
-        default=0.0,
+        default=600.0,
         ge=0,
         le=7 * 24 * 3600,
         description="Seconds after an answer in which ratings and memory are told of it, or a warning is left; "

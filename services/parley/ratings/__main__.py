@@ -14,7 +14,7 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import open_store
+from parley.storage.opening import open_store, used_by
 from parley.storage.ports import StorageError
 from parley.v1.ratings_pb2_grpc import add_RatingsServiceServicer_to_server
 
@@ -47,8 +47,9 @@ async def main() -> None:
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-ratings")
     try:
-        async with build(settings) as service:
-            await serve([service], settings.server())
+        with used_by(settings.store, "ratings"):
+            async with build(settings) as service:
+                await serve([service], settings.server())
     finally:
         stop_telemetry()
 

@@ -1,40 +1,64 @@
-"""The lock on an embedded data folder: one process owns it, a second one finds the first's address in it.
+"""The lock on an embedded data folder: one process owns it alone, or several share it, each for a service of its own.
 
-The kernel lets go of the lock when its process ends, however it ends, so a file left by a killed one is no obstacle.
+Whoever comes second finds in the file who holds it, and where the one that owns it alone answers. The kernel lets go of the
+lock when its process ends, however it ends, so a file left by a killed one is no obstacle.
 """
 
+import errno
 import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 _FILE = "parley.lock"
 _ATTEMPTS = 10
-_PAUSE = 0.02  # seconds; `read_address` holds the lock for an instant
+_PAUSE = 0.02  # seconds; whoever looks for an address holds the lock for an instant
+_MAX_BYTES = 65536
 
 
 class FolderLock:
     """The right to use a data folder, held until released or until this process ends."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, *, alone: bool) -> None:
         self._descriptor = descriptor
+        self._alone = alone
 
     @classmethod
-    def acquire(cls, folder: Path) -> Self | None:
-        """Lock the folder, making it where it is missing; return None where another process holds it.
+    def acquire(cls, folder: Path, name: str = _FILE) -> Self | None:
+        """Lock the folder for this process alone, making it where it is missing; None where another process holds it.
 
         Raises:
             OSError: the folder cannot be made or written to.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = _opened(folder, name)
         for _ in range(_ATTEMPTS):
             if _lock(descriptor, fcntl.LOCK_EX):
-                lock = cls(descriptor)
+                lock = cls(descriptor, alone=True)
                 lock._write({"pid": os.getpid()})
+                return lock
+            time.sleep(_PAUSE)
+        os.close(descriptor)
+        return None
+
+    @classmethod
+    def share(cls, folder: Path, service: str) -> Self | None:
+        """Lock the folder beside other services' processes; return None where a process holds it alone.
+
+        Raises:
+            OSError: as with `acquire`.
+        """
+        descriptor = _opened(folder, _FILE)
+        for _ in range(_ATTEMPTS):
+            if _lock(descriptor, fcntl.LOCK_EX):  # nobody else is there: what the file says is stale
+                os.ftruncate(descriptor, 0)
+            if _lock(descriptor, fcntl.LOCK_SH):
+                lock = cls(descriptor, alone=False)
+                lock._add({"pid": os.getpid(), "service": service})
                 return lock
             time.sleep(_PAUSE)
         os.close(descriptor)
@@ -47,7 +71,8 @@ class FolderLock:
     def release(self) -> None:
         """Let go of the folder. May be called again."""
         if self._descriptor >= 0:
-            os.ftruncate(self._descriptor, 0)
+            if self._alone:
+                os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -61,26 +86,82 @@ class FolderLock:
 
     def _write(self, content: dict[str, object]) -> None:
         text = json.dumps(content).encode() + b"\n"
-        os.pwrite(self._descriptor, text, 0)
-        os.ftruncate(self._descriptor, len(text))
+        with _unless_full():
+            os.pwrite(self._descriptor, text, 0)
+            os.ftruncate(self._descriptor, len(text))
+
+    def _add(self, content: dict[str, object]) -> None:
+        fcntl.fcntl(self._descriptor, fcntl.F_SETFL, os.O_APPEND)
+        with _unless_full():
+            os.write(self._descriptor, json.dumps(content).encode() + b"\n")
 
 
 def read_address(folder: Path) -> str | None:
-    """Return where the process that holds the folder answers; None where none holds it or it has not said yet."""
+    """Return where the process that owns the folder alone answers; None where none does or it has not said yet."""
+    for content in _said(folder):
+        address = content.get("address")
+        return address if isinstance(address, str) else None
+    return None
+
+
+def is_shared(folder: Path) -> bool:
+    """Return whether processes of services hold the folder, each for itself."""
+    return any("service" in each for each in _said(folder))
+
+
+def holders(folder: Path, name: str = _FILE) -> str:
+    """Say for people which processes hold the folder, as far as the file tells."""
+    found = [each for each in _said(folder, name) if _runs(each.get("pid"))]
+    return " and ".join(_in_words(each) for each in found) or "another process"
+
+
+def _in_words(content: dict[str, Any]) -> str:
+    process = f"process {content['pid']}"
+    return f"parley serve {content['service']} ({process})" if "service" in content else process
+
+
+def _said(folder: Path, name: str = _FILE) -> Iterator[dict[str, Any]]:
+    """Yield what those who hold the folder wrote; nothing where nobody holds it."""
     try:
-        descriptor = os.open(folder / _FILE, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return None
+        return
     try:
-        if _lock(descriptor, fcntl.LOCK_SH):  # nobody holds it: what the file says is stale
-            return None
-        content = json.loads(os.pread(descriptor, 65536, 0))
-    except ValueError:  # half written
-        return None
+        if _lock(descriptor, fcntl.LOCK_EX):  # nobody holds it: what the file says is stale
+            return
+        lines = os.pread(descriptor, _MAX_BYTES, 0).splitlines()
     finally:
         os.close(descriptor)
-    address = content.get("address") if isinstance(content, dict) else None
-    return address if isinstance(address, str) else None
+    for line in lines:
+        with suppress(ValueError):  # half written
+            content = json.loads(line)
+            if isinstance(content, dict):
+                yield content
+
+
+def _runs(pid: object) -> bool:
+    try:
+        os.kill(pid if isinstance(pid, int) and pid > 0 else os.getpid(), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return isinstance(pid, int)
+
+
+def _opened(folder: Path, name: str) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    return os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+@contextmanager
+def _unless_full() -> Iterator[None]:
+    """Go on without a word in the file: the lock is held all the same, and what is stored can still be read."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
 
 
 def _lock(descriptor: int, kind: int) -> bool:

@@ -1,13 +1,17 @@
 """From the settings PARLEY_STORE and PARLEY_VECTORS to stores that are open."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote
 
+from parley.runtime.errors import ConfigurationError
 from parley.runtime.stopping import stop_task
+from parley.storage.folder import FolderLock, holders, is_shared, read_address
 from parley.storage.ports import Documents, Log, Vectors
 from parley.storage.sqlite.database import open_database
 from parley.storage.sqlite.documents import SqliteDocuments
@@ -16,6 +20,8 @@ from parley.storage.sqlite.log import SqliteLog
 _SQLITE = "sqlite:///"
 _MONGODB = ("mongodb://", "mongodb+srv://")
 _VECTORS_HELP = "PARLEY_VECTORS must be edge:FOLDER or http://HOST:PORT (Qdrant's gRPC port, 6334 by default)"
+_HANDOVER_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.1
 _STORE_HELP = "PARLEY_STORE must be sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]"
 
 
@@ -55,6 +61,51 @@ def sqlite_folder(url: str) -> Path | None:
             f"PARLEY_STORE names the file {folder}; it must be a folder (it holds one file a service)"
         )
     return folder
+
+
+@contextmanager
+def used_by(url: str, service: str, *, alone: bool = False) -> Iterator[None]:
+    """Hold the store's folder, if it has one, for a service's process; other services' processes may share it.
+
+    `alone`: no other process may run this service on the folder. One that is about to end is waited for.
+
+    Raises:
+        ConfigurationError: the URL names no store, the folder cannot be used, or another process holds it.
+    """
+    try:
+        folder = sqlite_folder(url)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    with ExitStack() as held:
+        if folder is not None:
+            held.enter_context(_soon(folder, "parley.lock", lambda: FolderLock.share(folder, service)))
+            if alone:
+                name = f"{service}.lock"
+                held.enter_context(_soon(folder, name, lambda: FolderLock.acquire(folder, name)))
+        yield
+
+
+def _soon(folder: Path, name: str, attempt: Callable[[], FolderLock | None]) -> FolderLock:
+    ends = time.monotonic() + _HANDOVER_SECONDS
+    try:
+        while (lock := attempt()) is None:
+            address = read_address(folder)
+            if address is not None or time.monotonic() > ends:
+                raise ConfigurationError(in_use(folder, name))
+            time.sleep(_LOOK_SECONDS)
+    except OSError as error:
+        raise ConfigurationError(
+            f"PARLEY_STORE: {folder}: cannot be used: {error.strerror or error}"
+        ) from None
+    return lock
+
+
+def in_use(folder: Path, name: str = "parley.lock") -> str:
+    """Say who holds a folder, and what to do."""
+    what = (
+        "talk to its orchestrator with --server, or stop it first" if is_shared(folder) else "stop that first"
+    )
+    return f"PARLEY_STORE: {folder} is in use by {holders(folder, name)}; {what}, or name another folder"
 
 
 @asynccontextmanager

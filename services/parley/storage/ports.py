@@ -33,6 +33,10 @@ class StoreUnavailableError(StorageError):
     """The store did not answer, or answered that it cannot now. Trying the same call again is right."""
 
 
+class VectorsLostError(StoreUnavailableError):
+    """A collection of vectors was damaged and has been thrown away; prepare it again and store its points anew."""
+
+
 class DuplicateError(StorageError):
     """A document with this key, or with these values of a unique index, is there already. Nothing was written."""
 
@@ -257,11 +261,12 @@ class Vectors(Protocol):
     A vector store is an index: what it points to is kept as a document elsewhere, from which it can be made again.
     A search sees every write that was acknowledged before it began.
 
-    Every method raises StoreUnavailableError where the store does not answer.
+    Every method raises StoreUnavailableError where the store does not answer, and VectorsLostError where it finds the
+    collection damaged.
     """
 
     async def prepare(self, collection: VectorCollection) -> None:
-        """Make the collection where it is missing. Safe to call again, and from many processes.
+        """Make the collection where it is missing, or cannot be read. Safe to call again, and from many processes.
 
         Raises:
             StorageError: it exists with vectors of another size.

@@ -1,8 +1,9 @@
 """The memory service over real gRPC, beside a convergence service that embeds by words."""
 
 import base64
+import os
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ import grpc
 import numpy as np
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from qdrant_edge import EdgeShard
 
 from parley.convergence.agreement import Agreements
 from parley.convergence.embeddings import embeddings
@@ -22,6 +24,7 @@ from parley.runtime.channel import channel
 from parley.runtime.errors import ConfigurationError, ParleyError, from_rpc_error
 from parley.runtime.server import Service, serving
 from parley.storage.opening import open_store
+from parley.storage.qdrant import edge
 from parley.v1 import memory_pb2 as pb
 from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
@@ -237,3 +240,74 @@ async def test_a_debate_is_forgotten_with_its_vector(tmp_path: Path) -> None:
         assert [each.debate_id for each in found] == ["deb-2"]
     async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
         assert await store.documents.get(DEBATES, "default/deb-1") is None
+
+
+def overwritten(file: Path) -> None:
+    with file.open("r+b") as opened:
+        opened.write(b"\xff" * min(file.stat().st_size, 65536))
+
+
+def emptied(file: Path) -> None:
+    os.truncate(file, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("payload_storage/tracker.dat", overwritten),  # the engine panics
+        ("payload_storage/page_0.dat", emptied),
+        ("mutable_id_tracker.mappings", overwritten),
+        ("segment.json", emptied),
+        ("debates-*.size", overwritten),
+    ],
+)
+async def test_a_damaged_index_is_made_again_from_the_documents(
+    tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    async with convergence() as address:
+        async with running(tmp_path, address) as stub:
+            for number in range(3):
+                await stub.RecordDebate(debate(f"deb-{number}"))
+        files = [each for each in (tmp_path / "vectors").rglob("*") if each.match(name)]
+        assert files
+        for file in files:
+            damage(file)
+        async with running(tmp_path, address) as stub:
+            assert not (await stub.RecordDebate(debate("deb-3"))).existed
+            found = {each.debate_id for each in await recalled(stub, "Kafka for orders?")}
+            assert found == {"deb-0", "deb-1", "deb-2", "deb-3"}
+
+
+async def test_an_index_that_is_found_damaged_by_a_search_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class PanicException(BaseException):
+        """As the engine's."""
+
+    panics = iter([True])
+
+    def do(shard: EdgeShard, request: object) -> object:
+        if next(panics, False):
+            raise PanicException("assertion failed")
+        return shard.search(request)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(edge, "_searched", do)
+    async with convergence() as address, running(tmp_path, address) as stub:
+        await stub.RecordDebate(debate("deb-1"))
+        assert len(await recalled(stub, "Kafka for orders?")) == 1
+        assert not next(panics, False), "it panicked"
+
+
+async def test_on_a_disk_that_is_nearly_full_memory_says_so_and_goes_on_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with convergence() as address, running(tmp_path, address) as stub:
+        await stub.RecordDebate(debate("deb-1"))
+        with monkeypatch.context() as nearly_full:
+            nearly_full.setattr(edge, "_SPARE_BYTES", 2**62)
+            error = await refused(stub.RecordDebate(debate("deb-2", PRICES)))
+            assert error.code == grpc.StatusCode.UNAVAILABLE
+            assert "free some room" in error.message
+            assert len(await recalled(stub, "Kafka for orders?")) == 1
+        assert (await stub.RecordDebate(debate("deb-2", PRICES))).existed
+        assert len(await recalled(stub, "raise prices?")) == 1

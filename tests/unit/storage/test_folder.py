@@ -1,22 +1,32 @@
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-from parley.storage.folder import FolderLock, read_address
+import pytest
+
+from parley.storage.folder import FolderLock, holders, is_shared, read_address
 
 HOLD = """
 import sys, pathlib
 from parley.storage.folder import FolderLock
-lock = FolderLock.acquire(pathlib.Path(sys.argv[1]))
-lock.publish("127.0.0.1:7401")
+if sys.argv[2:] == ["share"]:
+    lock = FolderLock.share(pathlib.Path(sys.argv[1]), "ratings")
+else:
+    lock = FolderLock.acquire(pathlib.Path(sys.argv[1]))
+    lock.publish("127.0.0.1:7401")
 print("held", flush=True)
 sys.stdin.read()
 """
 
 
-def hold(folder: Path) -> subprocess.Popen[str]:
+def hold(folder: Path, *, share: bool = False) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLD, str(folder), *(["share"] if share else [])],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
@@ -65,3 +75,47 @@ def test_what_is_half_written_is_no_address(tmp_path: Path) -> None:
         (tmp_path / "parley.lock").write_text(content)
         assert read_address(tmp_path) is None
     lock.release()
+
+
+def test_services_share_a_folder_and_nobody_owns_it_alone_meanwhile(tmp_path: Path) -> None:
+    gateway = FolderLock.share(tmp_path, "gateway")
+    memory = FolderLock.share(tmp_path, "memory")
+    assert gateway is not None
+    assert memory is not None
+    assert FolderLock.acquire(tmp_path) is None
+    assert read_address(tmp_path) is None
+    assert is_shared(tmp_path)
+    process = f"(process {os.getpid()})"
+    assert holders(tmp_path) == f"parley serve gateway {process} and parley serve memory {process}"
+    gateway.release()
+    assert FolderLock.acquire(tmp_path) is None
+    memory.release()
+    alone = FolderLock.acquire(tmp_path)
+    assert alone is not None
+    with alone:
+        assert not is_shared(tmp_path)
+        assert FolderLock.share(tmp_path, "memory") is None
+        assert holders(tmp_path) == f"process {os.getpid()}"
+
+
+def test_a_killed_service_is_not_told_of(tmp_path: Path) -> None:
+    with hold(tmp_path, share=True) as process:
+        assert holders(tmp_path) == f"parley serve ratings (process {process.pid})"
+        process.kill()
+    assert not is_shared(tmp_path)
+    gateway = FolderLock.share(tmp_path, "gateway")
+    assert gateway is not None
+    with gateway:
+        assert holders(tmp_path) == f"parley serve gateway (process {os.getpid()})"
+
+
+def test_the_lock_is_had_on_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    lock = FolderLock.acquire(tmp_path)
+    assert lock is not None
+    with lock:
+        assert FolderLock.acquire(tmp_path) is None
+        assert holders(tmp_path) == "another process"

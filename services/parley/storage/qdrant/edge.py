@@ -3,15 +3,21 @@
 Its Python binding keeps the interpreter's lock through every call. That decides two things here: searches are exact
 scans, which take 0.3 ms for each 1,000 vectors of 384 numbers that they look at, and `optimize`, which would build an
 index, is never called, since it would stop the process for a second or more per 1,000 vectors.
+
+Its files are mapped into memory and have holes: where the disk is full, writing to them is SIGBUS, which ends the process. So
+nothing is opened or written unless there is room to spare. What it holds is made from elsewhere: a collection that turns out to be
+damaged is thrown away.
 """
 
 import asyncio
+import errno
+import re
 import shutil
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from qdrant_edge import (
@@ -26,18 +32,45 @@ from qdrant_edge import (
     MatchValue,
     PayloadSchemaType,
     Query,
+    ScoredPoint,
     SearchRequest,
     UpdateOperation,
 )
 from qdrant_edge import Point as EdgePoint
 
+from parley.runtime.logs import get_logger
 from parley.storage.checks import check_vector
 from parley.storage.folder import FolderLock
-from parley.storage.ports import Near, Point, StorageError, StoreUnavailableError, VectorCollection
+from parley.storage.ports import (
+    Near,
+    Point,
+    StorageError,
+    StoreUnavailableError,
+    VectorCollection,
+    VectorsLostError,
+)
 
 __all__ = ["EdgeVectors", "open_edge"]
 
 T = TypeVar("T")
+
+_SPARE_BYTES: Final = 32 * 1024 * 1024
+"""Room that a disk must have: what one write, or a new collection, takes at most, several times over."""
+_OF_THE_MACHINE: Final = frozenset(
+    {
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
+"""Errors that say nothing about what is stored."""
+
+_logger = get_logger(__name__)
 
 
 class EdgeVectors:
@@ -62,7 +95,7 @@ class EdgeVectors:
         edge_points = [EdgePoint(each.id, list(each.vector), dict(each.fields)) for each in points]
 
         operation = UpdateOperation.upsert_points(edge_points)
-        await self._do(lambda: self._shard(collection).update(operation))
+        await self._do_in(collection, lambda shard: shard.update(operation), writes=True)
 
     async def search(
         self,
@@ -83,26 +116,26 @@ class EdgeVectors:
             with_payload=True,
             score_threshold=floor,
         )
-        found = await self._do(lambda: self._shard(collection).search(request))
+        found = await self._do_in(collection, lambda shard: _searched(shard, request))
         return [Near(_uuid(each.id), each.score, dict(each.payload or {})) for each in found]
 
     async def delete(self, collection: VectorCollection, ids: Sequence[UUID]) -> None:
         """Remove points."""
         if ids:
-            await self._do(lambda: self._shard(collection).update(UpdateOperation.delete_points(list(ids))))
+            operation = UpdateOperation.delete_points(list(ids))
+            await self._do_in(collection, lambda shard: shard.update(operation), writes=True)
 
     async def count(self, collection: VectorCollection, where: Mapping[str, str] | None = None) -> int:
         """Count the points whose fields equal `where`."""
-        return await self._do(lambda: self._shard(collection).count(CountRequest(filter=_filter(where, ()))))
+        request = CountRequest(filter=_filter(where, ()))
+        return await self._do_in(collection, lambda shard: shard.count(request))
 
     async def close(self) -> None:
         """Let go of the folder after what is being done."""
 
         def close() -> None:
-            for shard in self._shards.values():
-                shard.flush()
-                shard.close()
-            self._shards.clear()
+            for name in list(self._shards):
+                self._let_go(name)
 
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, close))
         self._thread.shutdown()
@@ -114,25 +147,63 @@ class EdgeVectors:
         return shard
 
     def _open(self, collection: VectorCollection) -> None:
-        if collection.name in self._shards:
-            self._check_size(collection, self._sizes[collection.name])
-            return
+        if collection.name not in self._shards:
+            self._require_room()
+            self._shards[collection.name] = self._load(collection) or self._create(collection)
+            self._sizes[collection.name] = collection.size
+        self._check_size(collection, self._sizes[collection.name])
+
+    def _load(self, collection: VectorCollection) -> EdgeShard | None:
+        """Return what is stored; None where nothing is, or what is cannot be read."""
         path = self._folder / collection.name
-        config = EdgeConfig(vectors=EdgeVectorParams(size=collection.size, distance=Distance.Cosine))
         size_file = path.with_suffix(".size")
-        if size_file.exists():
-            self._check_size(collection, int(size_file.read_text()))
-            shard = EdgeShard.load(str(path), config)
-        else:
-            # The size is written last: a folder without it was not finished, and nothing was stored in it yet.
-            shutil.rmtree(path, ignore_errors=True)
-            path.mkdir()
-            shard = EdgeShard.create(str(path), config)
-            for name in collection.fields:
-                shard.update(UpdateOperation.create_field_index(name, PayloadSchemaType.Keyword))
-            size_file.write_text(str(collection.size))
-        self._shards[collection.name] = shard
-        self._sizes[collection.name] = collection.size
+        if not size_file.exists():
+            return None
+        try:
+            size = int(size_file.read_text())
+            self._check_size(collection, size)
+            return EdgeShard.load(str(path), _config(collection))
+        except StorageError:
+            raise
+        except BaseException as error:
+            if not _tells_of_damage(error):
+                raise
+            _tell_of_damage(collection, error)
+            return None
+
+    def _create(self, collection: VectorCollection) -> EdgeShard:
+        # The size is written last: a folder without it was not finished, and nothing was stored in it yet.
+        path = self._folder / collection.name
+        self._remove(collection.name)
+        path.mkdir()
+        shard = EdgeShard.create(str(path), _config(collection))
+        for name in collection.fields:
+            shard.update(UpdateOperation.create_field_index(name, PayloadSchemaType.Keyword))
+        path.with_suffix(".size").write_text(str(collection.size))
+        return shard
+
+    def _remove(self, name: str) -> None:
+        path = self._folder / name
+        path.with_suffix(".size").unlink(missing_ok=True)
+        shutil.rmtree(path, ignore_errors=True)
+
+    def _let_go(self, name: str) -> None:
+        shard = self._shards.pop(name)
+        try:
+            shard.flush()
+            shard.close()
+        except BaseException as error:
+            if not _is_of_the_engine(error):
+                raise
+            _logger.warning("the embedded vector store was not closed in order", error=str(error))
+
+    def _require_room(self) -> None:
+        free = shutil.disk_usage(self._folder).free
+        if free < _SPARE_BYTES:
+            raise StoreUnavailableError(
+                f"the disk of {self._folder} has {free // 1024**2} MiB left; "
+                f"free some room: the embedded vector store needs {_SPARE_BYTES // 1024**2} MiB to spare"
+            )
 
     def _check_size(self, collection: VectorCollection, size: int) -> None:
         if size != collection.size:
@@ -141,13 +212,60 @@ class EdgeVectors:
                 f"not {collection.size}; give it another name or remove its folder"
             )
 
+    async def _do_in(
+        self, collection: VectorCollection, work: Callable[[EdgeShard], T], *, writes: bool = False
+    ) -> T:
+        """Do the work in a collection; one that turns out to be damaged is thrown away."""
+
+        def guarded() -> T:
+            shard = self._shard(collection)
+            if writes:
+                self._require_room()
+            try:
+                return work(shard)
+            except BaseException as error:
+                if not _tells_of_damage(error):
+                    raise
+                _tell_of_damage(collection, error)
+                with suppress(KeyError):
+                    self._let_go(collection.name)
+                self._remove(collection.name)
+                raise VectorsLostError(
+                    f"the vector collection {collection.name} was damaged: {error}"
+                ) from None
+
+        return await self._do(guarded)
+
     async def _do(self, work: Callable[[], T]) -> T:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        except StorageError:
+        except (StorageError, asyncio.CancelledError):
             raise
         except Exception as error:  # the engine raises its own, of no common class
             raise StoreUnavailableError(f"the embedded vector store failed: {error}") from error
+
+
+def _config(collection: VectorCollection) -> EdgeConfig:
+    return EdgeConfig(vectors=EdgeVectorParams(size=collection.size, distance=Distance.Cosine))
+
+
+def _searched(shard: EdgeShard, request: SearchRequest) -> list[ScoredPoint]:
+    return shard.search(request)
+
+
+def _is_of_the_engine(error: BaseException) -> bool:
+    """Whether an error came from the engine; a panic of Rust is no Exception, and its class cannot be imported."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+def _tells_of_damage(error: BaseException) -> bool:
+    number = re.search(r"os error (\d+)", str(error))
+    code = int(number[1]) if number else getattr(error, "errno", None)
+    return _is_of_the_engine(error) and code not in _OF_THE_MACHINE
+
+
+def _tell_of_damage(collection: VectorCollection, error: BaseException) -> None:
+    _logger.warning("a damaged vector collection is begun anew", collection=collection.name, error=str(error))
 
 
 @asynccontextmanager

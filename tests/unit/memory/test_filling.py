@@ -1,0 +1,155 @@
+"""The index of memories is made beside the service, goes on where it was left, and is made again where it is damaged."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from parley.memory import filling
+from parley.memory import index as indexes
+from parley.memory.debate import DEBATES, FILLINGS, RememberedDebate, to_fields
+from parley.memory.filling import Filler, ModelGoneError
+from parley.memory.index import DebateIndex
+from parley.memory.meaning import Meaning, Meanings
+from parley.memory.memories import Memories
+from parley.runtime.beside import beside
+from parley.runtime.errors import ParleyError, unavailable
+from parley.storage.opening import open_store, open_vectors
+from parley.storage.ports import Documents, VectorCollection, Vectors
+
+NEW = VectorCollection("debates-new", 2, ("tenant", "domain"))
+
+
+@dataclass
+class CountedMeanings(Meanings):
+    """Embeds with the model `new` while it is let, and counts what it embedded."""
+
+    allowed: int = 1000
+    model: str = "new"
+    embedded: list[str] = field(default_factory=list)
+    let: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def of(self, *texts: str) -> list[Meaning]:
+        if any("later" not in each for each in texts):
+            await self.let.wait()
+        if len(self.embedded) + len(texts) > self.allowed:
+            raise unavailable("CONVERGENCE_UNAVAILABLE", "away")
+        self.embedded += texts
+        return [Meaning([1.0, 0.0], self.model) for _ in texts]
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    documents: Documents
+    vectors: Vectors
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Stores]:
+    async with (
+        open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
+        open_vectors(f"edge:{folder / 'vectors'}") as vectors,
+    ):
+        await store.documents.prepare(DEBATES, FILLINGS)
+        yield Stores(store.documents, vectors)
+
+
+async def remember(stores: Stores, count: int, model: str = "old") -> None:
+    for number in range(count):
+        debate = RememberedDebate(f"deb-{number:02}", "Which?", "This.", "general", datetime.now(UTC))
+        fields = to_fields("default", debate, Meaning([0.0, 1.0], model))
+        await stores.documents.insert(DEBATES, f"default/{debate.debate_id}", fields)
+
+
+def meanings(allowed: int = 1000, model: str = "new", *, let: bool = True) -> CountedMeanings:
+    made = CountedMeanings(allowed, model)
+    if let:
+        made.let.set()
+    return made
+
+
+async def recall(memories: Memories) -> set[str]:
+    found = memories.recall("default", "later", domain="", excluded=(), limit=100, floor=0.1)
+    return {each.debate.debate_id async for each in found}
+
+
+async def test_a_search_while_the_index_is_made_uses_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexes, "_PATIENCE", 0.05)
+    async with opened(tmp_path) as stores:
+        await remember(stores, 3)
+        embedding = meanings(let=False)
+        index = DebateIndex(stores.documents, stores.vectors, embedding)
+        memories = Memories(stores.documents, index, embedding)
+        async with asyncio.timeout(30), beside("making the index", index.run()):
+            later = RememberedDebate("deb-later", "later", "later", "general", datetime.now(UTC))
+            assert not await memories.record("default", later)
+            assert await recall(memories) == {"deb-later"}
+            embedding.let.set()
+            while len(await recall(memories)) < 4:
+                await asyncio.sleep(0.01)
+
+
+async def test_what_was_embedded_before_an_error_is_not_embedded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filling, "_PAGE", 4)
+    async with opened(tmp_path) as stores:
+        await remember(stores, 10)
+        first = meanings(8)
+        with pytest.raises(ParleyError):
+            await Filler(stores.documents, stores.vectors, first).fill(NEW, "new")
+        assert await stores.vectors.count(NEW) == 8
+    async with opened(tmp_path) as stores:
+        second = meanings()
+        await Filler(stores.documents, stores.vectors, second).fill(NEW, "new")
+        assert await stores.vectors.count(NEW) == 10
+    assert (len(first.embedded), len(second.embedded)) == (8, 2)
+    async with opened(tmp_path) as stores:
+        third = meanings()
+        await Filler(stores.documents, stores.vectors, third).fill(NEW, "new")
+        assert not third.embedded, "it is whole"
+
+
+async def test_an_index_that_is_lost_half_way_is_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filling, "_PAGE", 4)
+    async with opened(tmp_path) as stores:
+        await remember(stores, 10)
+        with pytest.raises(ParleyError):
+            await Filler(stores.documents, stores.vectors, meanings(8)).fill(NEW, "new")
+    (tmp_path / "vectors/debates-new.size").unlink()
+    async with opened(tmp_path) as stores:
+        await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
+        assert await stores.vectors.count(NEW) == 10
+
+
+async def test_vectors_of_another_model_never_enter_an_index(tmp_path: Path) -> None:
+    async with opened(tmp_path) as stores:
+        await remember(stores, 3)
+        with pytest.raises(ModelGoneError):
+            await Filler(stores.documents, stores.vectors, meanings(model="newer")).fill(NEW, "new")
+        assert await stores.vectors.count(NEW) == 0
+
+
+async def test_an_index_that_waits_for_convergence_is_made_once_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexes, "_AFTER_TROUBLE", indexes.Backoff(first=0.01, maximum=0.01))
+    monkeypatch.setattr(indexes, "_PATIENCE", 0.05)
+    async with opened(tmp_path) as stores:
+        await remember(stores, 3)
+        embedding = meanings(2)
+        index = DebateIndex(stores.documents, stores.vectors, embedding)
+        memories = Memories(stores.documents, index, embedding)
+        async with asyncio.timeout(30), beside("making the index", index.run()):
+            assert await recall(memories) == set()
+            embedding.allowed = 1000
+            while len(await recall(memories)) < 3:
+                await asyncio.sleep(0.01)
