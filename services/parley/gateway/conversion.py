@@ -1,5 +1,6 @@
 """What the gateway says, as messages."""
 
+from math import ceil
 from typing import Final
 
 from parley.gateway.calls.stream import Delta, Event, RouteAttempt
@@ -98,9 +99,17 @@ def route_status(live: LiveRoute) -> gateway_pb2.RouteStatus:
         priced=live.route.is_priced,
         demonstration=live.route.demonstration,
     )
+    if live.route.input_price is not None and live.route.output_price is not None:
+        status.input_price_micros = _a_million(live.route.input_price)
+        status.output_price_micros = _a_million(live.route.output_price)
     if snapshot.retry_at is not None:
         status.retry_at.FromDatetime(snapshot.retry_at)
     return status
+
+
+def _a_million(price: float) -> int:
+    """Return what a million tokens cost, by the price of one; rounded up."""
+    return ceil(price * 1_000_000)
 
 
 def found_server(found: FoundServer) -> gateway_pb2.FoundServer:

@@ -118,8 +118,9 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
 
 
 def _digest(request: gateway_pb2.GenerateRequest) -> str:
-    """Return what the call asks; its time is not part of it, since that is less with every step attempt."""
+    """Return what the call asks; what it may take is not part of it, since that is less with every step attempt."""
     asked = gateway_pb2.GenerateRequest()
     asked.CopyFrom(request)
     asked.ClearField("timeout")
+    asked.ClearField("affordable_output_tokens")
     return hashlib.blake2b(asked.SerializeToString(deterministic=True), digest_size=32).hexdigest()
