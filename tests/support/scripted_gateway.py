@@ -50,8 +50,6 @@ _CODES = {
     "CONTEXT_OVERFLOW": grpc.StatusCode.FAILED_PRECONDITION,
     "INVALID_STRUCTURED_ANSWER": grpc.StatusCode.FAILED_PRECONDITION,
 }
-TOKENS = 10
-"""Input and output tokens that every answer says it used."""
 
 
 def refusal(reason: str = "PROVIDER_AUTH", message: str = "the provider said no") -> ParleyError:
@@ -88,6 +86,7 @@ class StepRequest:
     end: str = "open"
     answer_start: str = ""
     max_output_tokens: int = 0
+    affordable: int = 0
 
     @property
     def call(self) -> tuple[str, int]:
@@ -155,6 +154,8 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         critic: Makes a critique of step and agent id; by default of one issue, which is what `text` says.
         requirements: What the judge finds required, each a text and whether it is hard.
         tool_calls: What each answer says was looked up for it, by agent id.
+        usage: What an answer says it used, by step.
+        prices: What a million tokens read and written cost at its routes; None: it does not say.
         demonstration: Whether its route only demonstrates what a debate is.
         deaf: Whether calls go on that CancelCall names.
         deltas: Pieces that answers are streamed in before they are complete; 0 for none.
@@ -190,7 +191,11 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.ratings: dict[str, ratings_pb2.Rating] = {}
         self.team: Sequence[str] | None = None
         self.matches: list[ratings_pb2.RecordMatchRequest] = []
+        self.usage: Callable[[str], agent_pb2.Usage] = lambda _: agent_pb2.Usage(
+            input_tokens=10, output_tokens=10, cost_micros=7, requests=1
+        )
         self.unpriced = False
+        self.prices: tuple[int, int] | None = None
         self.contexts: dict[str, int] = {"p/m": 32_768}
         self.demonstration = False
         self.metadata: list[dict[str, str]] = []
@@ -294,6 +299,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             remaining=context.time_remaining(),
             answer_start=request.answer_start,
             max_output_tokens=request.max_output_tokens,
+            affordable=request.affordable_output_tokens,
         )
         self.metadata.append({key: str(value) for key, value in context.invocation_metadata() or ()})
         self.calls.append(asked)
@@ -312,8 +318,9 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             await self._held(asked)
             self._fall_on(asked)
             asked.end = "answered"
-            usage = agent_pb2.Usage(input_tokens=TOKENS, output_tokens=TOKENS, cost_micros=7, requests=1)
-            completed = gateway_pb2.GenerateCompleted(text=text, route="p/m", model="m", usage=usage)
+            completed = gateway_pb2.GenerateCompleted(
+                text=text, route="p/m", model="m", usage=self.usage(asked.step)
+            )
             completed.tool_calls.extend(self.tool_calls.get(asked.agent.id, ()))
             completed.latency.FromMilliseconds(5)
             yield gateway_pb2.GenerateResponse(completed=completed)
@@ -360,6 +367,9 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             for name in request.names
             if name != route.name
         ]
+        if self.prices is not None:
+            for each in (route, *others):
+                each.input_price_micros, each.output_price_micros = self.prices
         return gateway_pb2.ListRoutesResponse(
             routes=[route, *others], default_routes=["p/m"], open_providers=["open"]
         )

@@ -24,7 +24,7 @@ from parley.v1.debate_pb2 import Approval, Outcome, Question, Questions, Reply
 from parley.v1.event_pb2 import PhaseEntered, StepFailed
 from tests.support.scripted_gateway import ScriptedGateway, judgement
 
-__all__ = ["SMALL", "WAIT_SECONDS", "formats_with_small", "voting"]
+__all__ = ["CONSENT_TOKENS", "SMALL", "WAIT_SECONDS", "formats_with_small", "voting"]
 
 VOTE = Activity("vote", "votes", "Votes")
 ANSWER = Activity("statement", "writes the statement")

@@ -55,9 +55,12 @@ class Call:
 
 
 def generate_request(
-    agent: AgentSpec, task: Task, shape: AnswerShape[Any] | None, seconds: float
+    agent: AgentSpec, task: Task, shape: AnswerShape[Any] | None, seconds: float, affordable: int = 0
 ) -> gateway_pb2.GenerateRequest:
-    """Return what an agent is asked for, within so many seconds, as the gateway takes it; without the call's id."""
+    """Return what an agent is asked for, within so many seconds, as the gateway takes it; without the call's id.
+
+    `affordable` is how many tokens of an answer can be paid for; 0: as many as it likes.
+    """
     request = gateway_pb2.GenerateRequest(
         agent=agent_to_proto(agent),
         prompt=[
@@ -68,6 +71,7 @@ def generate_request(
         ],
         max_output_tokens=task.max_output_tokens,
         answer_start=task.answer_start,
+        affordable_output_tokens=affordable,
     )
     request.timeout.FromMilliseconds(round(seconds * 1000))
     if shape is not None:
