@@ -21,7 +21,6 @@ from parley.orchestrator.model.errors import OutOfReachError
 from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Limits
 from parley.orchestrator.model.tasks import PromptPart, Task
 from parley.v1 import debate_pb2
-from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import (
     Concluded,
@@ -34,7 +33,7 @@ from parley.v1.event_pb2 import (
 )
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import TENANT, Backstage, Replica, backstage, check_log, make_spec, until
-from tests.support.small_format import CONSENT_TOKENS, SMALL, VOTE, WAIT_SECONDS, formats_with_small, voting
+from tests.support.small_format import SMALL, VOTE, WAIT_SECONDS, formats_with_small, used_by_consent, voting
 
 ANSWERS = debate_pb2.Answer(
     answers=[debate_pb2.QuestionAnswer(question_id="budget", text="ten euros")], text=""
@@ -190,8 +189,7 @@ async def test_a_timer_goes_on_where_an_owner_before_began_it(stage: Backstage) 
 
 async def test_what_is_asked_after_the_answer_obeys_the_budget(stage: Backstage) -> None:
     clock = ManualClock()
-    much, little = (Usage(input_tokens=10, output_tokens=each, requests=1) for each in (CONSENT_TOKENS, 10))
-    stage.gateway.usage = lambda step: much if step.startswith("consent/") else little
+    stage.gateway.usage = used_by_consent
     async with stage.replica(clock=clock) as replica:
         debate = await replica.create(spec(limits=Limits(max_tokens=1800)))
         events = await finished(stage, replica, clock, debate)
