@@ -3,6 +3,7 @@
 from math import ceil
 from typing import Final
 
+from parley.gateway.calls.registry import Cancelled
 from parley.gateway.calls.stream import Delta, Event, RouteAttempt
 from parley.gateway.discovery import FoundServer
 from parley.gateway.failures import Failure
@@ -13,7 +14,7 @@ from parley.gateway.usage import Usage
 from parley.runtime.errors import ParleyError
 from parley.v1 import agent_pb2, gateway_pb2
 
-__all__ = ["error", "found_server", "response", "route_status"]
+__all__ = ["cancelled", "error", "found_server", "response", "route_status"]
 
 _STATES: Final = {
     BreakerState.CLOSED: gateway_pb2.BREAKER_STATE_CLOSED,
@@ -63,6 +64,15 @@ def _usage(usage: Usage) -> agent_pb2.Usage:
         output_tokens=usage.output_tokens,
         cost_micros=usage.cost_micros,
         requests=usage.requests,
+    )
+
+
+def cancelled(call: Cancelled) -> gateway_pb2.CancelCallResponse:
+    """Return what became of a call that was to be stopped."""
+    return gateway_pb2.CancelCallResponse(
+        was_running=call.was_running,
+        usage=_usage(call.usage) if call.usage is not None else None,
+        run=call.run,
     )
 
 

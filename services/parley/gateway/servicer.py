@@ -12,7 +12,7 @@ from grpc.aio import ServicerContext
 from parley.gateway.answering import Answering
 from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.stream import CallFailed
-from parley.gateway.conversion import error, found_server, response, route_status
+from parley.gateway.conversion import cancelled, error, found_server, response, route_status
 from parley.gateway.discovery import FoundServer
 from parley.gateway.requests import check_call_id, check_generate, check_route_names
 from parley.gateway.roster import Roster
@@ -64,7 +64,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         context: _Context,  # noqa: ARG002
     ) -> gateway_pb2.CancelCallResponse:
         """Stop a call by its id at once."""
-        return gateway_pb2.CancelCallResponse(was_running=await self.calls.cancel(check_call_id(request)))
+        return cancelled(await self.calls.cancel(check_call_id(request)))
 
     async def ListAgents(  # noqa: N802
         self,

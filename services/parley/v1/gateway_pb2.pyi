@@ -460,18 +460,32 @@ class CancelCallResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     WAS_RUNNING_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
     was_running: _builtins.bool
     """Whether a call was running here or elsewhere when this was asked."""
+    run: _builtins.str
+    """Names the run that `usage` is of, so that who asks twice counts it once. Empty: there was none."""
+    @_builtins.property
+    def usage(self) -> _agent_pb2.Usage:
+        """What the call's last run used, where that run was stopped or has failed: what was heard of its answer is estimated. An answer
+        that came before the stop is kept, and its usage is told with it. Unset: there was no such run, or nobody knows.
+        """
+
     def __init__(
         self,
         *,
         was_running: _builtins.bool = ...,
+        usage: _agent_pb2.Usage | None = ...,
+        run: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_usage", b"_usage", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["was_running", b"was_running"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_usage", b"_usage", "run", b"run", "usage", b"usage", "was_running", b"was_running"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__usage: _TypeAlias = _typing.Literal["usage"]  # noqa: Y015
+    _WhichOneofArgType__usage: _TypeAlias = _typing.Literal["_usage", b"_usage"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__usage) -> _WhichOneofReturnType__usage | None: ...
 
 Global___CancelCallResponse: _TypeAlias = CancelCallResponse  # noqa: Y015
 
@@ -726,7 +740,7 @@ class RouteStatus(_message.Message):
     such a route is marked, and kept out of memory and ratings.
     """
     input_price_micros: _builtins.int
-    """What tokens read cost there, in millionths of a US dollar a million tokens, rounded up. Unset: not known."""
+    """What tokens read cost there, in millionths of a US dollar a million tokens, rounded up. Set where `priced`."""
     output_price_micros: _builtins.int
     """The same for tokens written."""
     @_builtins.property
