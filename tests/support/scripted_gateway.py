@@ -155,6 +155,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         requirements: What the judge finds required, each a text and whether it is hard.
         tool_calls: What each answer says was looked up for it, by agent id.
         usage: What an answer says it used, by step.
+        stopped_usage: What a call had used that is stopped, by step; None: it cannot tell.
         prices: What a million tokens read and written cost at its routes; None: it does not say.
         demonstration: Whether its route only demonstrates what a debate is.
         deaf: Whether calls go on that CancelCall names.
@@ -194,6 +195,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.usage: Callable[[str], agent_pb2.Usage] = lambda _: agent_pb2.Usage(
             input_tokens=10, output_tokens=10, cost_micros=7, requests=1
         )
+        self.stopped_usage: Callable[[str], agent_pb2.Usage] | None = None
         self.unpriced = False
         self.prices: tuple[int, int] | None = None
         self.contexts: dict[str, int] = {"p/m": 32_768}
@@ -339,7 +341,10 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.cancelled.append((call.step, call.step_attempt))
         if not self.deaf:
             self._stops.pop((call.debate_id, call.step, call.step_attempt), asyncio.Event()).set()
-        return gateway_pb2.CancelCallResponse(was_running=True)
+        used = self.stopped_usage(call.step) if self.stopped_usage is not None else None
+        return gateway_pb2.CancelCallResponse(
+            was_running=True, usage=used, run=f"{call.step}/{self.steps().count(call.step)}" if used else ""
+        )
 
     async def ListAgents(  # noqa: N802
         self, _request: gateway_pb2.ListAgentsRequest, _context: object

@@ -41,6 +41,7 @@ from parley.orchestrator.peers.agents import Agents, Call, generate_request
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
 from parley.runtime.telemetry import tracer
+from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import (
     CheckpointClosed,
@@ -365,8 +366,9 @@ class Debate:
     def _call(self, key: str, attempt: int) -> Call:
         return Call(self._journal.tenant, self._journal.debate, key, attempt)
 
-    async def _stop_call(self, key: str, attempt: int) -> None:
-        await self._agents.cancel(self._call(key, attempt))
+    async def _stop_call(self, key: str, attempt: int) -> Usage:
+        stopped = await self._agents.cancel(self._call(key, attempt))
+        return stopped.usage or Usage()
 
     def _use(self, key: str) -> None:
         if key in self._used:

@@ -70,9 +70,9 @@ class Limiter:
         budget: Budget,
         journal: Journal,
         clock: Clock,
-        stop_call: Callable[[str, int], Awaitable[None]],
+        stop_call: Callable[[str, int], Awaitable[Usage]],
     ) -> None:
-        """Stand on a journal that is being written; `stop_call` stops the call of a step's attempt."""
+        """Stand on a journal that is being written; `stop_call` stops the call of a step's attempt, and tells its usage."""
         self.in_flight: dict[str, StepAttempt] = {}
         self.left_out: set[str] = set()
         self.ending = ""
@@ -257,9 +257,8 @@ class Limiter:
 
     async def _fail_late(self, key: str, work: Work, digest: str, number: int) -> StepFailed:
         """Record the failure of a step that an owner before had found late, and could not record."""
-        failed = self._failure(work, digest, self._recorded.late[key], Usage())
-        if work.agent_id:
-            await self._stop_call(key, number)
+        used = await self._stop_call(key, number) if work.agent_id else Usage()
+        failed = self._failure(work, digest, self._recorded.late[key], used)
         await self._journal.append(Draft(key, failed, number))
         return failed
 
@@ -275,8 +274,10 @@ class Limiter:
 
     async def _stop(self, attempt: StepAttempt) -> None:
         if attempt.request.estimate is not None:
-            await self._stop_call(attempt.request.key, attempt.number)
+            used = await self._stop_call(attempt.request.key, attempt.number)
             await attempt.call_ended(_LAST_WORD_SECONDS)
+            if not attempt.usage.requests:
+                attempt.usage = used
 
     async def _wait_until(self, reading: float, read: Callable[[], float]) -> None:
         """Wait until a running time has come so far; it may stand still meanwhile."""

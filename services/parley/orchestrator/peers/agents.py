@@ -17,7 +17,7 @@ from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.agent_pb2 import ToolCall, Usage
 from parley.v1.debate_pb2 import Reply
 
-__all__ = ["Agents", "Call", "generate_request"]
+__all__ = ["Agents", "Call", "Stopped", "generate_request"]
 
 Publish = Callable[[str, Delta], None]
 """Hands on a piece of a debate's text."""
@@ -52,6 +52,26 @@ class Call:
         return gateway_pb2.CallId(
             tenant=self.tenant, debate_id=self.debate, step=self.step, step_attempt=self.attempt
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """What became of a call that was to be stopped.
+
+    Attributes:
+        was_running: Whether it ran, or may have run.
+        run: Names the run that `usage` is of; empty where that is not known.
+        usage: What it had used; None: there was nothing, or nobody knows.
+    """
+
+    was_running: bool
+    run: str = ""
+    usage: Usage | None = None
+
+    @property
+    def is_to_count(self) -> bool:
+        """Whether it used something, or may have."""
+        return self.was_running or self.usage is not None
 
 
 def generate_request(
@@ -116,15 +136,17 @@ class Agents:
             tool_calls=map(_shortened, completed.tool_calls),
         )
 
-    async def cancel(self, call: Call) -> None:
+    async def cancel(self, call: Call) -> Stopped:
         """Stop a call, wherever it runs. A gateway that is away is left alone: the call ends with its lease."""
         try:
-            await self._gateway.CancelCall(
+            told = await self._gateway.CancelCall(
                 gateway_pb2.CancelCallRequest(call_id=call.to_proto()), timeout=_MARGIN_SECONDS
             )
         except grpc.aio.AioRpcError as error:
             if not is_transport(error) and error.code() not in _AWAY:
                 raise
+            return Stopped(was_running=True)  # as far as anybody can know
+        return Stopped(told.was_running, told.run, told.usage if told.HasField("usage") else None)
 
     async def _completed(
         self, call: Call, stream: AsyncIterable[gateway_pb2.GenerateResponse], written: "_Written"
