@@ -107,9 +107,13 @@ class Limiter:
         if wanted is None or not self._reservations.are_wanted:
             yield
             return
-        must = attempt.request.is_answer or attempt.started
+        is_answer = attempt.request.is_answer
         while not self._reservations.take(
-            attempt, wanted, is_answered=self._recorded.answered(), must=must or bool(self.ending)
+            attempt,
+            wanted,
+            is_answered=self._recorded.answered(),
+            must=is_answer or attempt.started,
+            may_wait=not attempt.started and (is_answer or not self.ending),
         ):
             await self._reservations.change()
         try:

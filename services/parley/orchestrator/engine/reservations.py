@@ -68,24 +68,28 @@ class Reservations:
         """Wait until a call has given back what it had set aside, or those that wait are to look again."""
         await self._changed.wait()
 
-    def take(self, attempt: StepAttempt, wanted: Estimate, *, is_answered: bool, must: bool) -> bool:
+    def take(
+        self, attempt: StepAttempt, wanted: Estimate, *, is_answered: bool, must: bool, may_wait: bool
+    ) -> bool:
         """Set aside what a call may take, and say on the attempt how long its answer may be; False: it has to wait.
 
         Where it would exceed a budget with no other call in flight, the attempt says which. A call that `must` be made is given
         what there is, and never less than it needs.
         """
+        request, waits = attempt.request, may_wait and bool(self._held)
         alone = not self._keeps.get(wanted.routes, False)
-        if not must and self._held and (alone or any(each.alone for each in self._held.values())):
+        if waits and (alone or any(each.alone for each in self._held.values())):
             return False
-        request = attempt.request
         is_asked = request.is_answer or any(each.is_answer for each in self._held.values())
         answer = None if is_answered or is_asked else self.answer
         held = [each.amounts for each in self._held.values()]
         found = tallies(self.limits, self.meter(), held, wanted, answer)
         exceeded = [each.name for each in found if each.affordable(wanted.read, 1) < wanted.least]
+        if exceeded and waits:
+            return False
         if exceeded and not must:
-            attempt.exceeds = "" if self._held else exceeded[0]
-            return not self._held
+            attempt.exceeds = exceeded[0]
+            return True
         share = 1.0 if request.is_answer else 1 / self.share
         given = min((each.affordable(wanted.read, share) for each in found), default=inf)
         attempt.bound = max(wanted.least, int(min(given, wanted.most)))

@@ -75,7 +75,7 @@ class Models:
 
 
 async def spend(
-    models: Models, limits: Limits, waves: Sequence[Sequence[int]], prompt: int
+    models: Models, limits: Limits, waves: Sequence[Sequence[int]], prompt: int, *, is_answer: bool = False
 ) -> tuple[list[Reply | StepFailed], Reply | StepFailed]:
     """Hold a debate of waves of calls, each of the agents of these numbers, and then the answer of the first agent."""
     agents = tuple(each.spec(number) for number, each in enumerate(models.writers.values()))
@@ -93,7 +93,7 @@ async def spend(
             debate.limiter.run_in(tasks)
             for number, wave in enumerate(waves):
                 asked = [
-                    debate.ask(f"wave/{number}/{place}", agents[each], task(prompt))
+                    debate.ask(f"wave/{number}/{place}", agents[each], task(prompt, is_answer=is_answer))
                     for place, each in enumerate(wave)
                 ]
                 replies += await asyncio.gather(*asked)
@@ -170,6 +170,13 @@ async def test_whoever_was_never_asked_is_asked_alone() -> None:
 async def test_whoever_wrote_more_than_it_may_is_asked_alone_from_then_on() -> None:
     models = Models({"a0": Writer(20_000, keeps_bound=False, price=FREE)})
     await spend(models, Limits(max_tokens=400_000), [[0] * 4], 400)
+    assert models.most_in_flight == 1
+
+
+async def test_calls_that_make_the_answer_together_wait_for_each_other_and_are_all_made() -> None:
+    models = Models({"a0": Writer(20_000, keeps_bound=False, price=FREE)})
+    replies, _ = await spend(models, Limits(max_tokens=10_000), [[0] * 3], 400, is_answer=True)
+    assert all(isinstance(each, Reply) for each in replies)
     assert models.most_in_flight == 1
 
 
