@@ -61,7 +61,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import TENANT, Backstage, Replica, agent, backstage, make_spec
 from tests.support.scripted_gateway import ScriptedGateway, answer_text, judgement, refusal
-from tests.support.small_format import SMALL, WAIT_SECONDS, formats_with_small, voting
+from tests.support.small_format import SMALL, WAIT_SECONDS, formats_with_small, used_by_consent, voting
 
 __all__ = ["FOLDER", "KEPT", "NEVER_KEPT", "KeptDebate", "Person", "kept_log", "recorded_now"]
 
@@ -287,8 +287,9 @@ def _small_spec(_version: str) -> DebateSpec:
 
 
 def _small_gateway() -> ScriptedGateway:
-    """Leave one agent out of the vote, and let the answer come with the third attempt."""
+    """Leave one agent out of the vote, let the answer come with the third attempt, and consent take what it may."""
     gateway = voting()
+    gateway.usage = used_by_consent
     gateway.hold("vote/doubt")
     gateway.fail("answer", refusal("PROVIDER_AUTH"), attempt=1)
     gateway.fail("answer", refusal("PROVIDER_UNAVAILABLE"), attempt=2)

@@ -51,8 +51,6 @@ _CODES = {
     "CONTEXT_OVERFLOW": grpc.StatusCode.FAILED_PRECONDITION,
     "INVALID_STRUCTURED_ANSWER": grpc.StatusCode.FAILED_PRECONDITION,
 }
-TOKENS = 10
-"""Input and output tokens that every answer says it used."""
 
 
 def refusal(reason: str = "PROVIDER_AUTH", message: str = "the provider said no") -> ParleyError:
@@ -89,6 +87,7 @@ class StepRequest:
     end: str = "open"
     answer_start: str = ""
     max_output_tokens: int = 0
+    affordable: int = 0
 
     @property
     def call(self) -> tuple[str, int]:
@@ -156,6 +155,9 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         critic: Makes a critique of step and agent id; by default of one issue, which is what `text` says.
         requirements: What the judge finds required, each a text and whether it is hard.
         tool_calls: What each answer says was looked up for it, by agent id.
+        usage: What an answer says it used, by step.
+        stopped_usage: What a call had used that is stopped, by step; None: it cannot tell.
+        prices: What a million tokens read and written cost at its routes; None: it does not say.
         demonstration: Whether its route only demonstrates what a debate is.
         deaf: Whether calls go on that CancelCall names.
         used: Output tokens of a step's answer and whether it was cut off, by step.
@@ -194,7 +196,12 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.team: Sequence[str] | None = None
         self.matches: list[ratings_pb2.RecordMatchRequest] = []
         self.forgotten: list[str] = []
+        self.usage: Callable[[str], agent_pb2.Usage] = lambda _: agent_pb2.Usage(
+            input_tokens=10, output_tokens=10, cost_micros=7, requests=1
+        )
+        self.stopped_usage: Callable[[str], agent_pb2.Usage] | None = None
         self.unpriced = False
+        self.prices: tuple[int, int] | None = None
         self.contexts: dict[str, int] = {"p/m": 32_768}
         self.demonstration = False
         self.metadata: list[dict[str, str]] = []
@@ -298,6 +305,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             remaining=context.time_remaining(),
             answer_start=request.answer_start,
             max_output_tokens=request.max_output_tokens,
+            affordable=request.affordable_output_tokens,
         )
         self.metadata.append({key: str(value) for key, value in context.invocation_metadata() or ()})
         self.calls.append(asked)
@@ -316,8 +324,10 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             await self._held(asked)
             self._fall_on(asked)
             asked.end = "answered"
-            written, truncated = self.used.get(asked.step, (TOKENS, False))
-            usage = agent_pb2.Usage(input_tokens=TOKENS, output_tokens=written, cost_micros=7, requests=1)
+            written, truncated = self.used.get(asked.step, (None, False))
+            usage = self.usage(asked.step)
+            if written is not None:
+                usage.output_tokens = written
             completed = gateway_pb2.GenerateCompleted(
                 text=text, route="p/m", model="m", usage=usage, truncated=truncated
             )
@@ -339,7 +349,10 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.cancelled.append((call.step, call.step_attempt))
         if not self.deaf:
             self._stops.pop((call.debate_id, call.step, call.step_attempt), asyncio.Event()).set()
-        return gateway_pb2.CancelCallResponse(was_running=True)
+        used = self.stopped_usage(call.step) if self.stopped_usage is not None else None
+        return gateway_pb2.CancelCallResponse(
+            was_running=True, usage=used, run=f"{call.step}/{self.steps().count(call.step)}" if used else ""
+        )
 
     async def ListAgents(  # noqa: N802
         self, _request: gateway_pb2.ListAgentsRequest, _context: object
@@ -367,6 +380,9 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             for name in request.names
             if name != route.name
         ]
+        if self.prices is not None:
+            for each in (route, *others):
+                each.input_price_micros, each.output_price_micros = self.prices
         return gateway_pb2.ListRoutesResponse(
             routes=[route, *others], default_routes=["p/m"], open_providers=["open"]
         )

@@ -20,11 +20,12 @@ from parley.orchestrator.formats.shipped import shipped_formats
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Approval, Outcome, Question, Questions, Reply
 from parley.v1.event_pb2 import PhaseEntered, StepFailed
 from tests.support.scripted_gateway import ScriptedGateway, judgement
 
-__all__ = ["SMALL", "WAIT_SECONDS", "formats_with_small", "voting"]
+__all__ = ["SMALL", "WAIT_SECONDS", "formats_with_small", "used_by_consent", "voting"]
 
 VOTE = Activity("vote", "votes", "Votes")
 ANSWER = Activity("statement", "writes the statement")
@@ -122,6 +123,12 @@ SMALL = Format(name="small", version=1, run=small, activities=(VOTE, CONSENT))
 def formats_with_small() -> Formats:
     """Return the shipped formats and this one."""
     return Formats([*shipped_formats().all(), SMALL])
+
+
+def used_by_consent(step: str) -> Usage:
+    """Return what an answer used: as much as it may where it is about consent, and next to nothing elsewhere."""
+    written = CONSENT_TOKENS if step.startswith("consent/") else 10
+    return Usage(input_tokens=10, output_tokens=written, cost_micros=7, requests=1)
 
 
 def voting() -> ScriptedGateway:

@@ -51,5 +51,6 @@ class Answering:
             checked.tools,
             checked.tool_call_limit,
             checked.answer_start,
+            checked.affordable_output_tokens,
         )
         return await self._fallback.run(call, running.meter, running)

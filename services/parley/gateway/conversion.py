@@ -1,7 +1,9 @@
 """What the gateway says, as messages."""
 
+from math import ceil
 from typing import Final
 
+from parley.gateway.calls.registry import Cancelled
 from parley.gateway.calls.stream import Delta, Event, RouteAttempt
 from parley.gateway.discovery import FoundServer
 from parley.gateway.failures import Failure
@@ -12,7 +14,7 @@ from parley.gateway.usage import Usage
 from parley.runtime.errors import ParleyError
 from parley.v1 import agent_pb2, gateway_pb2
 
-__all__ = ["error", "found_server", "response", "route_status"]
+__all__ = ["cancelled", "error", "found_server", "response", "route_status"]
 
 _STATES: Final = {
     BreakerState.CLOSED: gateway_pb2.BREAKER_STATE_CLOSED,
@@ -65,6 +67,15 @@ def _usage(usage: Usage) -> agent_pb2.Usage:
     )
 
 
+def cancelled(call: Cancelled) -> gateway_pb2.CancelCallResponse:
+    """Return what became of a call that was to be stopped."""
+    return gateway_pb2.CancelCallResponse(
+        was_running=call.was_running,
+        usage=_usage(call.usage) if call.usage is not None else None,
+        run=call.run,
+    )
+
+
 def error(failure: Failure, usage: Usage) -> ParleyError:
     """Return what a caller hears of a call without an answer."""
     metadata = {
@@ -98,9 +109,17 @@ def route_status(live: LiveRoute) -> gateway_pb2.RouteStatus:
         priced=live.route.is_priced,
         demonstration=live.route.demonstration,
     )
+    if live.route.input_price is not None and live.route.output_price is not None:
+        status.input_price_micros = _a_million(live.route.input_price)
+        status.output_price_micros = _a_million(live.route.output_price)
     if snapshot.retry_at is not None:
         status.retry_at.FromDatetime(snapshot.retry_at)
     return status
+
+
+def _a_million(price: float) -> int:
+    """Return what a million tokens cost, by the price of one; rounded up."""
+    return ceil(price * 1_000_000)
 
 
 def found_server(found: FoundServer) -> gateway_pb2.FoundServer:

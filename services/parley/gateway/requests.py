@@ -49,6 +49,7 @@ class CheckedRequest:
     tools: tuple[str, ...] = ()
     tool_call_limit: int = DEFAULT_CALL_LIMIT
     answer_start: str = ""
+    affordable_output_tokens: int = 0
 
 
 def check_generate(request: gateway_pb2.GenerateRequest) -> CheckedRequest:
@@ -63,6 +64,8 @@ def check_generate(request: gateway_pb2.GenerateRequest) -> CheckedRequest:
     prompt = _prompt(request, violations)
     shape = _shape(request, violations)
     violations.check_range("max_output_tokens", request.max_output_tokens, 0, _MAX_OUTPUT_TOKENS)
+    affordable = request.affordable_output_tokens
+    violations.check_range("affordable_output_tokens", affordable, 0, _MAX_OUTPUT_TOKENS)
     seconds = _seconds(request, violations)
     _check_answer_start(request, violations)
     violations.refuse()
@@ -79,6 +82,7 @@ def check_generate(request: gateway_pb2.GenerateRequest) -> CheckedRequest:
         tuple(_TOOLS[each] for each in agent.tools),
         agent.tool_call_limit or DEFAULT_CALL_LIMIT,
         request.answer_start,
+        affordable,
     )
 
 

@@ -13,7 +13,7 @@ from parley.gateway.answering import Answering
 from parley.gateway.calls.key import CallKey
 from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.stream import CallFailed
-from parley.gateway.conversion import error, found_server, response, route_status
+from parley.gateway.conversion import cancelled, error, found_server, response, route_status
 from parley.gateway.discovery import FoundServer
 from parley.gateway.requests import check_call_id, check_generate, check_route_names
 from parley.gateway.roster import Roster
@@ -69,7 +69,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         """Stop a call by its id at once."""
         key = check_call_id(request)
         _check_tenant(key)
-        return gateway_pb2.CancelCallResponse(was_running=await self.calls.cancel(key))
+        return cancelled(await self.calls.cancel(key))
 
     async def ListAgents(  # noqa: N802
         self,
@@ -130,8 +130,9 @@ def _check_tenant(key: CallKey | None) -> None:
 
 
 def _digest(request: gateway_pb2.GenerateRequest) -> str:
-    """Return what the call asks; its time is not part of it, since that is less with every step attempt."""
+    """Return what the call asks; what it may take is not part of it, since that is less with every step attempt."""
     asked = gateway_pb2.GenerateRequest()
     asked.CopyFrom(request)
     asked.ClearField("timeout")
+    asked.ClearField("affordable_output_tokens")
     return hashlib.blake2b(asked.SerializeToString(deterministic=True), digest_size=32).hexdigest()

@@ -67,6 +67,8 @@ class Agent(_message.Message):
     CONTEXT_TOKENS_FIELD_NUMBER: _builtins.int
     OWN_ROLE_FIELD_NUMBER: _builtins.int
     EVALUATION_PROMPT_FIELD_NUMBER: _builtins.int
+    INPUT_PRICE_MICROS_FIELD_NUMBER: _builtins.int
+    OUTPUT_PRICE_MICROS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Matches `[a-z0-9][a-z0-9-]{0,31}`, unique in a debate. Required."""
     name: _builtins.str
@@ -81,6 +83,12 @@ class Agent(_message.Message):
     """Tokens that prompt and answer may have together on any of its routes: the smallest that the gateway knew when the debate
     was accepted. What a client gives is overwritten. 0: not known; 32768 are then assumed.
     """
+    input_price_micros: _builtins.int
+    """What tokens read cost on the dearest of its routes, in millionths of a US dollar a million tokens, as the gateway knew it when
+    the debate was accepted; what budgets of money reserve before a call. What a client gives is overwritten. Unset: not known.
+    """
+    output_price_micros: _builtins.int
+    """The same for tokens written."""
     @_builtins.property
     def routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of gateway routes in the order they are tried. Empty: the gateway's default routes."""
@@ -136,15 +144,21 @@ class Agent(_message.Message):
         context_tokens: _builtins.int = ...,
         own_role: Global___OwnRole | None = ...,
         evaluation_prompt: Global___PromptText | None = ...,
+        input_price_micros: _builtins.int | None = ...,
+        output_price_micros: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_clarification_prompt", b"_clarification_prompt", "_evaluation_prompt", b"_evaluation_prompt", "_own_role", b"_own_role", "_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "clarification_prompt", b"clarification_prompt", "evaluation_prompt", b"evaluation_prompt", "own_role", b"own_role", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_clarification_prompt", b"_clarification_prompt", "_evaluation_prompt", b"_evaluation_prompt", "_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "_own_role", b"_own_role", "_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "clarification_prompt", b"clarification_prompt", "evaluation_prompt", b"evaluation_prompt", "input_price_micros", b"input_price_micros", "output_price_micros", b"output_price_micros", "own_role", b"own_role", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_clarification_prompt", b"_clarification_prompt", "_evaluation_prompt", b"_evaluation_prompt", "_own_role", b"_own_role", "_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "clarification_prompt", b"clarification_prompt", "context_tokens", b"context_tokens", "evaluation_prompt", b"evaluation_prompt", "id", b"id", "name", b"name", "own_role", b"own_role", "role", b"role", "routes", b"routes", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature", "tool_call_limit", b"tool_call_limit", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_clarification_prompt", b"_clarification_prompt", "_evaluation_prompt", b"_evaluation_prompt", "_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "_own_role", b"_own_role", "_summaries", b"_summaries", "_summary_prompt", b"_summary_prompt", "_system_prompt", b"_system_prompt", "_temperature", b"_temperature", "clarification_prompt", b"clarification_prompt", "context_tokens", b"context_tokens", "evaluation_prompt", b"evaluation_prompt", "id", b"id", "input_price_micros", b"input_price_micros", "name", b"name", "output_price_micros", b"output_price_micros", "own_role", b"own_role", "role", b"role", "routes", b"routes", "summaries", b"summaries", "summary_prompt", b"summary_prompt", "system_prompt", b"system_prompt", "temperature", b"temperature", "tool_call_limit", b"tool_call_limit", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__clarification_prompt: _TypeAlias = _typing.Literal["clarification_prompt"]  # noqa: Y015
     _WhichOneofArgType__clarification_prompt: _TypeAlias = _typing.Literal["_clarification_prompt", b"_clarification_prompt"]  # noqa: Y015
     _WhichOneofReturnType__evaluation_prompt: _TypeAlias = _typing.Literal["evaluation_prompt"]  # noqa: Y015
     _WhichOneofArgType__evaluation_prompt: _TypeAlias = _typing.Literal["_evaluation_prompt", b"_evaluation_prompt"]  # noqa: Y015
+    _WhichOneofReturnType__input_price_micros: _TypeAlias = _typing.Literal["input_price_micros"]  # noqa: Y015
+    _WhichOneofArgType__input_price_micros: _TypeAlias = _typing.Literal["_input_price_micros", b"_input_price_micros"]  # noqa: Y015
+    _WhichOneofReturnType__output_price_micros: _TypeAlias = _typing.Literal["output_price_micros"]  # noqa: Y015
+    _WhichOneofArgType__output_price_micros: _TypeAlias = _typing.Literal["_output_price_micros", b"_output_price_micros"]  # noqa: Y015
     _WhichOneofReturnType__own_role: _TypeAlias = _typing.Literal["own_role"]  # noqa: Y015
     _WhichOneofArgType__own_role: _TypeAlias = _typing.Literal["_own_role", b"_own_role"]  # noqa: Y015
     _WhichOneofReturnType__summaries: _TypeAlias = _typing.Literal["summaries"]  # noqa: Y015
@@ -159,6 +173,10 @@ class Agent(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__clarification_prompt) -> _WhichOneofReturnType__clarification_prompt | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__evaluation_prompt) -> _WhichOneofReturnType__evaluation_prompt | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__input_price_micros) -> _WhichOneofReturnType__input_price_micros | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__output_price_micros) -> _WhichOneofReturnType__output_price_micros | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__own_role) -> _WhichOneofReturnType__own_role | None: ...
     @_typing.overload

@@ -1240,16 +1240,63 @@ class Paused(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    STOPPED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def stopped(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoppedCall]:
+        """Calls that were stopped for it, by step. Their steps have no outcome: they are made again when the debate goes on."""
+
     def __init__(
         self,
+        *,
+        stopped: _abc.Iterable[Global___StoppedCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["stopped", b"stopped"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Paused: _TypeAlias = Paused  # noqa: Y015
+
+@_typing.final
+class StoppedCall(_message.Message):
+    """A call that was stopped, and what it had used."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEP_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    step: _builtins.str
+    """Key of its step."""
+    attempt: _builtins.int
+    """Attempt at the step, from 1."""
+    run: _builtins.str
+    """Names the run of the call that was stopped: one that was stopped once counts once. Empty: not known."""
+    @_builtins.property
+    def usage(self) -> _agent_pb2.Usage:
+        """What the run had used; what was heard of its answer is estimated. Unset: not known, and then what the debate cost is not known
+        either.
+        """
+
+    def __init__(
+        self,
+        *,
+        step: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        run: _builtins.str = ...,
+        usage: _agent_pb2.Usage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_usage", b"_usage", "usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_usage", b"_usage", "attempt", b"attempt", "run", b"run", "step", b"step", "usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__usage: _TypeAlias = _typing.Literal["usage"]  # noqa: Y015
+    _WhichOneofArgType__usage: _TypeAlias = _typing.Literal["_usage", b"_usage"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__usage) -> _WhichOneofReturnType__usage | None: ...
+
+Global___StoppedCall: _TypeAlias = StoppedCall  # noqa: Y015
 
 @_typing.final
 class Resumed(_message.Message):
@@ -1571,12 +1618,19 @@ class Closed(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    STOPPED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def stopped(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoppedCall]:
+        """Calls that were stopped since the debate was cancelled, by step."""
+
     def __init__(
         self,
+        *,
+        stopped: _abc.Iterable[Global___StoppedCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["stopped", b"stopped"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -196,11 +196,17 @@ class GenerateRequest(_message.Message):
     MAX_OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
     ANSWER_START_FIELD_NUMBER: _builtins.int
+    AFFORDABLE_OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
     max_output_tokens: _builtins.int
     """Upper bound on tokens written. 0: the route's own, or the endpoint's default."""
     answer_start: _builtins.str
     """How the answer begins, in plain text: routes that can go on from a begun answer do, and `completed.text` begins with
     it; others begin their own. Not together with a `schema`; at most 1000 characters. Empty: the model begins.
+    """
+    affordable_output_tokens: _builtins.int
+    """Upper bound on tokens written that the caller's budget has room for; the smaller one of this and `max_output_tokens` holds.
+    It is no part of what the call is: a caller who comes back under the same id may have less left. An answer whose text is longer
+    than such a bound allows is cut off. 0: none.
     """
     @_builtins.property
     def call_id(self) -> Global___CallId:
@@ -237,10 +243,11 @@ class GenerateRequest(_message.Message):
         max_output_tokens: _builtins.int = ...,
         timeout: _duration_pb2.Duration | None = ...,
         answer_start: _builtins.str = ...,
+        affordable_output_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_call_id", b"_call_id", "_schema", b"_schema", "agent", b"agent", "call_id", b"call_id", "schema", b"schema", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_call_id", b"_call_id", "_schema", b"_schema", "agent", b"agent", "answer_start", b"answer_start", "call_id", b"call_id", "max_output_tokens", b"max_output_tokens", "prompt", b"prompt", "schema", b"schema", "timeout", b"timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_call_id", b"_call_id", "_schema", b"_schema", "affordable_output_tokens", b"affordable_output_tokens", "agent", b"agent", "answer_start", b"answer_start", "call_id", b"call_id", "max_output_tokens", b"max_output_tokens", "prompt", b"prompt", "schema", b"schema", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__call_id: _TypeAlias = _typing.Literal["call_id"]  # noqa: Y015
     _WhichOneofArgType__call_id: _TypeAlias = _typing.Literal["_call_id", b"_call_id"]  # noqa: Y015
@@ -453,18 +460,32 @@ class CancelCallResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     WAS_RUNNING_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
     was_running: _builtins.bool
     """Whether a call was running here or elsewhere when this was asked."""
+    run: _builtins.str
+    """Names the run that `usage` is of, so that who asks twice counts it once. Empty: there was none."""
+    @_builtins.property
+    def usage(self) -> _agent_pb2.Usage:
+        """What the call's last run used, where that run was stopped or has failed: what was heard of its answer is estimated. An answer
+        that came before the stop is kept, and its usage is told with it. Unset: there was no such run, or nobody knows.
+        """
+
     def __init__(
         self,
         *,
         was_running: _builtins.bool = ...,
+        usage: _agent_pb2.Usage | None = ...,
+        run: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_usage", b"_usage", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["was_running", b"was_running"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_usage", b"_usage", "run", b"run", "usage", b"usage", "was_running", b"was_running"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__usage: _TypeAlias = _typing.Literal["usage"]  # noqa: Y015
+    _WhichOneofArgType__usage: _TypeAlias = _typing.Literal["_usage", b"_usage"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__usage) -> _WhichOneofReturnType__usage | None: ...
 
 Global___CancelCallResponse: _TypeAlias = CancelCallResponse  # noqa: Y015
 
@@ -690,6 +711,8 @@ class RouteStatus(_message.Message):
     QUEUED_FIELD_NUMBER: _builtins.int
     PRICED_FIELD_NUMBER: _builtins.int
     DEMONSTRATION_FIELD_NUMBER: _builtins.int
+    INPUT_PRICE_MICROS_FIELD_NUMBER: _builtins.int
+    OUTPUT_PRICE_MICROS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The route's name, `provider/model`."""
     provider: _builtins.str
@@ -716,6 +739,10 @@ class RouteStatus(_message.Message):
     """Whether its answers only demonstrate what a debate is: the model is too small for them to be relied on. A debate over
     such a route is marked, and kept out of memory and ratings.
     """
+    input_price_micros: _builtins.int
+    """What tokens read cost there, in millionths of a US dollar a million tokens, rounded up. Set where `priced`."""
+    output_price_micros: _builtins.int
+    """The same for tokens written."""
     @_builtins.property
     def retry_at(self) -> _timestamp_pb2.Timestamp:
         """When an open breaker lets a trial through. Unset while closed."""
@@ -736,12 +763,21 @@ class RouteStatus(_message.Message):
         queued: _builtins.int = ...,
         priced: _builtins.bool = ...,
         demonstration: _builtins.bool = ...,
+        input_price_micros: _builtins.int | None = ...,
+        output_price_micros: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["retry_at", b"retry_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "input_price_micros", b"input_price_micros", "output_price_micros", b"output_price_micros", "retry_at", b"retry_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["breaker", b"breaker", "context_tokens", b"context_tokens", "demonstration", b"demonstration", "failures_in_a_row", b"failures_in_a_row", "in_flight", b"in_flight", "last_failure", b"last_failure", "local", b"local", "model", b"model", "name", b"name", "priced", b"priced", "provider", b"provider", "queued", b"queued", "retry_at", b"retry_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_input_price_micros", b"_input_price_micros", "_output_price_micros", b"_output_price_micros", "breaker", b"breaker", "context_tokens", b"context_tokens", "demonstration", b"demonstration", "failures_in_a_row", b"failures_in_a_row", "in_flight", b"in_flight", "input_price_micros", b"input_price_micros", "last_failure", b"last_failure", "local", b"local", "model", b"model", "name", b"name", "output_price_micros", b"output_price_micros", "priced", b"priced", "provider", b"provider", "queued", b"queued", "retry_at", b"retry_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__input_price_micros: _TypeAlias = _typing.Literal["input_price_micros"]  # noqa: Y015
+    _WhichOneofArgType__input_price_micros: _TypeAlias = _typing.Literal["_input_price_micros", b"_input_price_micros"]  # noqa: Y015
+    _WhichOneofReturnType__output_price_micros: _TypeAlias = _typing.Literal["output_price_micros"]  # noqa: Y015
+    _WhichOneofArgType__output_price_micros: _TypeAlias = _typing.Literal["_output_price_micros", b"_output_price_micros"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__input_price_micros) -> _WhichOneofReturnType__input_price_micros | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__output_price_micros) -> _WhichOneofReturnType__output_price_micros | None: ...
 
 Global___RouteStatus: _TypeAlias = RouteStatus  # noqa: Y015
 

@@ -9,6 +9,7 @@ from parley.orchestrator.api.state import fold
 from parley.orchestrator.formats.panel import V2
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import DebateSpec, Limits
+from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import (
     STOP_REASON_COST_BUDGET,
     STOP_REASON_TOKEN_BUDGET,
@@ -221,6 +222,7 @@ async def test_an_answer_that_is_being_written_is_waited_for(
 async def test_a_budget_of_tokens_lets_calls_in_flight_end_and_leaves_enough_for_the_answer(
     stage: Backstage, replica: Replica
 ) -> None:
+    stage.gateway.usage = lambda _: Usage(input_tokens=10, output_tokens=500, requests=1)
     debate = await replica.create(limited(3, 3, max_tokens=15_000))
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
@@ -235,7 +237,8 @@ async def test_a_budget_of_tokens_lets_calls_in_flight_end_and_leaves_enough_for
 
 
 async def test_a_budget_of_money_ends_a_debate_too(stage: Backstage, replica: Replica) -> None:
-    debate = await replica.create(limited(2, 5, max_cost_micros=2500))
+    stage.gateway.usage = lambda _: Usage(input_tokens=10, output_tokens=90, cost_micros=70, requests=1)
+    debate = await replica.create(limited(2, 5, max_cost_micros=4000))
     events = await stage.comes_to(debate, "COMPLETED")
     assert concluded(events).ended_by == "cost_budget"
     why = f"the debate's budget of money was used up in round {fold(events).current_round}"

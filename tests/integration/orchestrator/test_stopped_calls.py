@@ -1,13 +1,28 @@
 """Calls that are stopped: by a limit, by an owner before, or by a gateway that does not answer any more."""
 
+from pathlib import Path
+
 import pytest
 
 from parley.orchestrator.api.state import fold
+from parley.orchestrator.log.journal import Journal
+from parley.orchestrator.log.usage import add_usage
 from parley.orchestrator.model.spec import Limits
+from parley.runtime.clock import SystemClock
 from parley.v1.agent_pb2 import Usage
-from parley.v1.event_pb2 import Concluded, LimitReached, StepFailed
+from parley.v1.event_pb2 import Concluded, LimitReached, Paused, StepFailed, StepSucceeded
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, Replica, check_log, make_spec, outcomes, until
+from tests.support.orchestration import (
+    TENANT,
+    Backstage,
+    Replica,
+    backstage,
+    check_log,
+    left_behind,
+    make_spec,
+    outcomes,
+    until,
+)
 from tests.support.scripted_gateway import refusal
 
 LATE = "round/1/critique/bo/of/ada"
@@ -93,3 +108,93 @@ async def test_a_gateway_that_does_not_answer_in_time_is_no_agents_failure(
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
     assert outcomes(events)["round/1/propose/bo", 1].startswith("bo answers")
+
+
+STOPPED = Usage(input_tokens=30, output_tokens=4, cost_micros=9, requests=1)
+
+
+async def test_calls_that_a_pause_stopped_count_once(stage: Backstage) -> None:
+    stage.gateway.stopped_usage = lambda _: STOPPED
+    hold = stage.gateway.hold("round/1/propose/*")
+    async with stage.replica() as replica:
+        debate = await replica.create(make_spec(2, 1))
+        await stage.gateway.wait_for("round/1/propose/*", 2)
+        await stage.has(debate, "step_succeeded", 1)
+        before = fold(await stage.events(debate)).usage
+        await replica.intervene(debate, "pause", stop_calls=True)
+        events = await stage.comes_to(debate, "PAUSED")
+    (paused,) = [event.payload for event in events if isinstance(event.payload, Paused)]
+    proposals = [(f"round/1/propose/{each}", 1) for each in ("ada", "bo")]
+    assert [(each.step, each.attempt) for each in paused.stopped] == proposals
+    assert fold(events).usage == add_usage(add_usage(before, STOPPED), STOPPED)
+    meter = Journal(stage.store.log, SystemClock(), TENANT, debate, events).recorded.meter
+    assert meter.tokens == before.input_tokens + before.output_tokens + 2 * 34
+    hold.release()
+    async with stage.replica() as other:  # another owner, for which the step has yet to be made
+        await other.intervene(debate, "resume")
+        events = await stage.comes_to(debate, "COMPLETED")
+    check_log(events)
+    payloads = [event.payload for event in events]
+    answered = sum(isinstance(each, StepSucceeded) and each.HasField("reply") for each in payloads)
+    assert fold(events).usage.requests == answered + 2
+
+
+async def test_a_call_that_is_stopped_again_before_it_was_made_again_counts_once(stage: Backstage) -> None:
+    stage.gateway.stopped_usage = lambda _: STOPPED
+    stage.gateway.hold("round/1/propose/*")
+    async with stage.replica() as replica:
+        debate = await replica.create(make_spec(2, 1))
+        await stage.has(debate, "step_succeeded", 1)
+        await stage.gateway.wait_for("round/1/propose/*", 2)
+        await replica.intervene(debate, "pause", stop_calls=True)
+        once = fold(await stage.comes_to(debate, "PAUSED")).usage
+        stage.gateway.hold("*")
+        await replica.intervene(debate, "pause", stop_calls=True)
+        assert fold(await stage.comes_to(debate, "PAUSED")).usage == once
+    assert once.requests == 1 + 2
+
+
+async def test_an_owner_that_takes_over_a_pause_counts_what_it_stopped(
+    stage: Backstage, tmp_path: Path
+) -> None:
+    stage.gateway.hold("round/1/propose/*")
+    async with stage.replica() as first:
+        debate = await first.create(make_spec(2, 1))
+        await stage.gateway.wait_for("round/1/propose/*", 2)
+        await stage.has(debate, "step_succeeded", 1)
+        await first.intervene(debate, "pause", stop_calls=True)
+        events = await stage.comes_to(debate, "PAUSED")
+    cut = next(place for place, event in enumerate(events) if event.kind == "paused")
+    async with backstage(tmp_path / "later") as later:
+        later.gateway.stopped_usage = lambda _: STOPPED
+        await left_behind(later, events[:cut])
+        async with later.replica():
+            events = await later.comes_to(debate, "PAUSED")
+    (paused,) = [event.payload for event in events if isinstance(event.payload, Paused)]
+    assert [each.usage for each in paused.stopped] == [STOPPED, STOPPED]
+
+
+async def test_calls_that_a_cancel_stopped_count(stage: Backstage) -> None:
+    stage.gateway.stopped_usage = lambda _: STOPPED
+    stage.gateway.hold("round/1/propose/*")
+    async with stage.replica() as replica:
+        debate = await replica.create(make_spec(2, 1))
+        await stage.gateway.wait_for("round/1/propose/*", 2)
+        await stage.has(debate, "step_succeeded", 1)
+        await replica.intervene(debate, "cancel")
+        events = await stage.comes_to(debate, "CANCELLED")
+    assert fold(events).usage == Usage(input_tokens=70, output_tokens=18, cost_micros=25, requests=3)
+
+
+async def test_where_nobody_knows_what_a_stopped_call_used_nobody_knows_what_the_debate_cost(
+    stage: Backstage,
+) -> None:
+    stage.gateway.hold("round/1/propose/*")
+    async with stage.replica() as replica:
+        debate = await replica.create(make_spec(2, 1))
+        await stage.gateway.wait_for("round/1/propose/*", 2)
+        await stage.has(debate, "step_succeeded", 1)
+        await replica.intervene(debate, "cancel")
+        usage = fold(await stage.comes_to(debate, "CANCELLED")).usage
+    assert not usage.HasField("cost_micros")
+    assert usage.requests == 3

@@ -33,7 +33,7 @@ from parley.v1.event_pb2 import (
 )
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import TENANT, Backstage, Replica, backstage, check_log, make_spec, until
-from tests.support.small_format import SMALL, VOTE, WAIT_SECONDS, formats_with_small, voting
+from tests.support.small_format import SMALL, VOTE, WAIT_SECONDS, formats_with_small, used_by_consent, voting
 
 ANSWERS = debate_pb2.Answer(
     answers=[debate_pb2.QuestionAnswer(question_id="budget", text="ten euros")], text=""
@@ -189,6 +189,7 @@ async def test_a_timer_goes_on_where_an_owner_before_began_it(stage: Backstage) 
 
 async def test_what_is_asked_after_the_answer_obeys_the_budget(stage: Backstage) -> None:
     clock = ManualClock()
+    stage.gateway.usage = used_by_consent
     async with stage.replica(clock=clock) as replica:
         debate = await replica.create(spec(limits=Limits(max_tokens=1800)))
         events = await finished(stage, replica, clock, debate)

@@ -91,7 +91,7 @@ async def test_a_search_while_the_index_is_made_uses_what_is_there(
             assert not await memories.record("default", later)
             assert await recall(memories) == {"deb-later"}
             embedding.let.set()
-            while len(await recall(memories)) < 4:
+            while len(await recall(memories)) < 4:  # noqa: ASYNC110 - nobody tells when it is filled
                 await asyncio.sleep(0.01)
 
 
@@ -151,5 +151,5 @@ async def test_an_index_that_waits_for_convergence_is_made_once_it_is_back(
         async with asyncio.timeout(30), beside("making the index", index.run()):
             assert await recall(memories) == set()
             embedding.allowed = 1000
-            while len(await recall(memories)) < 3:
+            while len(await recall(memories)) < 3:  # noqa: ASYNC110 - nobody tells when it is filled
                 await asyncio.sleep(0.01)

@@ -7,6 +7,7 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Final
 
 from grpc import StatusCode
@@ -21,7 +22,7 @@ from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError
 
-__all__ = ["CallRegistry"]
+__all__ = ["CallRegistry", "Cancelled"]
 
 _STOP_PAUSE: Final = 0.05
 _STOP_LOOKS: Final = 30
@@ -32,6 +33,15 @@ _KEEP_SECONDS: Final = 0.5
 _SWEEP_SECONDS: Final = 600.0
 
 _logger = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A call that was to be stopped: whether it ran, its last run where that has failed, and what this used, if that is known."""
+
+    was_running: bool
+    run: str = ""
+    usage: Usage | None = None
 
 
 class CallRegistry:
@@ -86,17 +96,21 @@ class CallRegistry:
                 else:
                     self._abandon(key, running)
 
-    async def cancel(self, key: CallKey) -> bool:
-        """Stop the call of that name wherever it runs; whether it ran. Raises ParleyError if the store is away."""
+    async def cancel(self, key: CallKey) -> Cancelled:
+        """Stop the call of that name wherever it runs. Raises ParleyError if the store is away."""
         running = self._named.get(key)
+        owned = False
         if running is not None and not running.over:
             owned = self._runs.owns(running)
             await running.stop(cancelled=True)
-            if owned:
-                return True
         try:
-            return await self._cancel_stored(key)
+            if owned:
+                return await self._stopped(key, was_running=True)
+            was_running = await self._cancel_stored(key)
+            return await self._stopped(key, was_running=was_running)
         except StorageError as error:
+            if owned:
+                return Cancelled(was_running=True)
             raise _away(error) from error
 
     async def keep(self) -> None:
@@ -172,6 +186,15 @@ class CallRegistry:
             self._abandon(key, running, seen.wanted)
         else:
             await running.stop()
+
+    async def _stopped(self, key: CallKey, *, was_running: bool) -> Cancelled:
+        """Return what the last run of a call has used, where it was stopped or has failed and that is known."""
+        seen = await self._store.look(key)
+        if seen is None or seen.state is not CallState.FAILED:
+            return Cancelled(was_running)
+        _, usage = seen.failure()
+        is_known = usage.requests or usage.cost_micros is not None
+        return Cancelled(was_running, seen.run, usage if is_known else None)
 
     async def _cancel_stored(self, key: CallKey) -> bool:
         seen = await self._store.look(key)

@@ -20,9 +20,12 @@ from parley.gateway.calls.writes import BACKOFF, patiently, to_its_end
 from parley.gateway.failures import CALL_CANCELLED, Failure
 from parley.gateway.usage import Usage
 from parley.runtime.errors import ParleyError
-from parley.storage.ports import Fields, StoreUnavailableError
+from parley.runtime.logs import get_logger
+from parley.storage.ports import Fields, StorageError, StoreUnavailableError
 
 __all__ = ["Answerer", "StoredRuns", "answered", "reused"]
+
+_logger = get_logger(__name__)
 
 _CLAIM_SECONDS: Final = 3.0
 """How long a store that does not answer is asked again before a call begins."""
@@ -122,15 +125,25 @@ class StoredRuns:
         """Raise CallFailed where another replica has cancelled a run before its answer came; it is not made again."""
         seen = await patiently(lambda: self._store.look(key), 2 * self._lease)
         if seen is not None and seen.run == run and seen.state is CallState.FAILED:
-            raise CallFailed(seen.failure()[0], usage)
+            failure, _ = seen.failure()
+            await self._record_stop(key, run, failure_fields(failure, usage))
+            raise CallFailed(failure, usage)
 
     async def _give_up(self, key: CallKey, run: str, running: RunningCall) -> None:
         """Leave a call to whoever wants it; one that was cancelled fails for those that wait for it elsewhere."""
         if running.cancelled:
             failure = Failure(CALL_CANCELLED, "the call was cancelled")
-            await self._record(key, run, CallState.FAILED, failure_fields(failure, running.meter.usage()))
+            await self._record_stop(key, run, failure_fields(failure, running.meter.usage()))
         else:
             await self._record(key, run, CallState.RELEASED, {})
+
+    async def _record_stop(self, key: CallKey, run: str, outcome: Fields) -> None:
+        """Write down that a run was stopped, and what it had used, which who stopped it elsewhere could not know."""
+        await self._record(key, run, CallState.FAILED, outcome)
+        try:
+            await self._store.correct(key, run, outcome)
+        except StorageError as error:
+            _logger.warning("what a stopped call had used could not be written down", error=str(error))
 
     async def _record(
         self, key: CallKey, run: str, state: CallState, outcome: Fields, seconds: float = 0.0

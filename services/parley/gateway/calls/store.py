@@ -127,6 +127,13 @@ class CallStore:
         still = {"run": run, "state": CallState.RUNNING.value}
         return await self._documents.update(_CALLS, key.text(), changes, still)
 
+    async def correct(self, key: CallKey, run: str, outcome: Fields) -> None:
+        """Write more of what is known of a run that has failed."""
+        still = {"run": run, "state": CallState.FAILED.value}
+        await self._documents.update(
+            _CALLS, key.text(), {"outcome": outcome, "touched_ms": self._now()}, still
+        )
+
     async def want(self, key: CallKey, run: str) -> None:
         """Say that somebody at this replica waits for a run's answer."""
         still = {"run": run, "state": CallState.RUNNING.value}

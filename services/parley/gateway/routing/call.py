@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from parley.gateway.prompt.parts import PromptPart
 from parley.gateway.prompt.structured_answers import AnswerShape
 from parley.gateway.prompt.tools import DEFAULT_CALL_LIMIT
-from parley.gateway.routing.route import LiveRoute
+from parley.gateway.routing.route import LiveRoute, Route
 from parley.gateway.tracing import TraceLabels
 
 __all__ = ["Call", "Progress", "Timeouts"]
@@ -34,7 +34,7 @@ class Call:
     """One question of an agent.
 
     `seconds` is the time for all of it; `tools` are names of tools, in any order; `answer_start` is how the answer begins at
-    routes that can go on from there.
+    routes that can go on from there. `affordable_output_tokens` bounds an answer beside `max_output_tokens`; 0: not at all.
     """
 
     routes: tuple[LiveRoute, ...]
@@ -47,6 +47,12 @@ class Call:
     tools: tuple[str, ...] = ()
     tool_call_limit: int = DEFAULT_CALL_LIMIT
     answer_start: str = ""
+    affordable_output_tokens: int = 0
+
+    def output_tokens_at(self, route: Route) -> int:
+        """Return the upper bound on tokens of an answer of a route; 0: the endpoint's own."""
+        wanted = self.max_output_tokens or route.max_output_tokens
+        return min(wanted or self.affordable_output_tokens, self.affordable_output_tokens or wanted)
 
 
 class Progress(Protocol):

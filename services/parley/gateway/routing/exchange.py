@@ -13,6 +13,7 @@ from parley.gateway.failures import (
     ONLY_TOOL_CALLS,
     Failure,
 )
+from parley.gateway.prompt.airlock import MAX_CHARACTERS
 from parley.gateway.prompt.document_parts import can_read, listed, quoted
 from parley.gateway.prompt.documents import Documents
 from parley.gateway.prompt.fitting import Fitted, Unfittable, fit
@@ -42,6 +43,8 @@ _ANSWER_SHOWN_AGAIN: Final = 9
 """How readily an answer that did not satisfy its schema is shortened when it is shown to the model again."""
 _RE_ASK_TOKENS: Final = 256
 """Kept for what a model is told of an answer that did not satisfy its schema."""
+_CHARACTERS_A_TOKEN: Final = 8
+"""More than tokens of any usual text have on average."""
 _TOOLS_SHARE: Final = 4
 """One part in so many of a known context is kept for calls of tools and their results."""
 
@@ -239,11 +242,19 @@ class Exchange:
             shape,
             tools=toolbox.specs if toolbox is not None and not self._tools_told else (),
             may_use_tools=may_use_tools,
+            max_characters=self._max_characters,
         )
 
     @property
+    def _max_characters(self) -> int:
+        """How long an answer may be: one that is far beyond what its caller can pay for has ignored its bound."""
+        if not self._call.affordable_output_tokens:
+            return MAX_CHARACTERS
+        return min(self._max_output_tokens * _CHARACTERS_A_TOKEN, MAX_CHARACTERS)
+
+    @property
     def _max_output_tokens(self) -> int:
-        return self._call.max_output_tokens or self._live.route.max_output_tokens
+        return self._call.output_tokens_at(self._live.route)
 
     def _fitted(self, again: tuple[PromptPart, ...]) -> Fitted:
         allowed = self._allowed()

@@ -51,7 +51,7 @@ class RouteAttempts:
             return 0
         if not self._asked_tokens:
             self._asked_tokens = sum(estimate_tokens(part.text) for part in self._call.prompt)
-        return self._asked_tokens + (self._call.max_output_tokens or live.route.max_output_tokens)
+        return self._asked_tokens + self._call.output_tokens_at(live.route)
 
     async def answer(self, live: LiveRoute, permit: Permit, limit: float, progress: Progress) -> Answer:
         """Return the answer of a route within `limit` seconds. Raises Failure; the permit is given back in any case."""

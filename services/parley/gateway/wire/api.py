@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol
 
-from parley.gateway.prompt.airlock import clean
+from parley.gateway.prompt.airlock import MAX_CHARACTERS, clean
 from parley.gateway.prompt.parts import Message
 from parley.gateway.prompt.structured_answers import AnswerShape
 from parley.gateway.prompt.tools import MAX_ARGUMENTS, Reasoning, ToolRequest, ToolSpec, ToolTurn
@@ -43,6 +43,7 @@ class ModelRequest:
     """One question to a model. `max_output_tokens` 0 and `temperature` None leave it to the endpoint.
 
     `tools` are described to the model; without `may_use_tools` it is told that it has to answer now.
+    An answer is cut off at `max_characters`.
     """
 
     model: str
@@ -53,6 +54,7 @@ class ModelRequest:
     stream: bool = True
     tools: tuple[ToolSpec, ...] = ()
     may_use_tools: bool = True
+    max_characters: int = MAX_CHARACTERS
 
     def texts(self) -> Iterator[str]:
         """Yield all that it says."""

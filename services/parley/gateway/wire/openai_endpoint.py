@@ -237,7 +237,7 @@ class OpenAIEndpoint:
             )
             self.capabilities.api.took_request(api)
             response = stream.response
-            incoming = IncomingText(heard)
+            incoming = IncomingText(heard, request.max_characters)
             try:
                 if is_event_stream(response):
                     await read_events(response, reading, incoming, heard)

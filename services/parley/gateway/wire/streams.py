@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 import httpx2
 
 from parley.gateway.failures import TIMEOUT, UNREADABLE_ANSWER, Failure
-from parley.gateway.prompt.airlock import Airlock
+from parley.gateway.prompt.airlock import MAX_CHARACTERS, Airlock
 from parley.gateway.prompt.reasoning import ReasoningFilter
 from parley.gateway.wire.api import ModelReply, Reader
 from parley.gateway.wire.sse import EventReader
@@ -119,8 +119,8 @@ class Heard:
 class IncomingText:
     """The text of one answer on its way in: through the airlock, without its reasoning, and heard by the piece."""
 
-    def __init__(self, heard: Heard) -> None:
-        self._airlock = Airlock()
+    def __init__(self, heard: Heard, max_characters: int = MAX_CHARACTERS) -> None:
+        self._airlock = Airlock(max_characters)
         self._reasoning = ReasoningFilter()
         self._pieces: list[str] = []
         self._heard = heard

@@ -108,7 +108,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         known = Known(self.formats, self.roles, await roster.ask_roster(self.gateway))
         spec, subject = await self._with_subject(spec_of(request, known))
         routes = await roster.ask_routes(self.gateway, roster.routes_of(spec, known.roster))
-        spec = roster.with_contexts(spec, known.roster, routes)
+        spec = roster.with_routes(spec, known.roster, routes)
         about = (spec, known.roster, routes)
         warnings = (*budget_warnings(*about), *context_warnings(*about))
         with _store():

@@ -8,7 +8,7 @@ from typing import Final
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.events import CorruptEventError, spec_of
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, FAILED, PAUSED, PENDING, RUNNING, WAITING
-from parley.orchestrator.log.usage import add_usage, usage_of
+from parley.orchestrator.log.usage import add_usage, usage_of, usage_of_stopped
 from parley.orchestrator.model.conversion import agent_from_proto
 from parley.orchestrator.model.spec import AgentSpec, DebateSpec
 from parley.orchestrator.model.tasks import phase_of
@@ -31,6 +31,7 @@ from parley.v1.event_pb2 import (
     CheckpointExpired,
     CheckpointOpened,
     Claimed,
+    Closed,
     Concluded,
     ContributionObserved,
     DebateCreated,
@@ -244,7 +245,7 @@ class _Folding:
             last_sequence=last.sequence if last else self._state.last_sequence,
         )
 
-    def take(self, event: Envelope) -> None:  # noqa: C901 - a case a kind
+    def take(self, event: Envelope) -> None:  # noqa: C901, PLR0912 - a case a kind
         """Fold an event in; kinds that are not known, or change nothing here, are passed over."""
         self._last = event
         match event.payload:
@@ -269,6 +270,8 @@ class _Folding:
                 self._take_wait(event.key, wait)
             case CheckpointOpened() | CheckpointClosed() | CheckpointExpired() as checkpoint:
                 self._take_wait(event.key, checkpoint)
+            case Closed() as closed:
+                self._usage = add_usage(self._usage, usage_of_stopped(closed.stopped))
             case Claimed() | Paused() | Resumed() | DebateFailed() | Concluded() as turn_of_status:
                 self._take_turn(turn_of_status, event.time)
             case _:
@@ -383,6 +386,8 @@ class _Folding:
 
     def _take_turn(self, turn: Claimed | Paused | Resumed | DebateFailed | Concluded, time: datetime) -> None:
         """Move the status. A claim only begins a debate: one that rests or has ended is claimed for its interventions."""
+        if isinstance(turn, Paused):
+            self._usage = add_usage(self._usage, usage_of_stopped(turn.stopped))
         if self._state.ended:
             return
         match turn:

@@ -3,22 +3,38 @@
 Everything here is a plain function of recorded events, so that every owner comes to the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from parley.orchestrator.log.usage import UsageMeter
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET
-from parley.orchestrator.model.spec import Limits
+from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Limits, Price
 from parley.orchestrator.model.tasks import Task
 from parley.orchestrator.model.tokens import likely_tokens
 
-__all__ = ["Estimate", "answer_tokens", "budget_reached", "estimate", "may_pass", "next_wait"]
+__all__ = [
+    "AnswerReserve",
+    "Estimate",
+    "Rates",
+    "Tally",
+    "answer_reserve",
+    "estimate",
+    "may_pass",
+    "next_wait",
+    "tallies",
+]
 
 _MAY_PASS = frozenset({"PROVIDER_UNAVAILABLE", "PROVIDER_RATE_LIMIT", "NO_ROUTE_AVAILABLE", "CALL_TIMEOUT"})
 _FIRST_WAIT_SECONDS = 5.0
 _MAX_WAIT_SECONDS = 60.0
-_ANSWER_TOKENS = 1000
-"""Tokens that an answer without a bound of its own is expected to take."""
+_LEAST = 1000
+"""Tokens that an answer is given at least, unless its task has a bound of its own that is less."""
+_MOST = 8192
+"""Tokens that an answer is given at most where nobody has said it: few models refuse a bound of so many."""
+_ANSWER_SHARE = 4
+"""One part in so many of a known context is what an answer is given at most."""
+_A_MILLION = 1_000_000
 _ANSWER_PROMPT_TOKENS = 500
 """Tokens of what whoever writes the answer is told beside the question and the contributions."""
 
@@ -39,38 +55,117 @@ def next_wait(waited: float, limit: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Tokens that a call is expected to take."""
+    """What a call may take.
 
-    read: int = 0
-    written: int = 0
-
-
-def estimate(task: Task) -> Estimate:
-    """Return what a call may take, from the length of its prompt and the bound on its answer."""
-    read = sum(likely_tokens(part.text) for part in task.prompt)
-    return Estimate(read, task.max_output_tokens or _ANSWER_TOKENS)
-
-
-def budget_reached(
-    limits: Limits, meter: UsageMeter, in_flight: Iterable[Estimate | None], wanted: Estimate, answer: int
-) -> str:
-    """Return the budget that one more call would exceed, or an empty text.
-
-    What calls in flight may take counts as used, and so do the `answer` tokens that are set aside for the answer beside
-    all that was written, which it has to read; 0 once it is there.
+    Attributes:
+        read: Tokens of its prompt, about.
+        least: Tokens that its answer needs at least; no call is made for less.
+        most: Tokens that its answer is given at most.
+        routes: Whom it asks; empty for the default routes.
+        price: What tokens cost there; None: not known.
     """
-    calls = [*(each for each in in_flight if each is not None), wanted]
-    written = sum(call.written for call in calls)
-    reserved = written + sum(call.read for call in calls)
-    if answer:
-        reserved += answer + meter.written + written
-    if limits.max_tokens and meter.tokens + reserved > limits.max_tokens:
-        return TOKEN_BUDGET
-    if limits.max_cost_micros and meter.cost_micros + meter.price_of(reserved) > limits.max_cost_micros:
-        return COST_BUDGET
-    return ""
+
+    read: int
+    least: int
+    most: int
+    routes: tuple[str, ...] = ()
+    price: Price | None = None
 
 
-def answer_tokens(question: str) -> int:
-    """Return the tokens to set aside for an answer, beside what it has to read of the debate."""
-    return likely_tokens(question) + _ANSWER_PROMPT_TOKENS + _ANSWER_TOKENS
+def estimate(task: Task, agent: AgentSpec) -> Estimate:
+    """Return what a call may take, from the length of its prompt, the bound on its answer and the context of its routes."""
+    read = sum(likely_tokens(part.text) for part in task.prompt)
+    most = task.max_output_tokens or min(agent.context_tokens // _ANSWER_SHARE or _MOST, _MOST)
+    return Estimate(read, min(_LEAST, most), most, agent.routes, agent.price)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What a budget counts for a token: one that is read, and one that is written."""
+
+    read: float
+    written: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How one budget stands before a call.
+
+    Attributes:
+        name: The budget.
+        left: What nothing is set aside for.
+        rates: What the call's tokens count.
+        read_again: What a token counts that the answer will read.
+    """
+
+    name: str
+    left: float
+    rates: Rates
+    read_again: float
+
+    def amount(self, read: int, written: int) -> float:
+        """Return what a call counts that reads and writes so many tokens."""
+        return read * self.rates.read + written * (self.rates.written + self.read_again)
+
+    def affordable(self, read: int, share: float) -> float:
+        """Return the tokens that may be written for a share of what is left; infinitely many where they count nothing."""
+        each = self.rates.written + self.read_again
+        left = self.left * share - read * self.rates.read
+        return left / each if each else inf
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReserve:
+    """What is set aside for the answer: tokens to read beside all that was written, to write, and the dearest price."""
+
+    read: int
+    written: int
+    price: Price | None = None
+
+
+def tallies(
+    limits: Limits,
+    meter: UsageMeter,
+    held: Iterable[Mapping[str, float]],
+    wanted: Estimate,
+    answer: AnswerReserve | None,
+) -> tuple[Tally, ...]:
+    """Return how each budget of a debate stands before a call.
+
+    `held` is what calls in flight have set aside, by budget; `answer` is None where nothing is set aside for it, since it is there
+    or being asked for. A price that is not known is that of the calls so far.
+    """
+    in_flight = tuple(held)
+    found = []
+    for name, limit, spent in (
+        (TOKEN_BUDGET, limits.max_tokens, meter.tokens),
+        (COST_BUDGET, limits.max_cost_micros, meter.cost_micros),
+    ):
+        if not limit:
+            continue
+        left = limit - spent - sum(each.get(name, 0.0) for each in in_flight)
+        read_again = 0.0
+        if answer is not None:
+            of_answer = _rates(name, answer.price, meter)
+            read_again = of_answer.read
+            left -= (answer.read + meter.written) * of_answer.read + answer.written * of_answer.written
+        found.append(Tally(name, left, _rates(name, wanted.price, meter), read_again))
+    return tuple(found)
+
+
+def answer_reserve(spec: DebateSpec) -> AnswerReserve:
+    """Return what to set aside for a debate's answer, whoever writes it."""
+    prices = [each.price for each in (*spec.agents, spec.judge) if each.price is not None]
+    dearest = (
+        Price(max(each.read for each in prices), max(each.written for each in prices)) if prices else None
+    )
+    return AnswerReserve(likely_tokens(spec.question) + _ANSWER_PROMPT_TOKENS, _LEAST, dearest)
+
+
+def _rates(budget: str, price: Price | None, meter: UsageMeter) -> Rates:
+    if budget == TOKEN_BUDGET:
+        return Rates(1.0, 1.0)
+    if price is None:
+        average = meter.price_of(1)
+        return Rates(average, average)
+    return Rates(price.read / _A_MILLION, price.written / _A_MILLION)

@@ -19,14 +19,14 @@ from opentelemetry.trace import Status, StatusCode
 from pydantic import BaseModel, ValidationError
 
 from parley.orchestrator.engine.answers import cut, rendered, unpacked
-from parley.orchestrator.engine.budget import answer_tokens, estimate
+from parley.orchestrator.engine.budget import answer_reserve, estimate
 from parley.orchestrator.engine.checkpoints import CheckpointRequest, Checkpoints, TellStatus
 from parley.orchestrator.engine.gate import Gate
 from parley.orchestrator.engine.limiter import Budget, Limiter
 from parley.orchestrator.engine.slot import Slot
 from parley.orchestrator.engine.step_digest import digest_of_ask, digest_of_step, digests_of_documents
 from parley.orchestrator.engine.step_runner import StepRunner
-from parley.orchestrator.engine.steps import StepRequest, either
+from parley.orchestrator.engine.steps import StepAttempt, StepRequest, either
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.events import Payload
 from parley.orchestrator.log.journal import Journal
@@ -41,6 +41,7 @@ from parley.orchestrator.peers.agents import Agents, Call, generate_request
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
 from parley.runtime.telemetry import tracer
+from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import (
     CheckpointClosed,
@@ -103,7 +104,7 @@ class Debate:
         self._joining: set[str] = set()
         self._seated: tuple[AgentSpec, ...] = spec.agents
         self._documents = digests_of_documents(spec.context)
-        limiter = self._limited(Budget(spec.limits, answer_tokens=answer_tokens(spec.question)))
+        limiter = self._limited(Budget(spec.limits, answer=answer_reserve(spec), share=len(spec.agents) + 1))
         self._steps = StepRunner(journal, clock, limiter, self.slot, spec.concurrency)
 
     @property
@@ -195,7 +196,7 @@ class Debate:
         self._use(key)
         asked = StepRequest(key, work, digest_of_step(request), scopes=_scopes.get())
 
-        async def answer(_: int) -> StepSucceeded:
+        async def answer(_: StepAttempt) -> StepSucceeded:
             value = AnyMessage()
             value.Pack(await call())
             return StepSucceeded(work=work, digest=asked.digest, value=value)
@@ -308,19 +309,19 @@ class Debate:
             key,
             task.work,
             digest_of_ask(agent, task, shape, seconds, self._documents),
-            estimate(task),
+            estimate(task, agent),
             is_answer=task.is_answer,
             is_structured=shape is not None,
             concurrency=task.concurrency,
             scopes=_scopes.get(),
         )
 
-        async def call(attempt: int) -> StepSucceeded:
+        async def call(attempt: StepAttempt) -> StepSucceeded:
             with _tracer.start_as_current_span(f"invoke_agent {agent.id}") as span:
                 span.set_attributes(self._span_attributes(agent, key))
                 try:
-                    request = generate_request(agent, task, shape, seconds)
-                    reply = await self._agents.generate(self._call(key, attempt), request)
+                    request = generate_request(agent, task, shape, seconds, attempt.bound)
+                    reply = await self._agents.generate(self._call(key, attempt.number), request)
                     if shape is not None:
                         reply.rendered = rendered(shape, reply)
                     elif task.max_characters:
@@ -365,8 +366,9 @@ class Debate:
     def _call(self, key: str, attempt: int) -> Call:
         return Call(self._journal.tenant, self._journal.debate, key, attempt)
 
-    async def _stop_call(self, key: str, attempt: int) -> None:
-        await self._agents.cancel(self._call(key, attempt))
+    async def _stop_call(self, key: str, attempt: int) -> Usage:
+        stopped = await self._agents.cancel(self._call(key, attempt))
+        return stopped.usage or Usage()
 
     def _use(self, key: str) -> None:
         if key in self._used:

@@ -19,9 +19,9 @@ from parley.orchestrator.engine.inbox import (
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.peers.agents import Agents, Call
-from parley.v1.event_pb2 import CheckpointClosed, Concluded, Resumed
+from parley.v1.event_pb2 import CheckpointClosed, Concluded, Resumed, StoppedCall
 
-__all__ = ["Interventions", "cancel_calls"]
+__all__ = ["Interventions", "stop_calls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,23 @@ class _CallsEnded:
     """The last call that was in flight has ended."""
 
 
-async def cancel_calls(journal: Journal, agents: Agents) -> None:
-    """Stop all calls of a debate that were begun and have no outcome."""
+async def stop_calls(journal: Journal, agents: Agents) -> list[StoppedCall]:
+    """Stop all calls of a debate that were begun and have no outcome; return those that are to be counted, by step."""
+    recorded = journal.recorded
+    unfinished = sorted(
+        (step, attempt)
+        for step, attempt in recorded.unfinished()
+        if recorded.started[step, attempt].work.agent_id
+    )
+    calls = [Call(journal.tenant, journal.debate, step, attempt) for step, attempt in unfinished]
     async with asyncio.TaskGroup() as tasks:
-        for step, attempt in journal.recorded.unfinished():
-            tasks.create_task(agents.cancel(Call(journal.tenant, journal.debate, step, attempt)))
+        stopping = [tasks.create_task(agents.cancel(each)) for each in calls]
+    told = [(call, task.result()) for call, task in zip(calls, stopping, strict=True)]
+    return [
+        StoppedCall(step=call.step, attempt=call.attempt, run=each.run, usage=each.usage)
+        for call, each in told
+        if each.is_to_count and each.run not in recorded.stopped_runs
+    ]
 
 
 class Interventions:
@@ -100,8 +112,7 @@ class Interventions:
                 return True
             case "pause" if entry.intervened.intervention.pause.stop_calls:
                 await self._stop(work)
-                await self._record(entry)
-                await cancel_calls(self._journal, self._agents)
+                await self._record(entry)  # its calls are stopped before it rests
                 return True
             case "pause":
                 self._debate.gate.close()
@@ -130,7 +141,7 @@ class Interventions:
                 await self._record(entry, self._resumed())
             case "pause" if entry.intervened.intervention.pause.stop_calls:
                 await self._record(entry)
-                await cancel_calls(self._journal, self._agents)
+                await stop_calls(self._journal, self._agents)
             case "mute" | "unmute":
                 await self._record_or_refuse(entry)
             case _:

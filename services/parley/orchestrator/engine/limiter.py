@@ -6,11 +6,12 @@ therefore comes to the same outcomes, and refuses the same steps.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from parley.orchestrator.engine.budget import Estimate, budget_reached
-from parley.orchestrator.engine.steps import StepAttempt, StepRequest
+from parley.orchestrator.engine.budget import AnswerReserve
+from parley.orchestrator.engine.reservations import Reservations
+from parley.orchestrator.engine.steps import StepAttempt
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import SETTLED
@@ -42,13 +43,15 @@ class Budget:
 
     Attributes:
         whose: Whose limits these are, for people.
-        answer_tokens: Set aside for the answer until it is there; 0 after it.
+        answer: Set aside for the answer until it is there; None after it.
+        share: One part in so many of what is left is what a call may set aside.
         bounds_services: Whether steps of services end with the time limit too, and not those of agents alone.
     """
 
     limits: Limits
     whose: str = "the debate's"
-    answer_tokens: int = 0
+    answer: AnswerReserve | None = None
+    share: int = 1
     bounds_services: bool = False
 
 
@@ -67,9 +70,9 @@ class Limiter:
         budget: Budget,
         journal: Journal,
         clock: Clock,
-        stop_call: Callable[[str, int], Awaitable[None]],
+        stop_call: Callable[[str, int], Awaitable[Usage]],
     ) -> None:
-        """Stand on a journal that is being written; `stop_call` stops the call of a step's attempt."""
+        """Stand on a journal that is being written; `stop_call` stops the call of a step's attempt, and tells its usage."""
         self.in_flight: dict[str, StepAttempt] = {}
         self.left_out: set[str] = set()
         self.ending = ""
@@ -80,7 +83,9 @@ class Limiter:
         self._clock = clock
         self._stop_call = stop_call
         self._tasks: asyncio.TaskGroup | None = None
-        self._first_call = asyncio.Lock()
+        self._reservations = Reservations(
+            budget.limits, lambda: journal.recorded.meter, budget.answer, budget.share
+        )
 
     def run_in(self, tasks: asyncio.TaskGroup) -> None:
         """Do what follows from a limit in these tasks, since the step that met it may be stopped meanwhile."""
@@ -90,20 +95,31 @@ class Limiter:
         """Start with no step on its way."""
         self.in_flight.clear()
         self.left_out.clear()
+        self._reservations.clear()
         self.ending = self.ending or self._recorded.ending
         if self._recorded.ending:
             self.ended.set()
 
     @asynccontextmanager
-    async def price_known(self, request: StepRequest) -> AsyncIterator[None]:
-        """Let the first call of a budget of money be made alone: before its outcome nothing tells what tokens cost."""
-        is_priced = request.estimate is not None and not request.is_answer
-        async with AsyncExitStack() as stack:
-            if self._budget.limits.max_cost_micros and is_priced and not self._any_used():
-                await stack.enter_async_context(self._first_call)
-                if self._any_used():
-                    await stack.aclose()
+    async def reserved(self, attempt: StepAttempt) -> AsyncIterator[None]:
+        """Have what a call may take set aside of the budgets in the block; before it, wait while others have too much of them."""
+        wanted = attempt.request.estimate
+        if wanted is None or not self._reservations.are_wanted:
             yield
+            return
+        is_answer = attempt.request.is_answer
+        while not self._reservations.take(
+            attempt,
+            wanted,
+            is_answered=self._recorded.answered(),
+            must=is_answer or attempt.started,
+            may_wait=not attempt.started and (is_answer or not self.ending),
+        ):
+            await self._reservations.change()
+        try:
+            yield
+        finally:
+            self._reservations.give_back(attempt, wanted)
 
     async def refusal(self, attempt: StepAttempt) -> StepFailed | None:
         """Return why a call may not be made, or None where it may. A limit that it would exceed is recorded as reached.
@@ -118,7 +134,7 @@ class Limiter:
         if not self._is_bound(attempt) or (attempt.started and self.ending != TOTAL_TIMEOUT):
             return None
         if not self.ending:
-            await self._end_on(self._exceeded_by(request.estimate or Estimate()))
+            await self._end_on(self._exceeded_by(attempt))
         if not self.ending:
             return None
         await self.ended.wait()
@@ -180,9 +196,6 @@ class Limiter:
         request = attempt.request
         return not request.is_answer and (request.estimate is not None or self._budget.bounds_services)
 
-    def _any_used(self) -> bool:
-        return self._recorded.meter.tokens > 0
-
     def _bound(self) -> list[StepAttempt]:
         """Return the steps on their way that limits concern."""
         return [each for each in self.in_flight.values() if self._is_bound(each)]
@@ -190,20 +203,19 @@ class Limiter:
     def _is_answering(self) -> bool:
         return bool(self._recorded.answer) or any(each.request.is_answer for each in self.in_flight.values())
 
-    def _exceeded_by(self, wanted: Estimate) -> str:
-        """Return the limit that one more call would exceed, or that was exceeded while only the answer was asked for."""
+    def _exceeded_by(self, attempt: StepAttempt) -> str:
+        """Return the limit that a call would exceed, or that was exceeded while only the answer was asked for."""
         limits = self._budget.limits
         if limits.total_seconds and self._total() >= limits.total_seconds:
             return TOTAL_TIMEOUT
-        in_flight = [each.request.estimate for each in self.in_flight.values()]
-        answer = 0 if self._recorded.answered() else self._budget.answer_tokens
-        return budget_reached(limits, self._recorded.meter, in_flight, wanted, answer)
+        return attempt.exceeds
 
     async def _end_on(self, limit: str) -> None:
         """Let nothing new begin but the answer."""
         if not limit or self.ending:
             return
         self.ending = limit
+        self._reservations.changed()
         late = self._bound() if limit == TOTAL_TIMEOUT else []
         reached = LimitReached(limit=limit, used=self._used(limit), late=_keys(late))
         part = "after/" if self._recorded.concluded else ""
@@ -249,9 +261,8 @@ class Limiter:
 
     async def _fail_late(self, key: str, work: Work, digest: str, number: int) -> StepFailed:
         """Record the failure of a step that an owner before had found late, and could not record."""
-        failed = self._failure(work, digest, self._recorded.late[key], Usage())
-        if work.agent_id:
-            await self._stop_call(key, number)
+        used = await self._stop_call(key, number) if work.agent_id else Usage()
+        failed = self._failure(work, digest, self._recorded.late[key], used)
         await self._journal.append(Draft(key, failed, number))
         return failed
 
@@ -267,8 +278,10 @@ class Limiter:
 
     async def _stop(self, attempt: StepAttempt) -> None:
         if attempt.request.estimate is not None:
-            await self._stop_call(attempt.request.key, attempt.number)
+            used = await self._stop_call(attempt.request.key, attempt.number)
             await attempt.call_ended(_LAST_WORD_SECONDS)
+            if not attempt.usage.requests:
+                attempt.usage = used
 
     async def _wait_until(self, reading: float, read: Callable[[], float]) -> None:
         """Wait until a running time has come so far; it may stand still meanwhile."""

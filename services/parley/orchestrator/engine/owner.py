@@ -12,7 +12,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.execution import Execution, leaves
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
-from parley.orchestrator.engine.interventions import Interventions, cancel_calls
+from parley.orchestrator.engine.interventions import Interventions, stop_calls
 from parley.orchestrator.engine.slot import Slot
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.events import CorruptEventError, spec_of
@@ -37,7 +37,7 @@ from parley.runtime.logs import get_logger
 from parley.runtime.telemetry import extract, tracer
 from parley.storage.ports import Log, StorageError, StoreUnavailableError
 from parley.v1.debate_pb2 import DebateFailure, Outcome
-from parley.v1.event_pb2 import Closed, Concluded, DebateCreated, DebateFailed, Paused, Warned
+from parley.v1.event_pb2 import Closed, Concluded, DebateCreated, DebateFailed, Paused, StoppedCall, Warned
 
 __all__ = ["DebateOwner", "FollowUp", "OwnerDependencies"]
 
@@ -292,23 +292,27 @@ class DebateOwner:
                 task.result()
 
     async def _rest(self) -> None:
-        if not self._journal.recorded.paused:
-            await self._journal.append(Draft("paused", Paused(), self._journal.recorded.attempt))
+        recorded = self._journal.recorded
+        if not recorded.paused:
+            # Counted in the record that brings it to rest, so that whoever takes it over before that counts them, and nobody after.
+            stopped = await stop_calls(self._journal, self._dependencies.agents) if recorded.stopping else ()
+            await self._journal.append(Draft("paused", Paused(stopped=stopped), recorded.attempt))
         await self._note_status(PAUSED, is_open=False, owner=None)
         await self._look_for_interventions()
 
     async def _close(self, concluded: Concluded) -> None:
         self.brief = True
         self.slot.forgo()
+        stopped: Sequence[StoppedCall] = ()
         if not concluded.HasField("outcome"):
-            await cancel_calls(self._journal, self._dependencies.agents)
+            stopped = await stop_calls(self._journal, self._dependencies.agents)
         if not self._journal.recorded.closed:
             # The answer is there; what follows may wait for services that are away.
             await self._note_status(_ended_status(concluded), is_open=True, owner=self._dependencies.owner)
             self._debate.gate.open()  # a pause that came too late is of no account
             if concluded.HasField("outcome") and self._format.is_recorded:
                 await self._follow_up(concluded.outcome)
-            await self._journal.append(Draft("closed", Closed()))
+            await self._journal.append(Draft("closed", Closed(stopped=stopped)))
         await self._lay_down()
 
     async def _follow_up(self, outcome: Outcome) -> None:

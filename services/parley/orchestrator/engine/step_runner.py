@@ -22,8 +22,8 @@ __all__ = ["MakeCall", "StepRunner"]
 _UNRECORDABLE = "UNRECORDABLE"
 _BACKOFF = Backoff(first=0.2, maximum=5.0)
 
-MakeCall = Callable[[int], Awaitable[StepSucceeded]]
-"""Makes the call of an attempt, by its number. Raises StepError for an outcome, OutOfReachError where there is none."""
+MakeCall = Callable[[StepAttempt], Awaitable[StepSucceeded]]
+"""Makes the call of an attempt. Raises StepError for an outcome, OutOfReachError where there is none."""
 
 
 class StepRunner:
@@ -55,8 +55,8 @@ class StepRunner:
         number, recorded = self._look_up(asked)
         if recorded is not None:
             return recorded
-        async with self._turn(asked), self.limiter.price_known(asked):
-            attempt = StepAttempt(asked, number, started=(asked.key, number) in self._recorded.started)
+        attempt = StepAttempt(asked, number, started=(asked.key, number) in self._recorded.started)
+        async with self._turn(asked), self.limiter.reserved(attempt):
             try:
                 return await attempt.outcome_of(self._made(attempt, call))
             finally:
@@ -131,7 +131,7 @@ class StepRunner:
         began = self._clock.monotonic()
         with attempt.call():
             try:
-                answered = await call(attempt.number)
+                answered = await call(attempt)
             except StepError as error:
                 attempt.usage, attempt.partial_text = error.usage, error.partial_text
                 took = round(self._clock.monotonic() - began, 3)

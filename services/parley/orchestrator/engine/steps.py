@@ -46,6 +46,8 @@ class StepAttempt:
         started: Whether the log says, or is about to say, that it was begun.
         usage: What its latest call used; `partial_text`: what it had written where it was stopped.
         recorded: Set once its failure is durable.
+        bound: Tokens that its answer may have, by what is left of the budgets; 0: as many as it likes.
+        exceeds: The budget that has no room for it; empty for none.
     """
 
     request: StepRequest
@@ -54,6 +56,8 @@ class StepAttempt:
     usage: Usage = field(default_factory=Usage)
     partial_text: str = ""
     recorded: asyncio.Event = field(default_factory=asyncio.Event)
+    bound: int = 0
+    exceeds: str = ""
     _late: bool = False
     _failed: StepFailed | None = None
     _call: asyncio.Event | None = None

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.events import UnknownEventError
-from parley.orchestrator.log.usage import Mode, RunningTime, UsageMeter
+from parley.orchestrator.log.usage import Mode, RunningTime, UsageMeter, usage_of_stopped
 from parley.orchestrator.model.conversion import agent_from_proto
 from parley.orchestrator.model.limits import ROUND_TIMEOUT, TOTAL_TIMEOUT
 from parley.orchestrator.model.spec import AgentSpec
@@ -73,7 +73,8 @@ class Recorded:
         seen: For each look at the interventions, the sequence it went up to.
         interventions: Each with its sequence, by request id.
         retried: Steps whose recorded failure is void, since the debate was resumed after failing on them.
-        pausing: Whether a pause is asked for and not yet undone.
+        pausing: Whether a pause is asked for and not yet undone; `stopping`: whether it stops what is in flight.
+        stopped_runs: Runs of calls that were stopped, and are counted.
         paused: Whether the debate came to rest for it.
         attempt: Times the debate was begun or resumed; `attempt_epoch`: the claim that this was under.
         claims: Claims since the latest outcome of a step, or since the debate was resumed.
@@ -103,6 +104,8 @@ class Recorded:
     retried: set[str] = field(default_factory=set)
     failure: DebateFailed | None = None
     pausing: bool = False
+    stopping: bool = False
+    stopped_runs: set[str] = field(default_factory=set)
     paused: bool = False
     concluded: Concluded | None = None
     concluded_at: datetime | None = None
@@ -200,6 +203,7 @@ class Recorded:
             case Intervened() as intervened:
                 self.interventions[intervened.request_id] = (event.sequence, intervened)
                 self.pausing = self.pausing or intervened.intervention.HasField("pause")
+                self.stopping = self.stopping or intervened.intervention.pause.stop_calls
             case Settled() as settled:
                 self.settled[event.key] = settled
                 self.late.update(dict.fromkeys(settled.late, SETTLED))
@@ -262,8 +266,10 @@ class Recorded:
 
     def _turn(self, turn: Paused | Resumed | DebateFailed | Concluded | Closed, event: Envelope) -> None:
         match turn:
-            case Paused():
+            case Paused() as paused:
                 self.paused = True
+                self.stopped_runs |= {each.run for each in paused.stopped if each.run}
+                self.meter.count(usage_of_stopped(paused.stopped))
             case DebateFailed() as failed:
                 self.failure = failed
             case Resumed():
@@ -282,7 +288,7 @@ class Recorded:
         if self.failure is not None:
             self._resume_from(self.failure)
         self.failure = None
-        self.pausing = self.paused = False
+        self.pausing = self.stopping = self.paused = False
 
     def _resume_from(self, failed: DebateFailed) -> None:
         """Try again what the debate failed on; its time limits begin anew."""

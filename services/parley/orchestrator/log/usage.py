@@ -1,12 +1,13 @@
 """What a debate has used so far: time, tokens and money, as a fold of recorded events."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 from parley.v1.agent_pb2 import Usage
-from parley.v1.event_pb2 import StepFailed, StepSucceeded
+from parley.v1.event_pb2 import StepFailed, StepSucceeded, StoppedCall
 
-__all__ = ["Mode", "RunningTime", "UsageMeter", "add_usage", "usage_of"]
+__all__ = ["Mode", "RunningTime", "UsageMeter", "add_usage", "usage_of", "usage_of_stopped"]
 
 
 class Mode(Enum):
@@ -66,7 +67,10 @@ class UsageMeter:
 
     def add(self, outcome: StepSucceeded | StepFailed) -> None:
         """Count a step's outcome."""
-        usage = usage_of(outcome)
+        self.count(usage_of(outcome))
+
+    def count(self, usage: Usage) -> None:
+        """Count what a call used."""
         tokens = usage.input_tokens + usage.output_tokens
         self.tokens += tokens
         self.written += usage.output_tokens
@@ -82,6 +86,14 @@ class UsageMeter:
 def usage_of(outcome: StepSucceeded | StepFailed) -> Usage:
     """Return what a step's attempt used."""
     return outcome.usage if isinstance(outcome, StepFailed) else outcome.reply.usage
+
+
+def usage_of_stopped(calls: Iterable[StoppedCall]) -> Usage:
+    """Return what calls had used that were stopped; a call of which that is not known makes the cost unknown."""
+    used = Usage()
+    for each in calls:
+        used = add_usage(used, each.usage if each.HasField("usage") else Usage(requests=1))
+    return used
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:

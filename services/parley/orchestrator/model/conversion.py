@@ -12,6 +12,7 @@ from parley.orchestrator.model.spec import (
     DebateSpec,
     Limits,
     OwnRole,
+    Price,
     Prompt,
     SummarySettings,
 )
@@ -66,6 +67,11 @@ def agent_from_proto(agent: agent_pb2.Agent, instructions: Mapping[str, str] | N
             if agent.HasField("own_role")
             else None
         ),
+        price=(
+            Price(agent.input_price_micros, agent.output_price_micros)
+            if agent.HasField("input_price_micros")
+            else None
+        ),
     )
 
 
@@ -86,6 +92,8 @@ def agent_to_proto(agent: AgentSpec) -> agent_pb2.Agent:
         tool_call_limit=agent.tool_call_limit,
         context_tokens=agent.context_tokens,
         own_role=agent_pb2.OwnRole(source=agent.own_role.source) if agent.own_role else None,
+        input_price_micros=agent.price.read if agent.price else None,
+        output_price_micros=agent.price.written if agent.price else None,
     )
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "DebateSpec",
     "Limits",
     "OwnRole",
+    "Price",
     "Prompt",
     "SummarySettings",
 ]
@@ -49,6 +50,14 @@ class OwnRole:
 
 
 @dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost, in millionths of a US dollar."""
+
+    read: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
 class AgentSpec:
     """An agent of a debate: a configured model with a role.
 
@@ -62,6 +71,7 @@ class AgentSpec:
         tools: What it may look at the context documents with: `context_search`, `file_read`, `list_files`.
         tool_call_limit: Calls of tools in one contribution, at most 100; 0 for the default, 10.
         context_tokens: Tokens that prompt and answer may have together on any of its routes; 0: not known.
+        price: What tokens cost on the dearest of its routes; None: not known.
     """
 
     id: str
@@ -79,6 +89,7 @@ class AgentSpec:
     tool_call_limit: int = 0
     context_tokens: int = 0
     own_role: OwnRole | None = None
+    price: Price | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.agent_pb2 import ToolCall, Usage
 from parley.v1.debate_pb2 import Reply
 
-__all__ = ["Agents", "Call", "generate_request"]
+__all__ = ["Agents", "Call", "Stopped", "generate_request"]
 
 Publish = Callable[[str, Delta], None]
 """Hands on a piece of a debate's text."""
@@ -54,10 +54,33 @@ class Call:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """What became of a call that was to be stopped.
+
+    Attributes:
+        was_running: Whether it ran, or may have run.
+        run: Names the run that `usage` is of; empty where that is not known.
+        usage: What it had used; None: there was nothing, or nobody knows.
+    """
+
+    was_running: bool
+    run: str = ""
+    usage: Usage | None = None
+
+    @property
+    def is_to_count(self) -> bool:
+        """Whether it used something, or may have."""
+        return self.was_running or self.usage is not None
+
+
 def generate_request(
-    agent: AgentSpec, task: Task, shape: AnswerShape[Any] | None, seconds: float
+    agent: AgentSpec, task: Task, shape: AnswerShape[Any] | None, seconds: float, affordable: int = 0
 ) -> gateway_pb2.GenerateRequest:
-    """Return what an agent is asked for, within so many seconds, as the gateway takes it; without the call's id."""
+    """Return what an agent is asked for, within so many seconds, as the gateway takes it; without the call's id.
+
+    `affordable` is how many tokens of an answer can be paid for; 0: as many as it likes.
+    """
     request = gateway_pb2.GenerateRequest(
         agent=agent_to_proto(agent),
         prompt=[
@@ -68,6 +91,7 @@ def generate_request(
         ],
         max_output_tokens=task.max_output_tokens,
         answer_start=task.answer_start,
+        affordable_output_tokens=affordable,
     )
     request.timeout.FromMilliseconds(round(seconds * 1000))
     if shape is not None:
@@ -112,15 +136,17 @@ class Agents:
             tool_calls=map(_shortened, completed.tool_calls),
         )
 
-    async def cancel(self, call: Call) -> None:
+    async def cancel(self, call: Call) -> Stopped:
         """Stop a call, wherever it runs. A gateway that is away is left alone: the call ends with its lease."""
         try:
-            await self._gateway.CancelCall(
+            told = await self._gateway.CancelCall(
                 gateway_pb2.CancelCallRequest(call_id=call.to_proto()), timeout=_MARGIN_SECONDS
             )
         except grpc.aio.AioRpcError as error:
             if not is_transport(error) and error.code() not in _AWAY:
                 raise
+            return Stopped(was_running=True)  # as far as anybody can know
+        return Stopped(told.was_running, told.run, told.usage if told.HasField("usage") else None)
 
     async def _completed(
         self, call: Call, stream: AsyncIterable[gateway_pb2.GenerateResponse], written: "_Written"

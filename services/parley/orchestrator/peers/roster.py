@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import grpc
 
 from parley.orchestrator.model.conversion import agent_from_proto
-from parley.orchestrator.model.spec import AgentSpec, DebateSpec
+from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Price
 from parley.runtime.errors import is_transport, unavailable
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 
-__all__ = ["KnownRoute", "Roster", "ask_roster", "ask_routes", "routes_of", "with_contexts"]
+__all__ = ["KnownRoute", "Roster", "ask_roster", "ask_routes", "routes_of", "with_routes"]
 
 _SECONDS = 10.0
 _MAX_NAMES = 256
@@ -60,10 +60,12 @@ class KnownRoute:
     Attributes:
         context_tokens: Tokens that prompt and answer may have together; 0: not known.
         priced: Whether it is known what tokens cost there.
+        price: What they cost; None: not known, or the gateway is of a version that does not say it.
     """
 
     context_tokens: int
     priced: bool
+    price: Price | None = None
 
 
 async def ask_roster(channel: grpc.aio.Channel) -> Roster:
@@ -106,14 +108,28 @@ async def ask_routes(channel: grpc.aio.Channel, names: Sequence[str]) -> Mapping
         listed = await gateway.ListRoutes(request, timeout=_SECONDS)
     except grpc.aio.AioRpcError:
         return {}  # whether the debate can be held does not hang on it
-    return {each.name: KnownRoute(each.context_tokens, each.priced) for each in listed.routes}
+    return {each.name: KnownRoute(each.context_tokens, each.priced, _price(each)) for each in listed.routes}
 
 
-def with_contexts(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> DebateSpec:
-    """Return a specification whose agents have the smallest context of their routes, 0 where none is known."""
+def with_routes(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> DebateSpec:
+    """Return a specification whose agents have the smallest context and the highest prices of their routes, as far as known."""
 
     def known_by(agent: AgentSpec) -> AgentSpec:
-        contexts = [routes[name].context_tokens for name in known.routes_of(agent) if name in routes]
-        return replace(agent, context_tokens=min((each for each in contexts if each), default=0))
+        found = [routes[name] for name in known.routes_of(agent) if name in routes]
+        contexts = [each.context_tokens for each in found if each.context_tokens]
+        return replace(agent, context_tokens=min(contexts, default=0), price=_dearest(found))
 
     return replace(spec, agents=tuple(map(known_by, spec.agents)), judge=known_by(spec.judge))
+
+
+def _price(route: gateway_pb2.RouteStatus) -> Price | None:
+    if not route.HasField("input_price_micros"):
+        return None
+    return Price(route.input_price_micros, route.output_price_micros)
+
+
+def _dearest(routes: Sequence[KnownRoute]) -> Price | None:
+    prices = [each.price for each in routes if each.price is not None]
+    if not prices:
+        return None
+    return Price(max(each.read for each in prices), max(each.written for each in prices))

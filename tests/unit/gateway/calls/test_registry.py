@@ -16,6 +16,7 @@ from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.store import CallState, CallStore, StoredCall
 from parley.gateway.calls.stream import CallFailed, Completed, Delta, RouteAttempt, RunningCall
 from parley.gateway.failures import BAD_REQUEST, CALL_CANCELLED, Failure
+from parley.gateway.routing.route import Route
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
 from parley.storage.ports import StoreUnavailableError
@@ -61,6 +62,8 @@ class Model:
         self.asked += 1
         call.route_attempt_started("p/m")
         call.text(self.text[:1])
+        used = call.meter.of(Route("p/m", "p", "m"))
+        used.requests, used.input_tokens = used.requests + 1, 30
         try:
             await self.may_answer.wait()
         except asyncio.CancelledError:
@@ -357,15 +360,22 @@ async def test_cancel_stops_the_call_wherever_it_runs(elsewhere: bool, tmp_path:
         while (seen := await one.store.look(KEY)) is None or not seen.wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         owner, other = (one, two) if len(one.calls._runs._owned) else (two, one)
-        assert await (other if elsewhere else owner).calls.cancel(KEY)
+        stopped = await (other if elsewhere else owner).calls.cancel(KEY)
+        assert stopped.was_running
+        assert stopped.usage is not None, "who runs it tells what it had used, wherever it was stopped"
+        assert (stopped.usage.requests, stopped.usage.input_tokens) == (1, 30)
         await until(lambda: model.stopped == 1)
         for each in waiting:
             with pytest.raises(CallFailed) as caught:
                 await each
             assert caught.value.failure.kind is CALL_CANCELLED
-        assert not await one.calls.cancel(KEY)
+        again = await one.calls.cancel(KEY)
+        assert (again.was_running, again.run, again.usage) == (False, stopped.run, stopped.usage)
         model.may_answer.set()
         assert (await completed(two.ask(model))).answer.text == "yes"
+        assert (await one.calls.cancel(KEY)).usage is None, (
+            "the answer is kept, and tells its usage by itself"
+        )
 
 
 async def test_an_answer_that_comes_after_a_cancel_elsewhere_is_not_handed_out_and_the_call_not_made_again(
@@ -383,7 +393,10 @@ async def test_an_answer_that_comes_after_a_cancel_elsewhere_is_not_handed_out_a
         with pytest.raises(CallFailed) as caught:
             await asked
         assert caught.value.failure.kind is CALL_CANCELLED
-        assert await cancelling
+        assert (await cancelling).was_running
+        told = (await two.calls.cancel(KEY)).usage
+        assert told is not None
+        assert told.requests == 1
         assert model.asked == 1
 
 
@@ -400,7 +413,7 @@ async def test_a_call_cancelled_before_its_first_step_tells_its_listeners(tmp_pa
         await one.calls.cancel(KEY)
         with pytest.raises(CallFailed, match="cancelled"):
             await listening
-        assert not await one.calls.cancel(KEY)
+        assert not (await one.calls.cancel(KEY)).was_running
 
 
 async def test_closing_lets_running_calls_finish_and_gives_up_the_others_to_whoever_wants_them(

@@ -1,21 +1,31 @@
 """What a debate may still take: waits and budgets."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.engine.budget import Estimate, answer_tokens, budget_reached, estimate, next_wait
+from parley.orchestrator.engine.budget import (
+    AnswerReserve,
+    Estimate,
+    Tally,
+    answer_reserve,
+    estimate,
+    next_wait,
+    tallies,
+)
 from parley.orchestrator.log.usage import UsageMeter
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET
-from parley.orchestrator.model.spec import Limits
+from parley.orchestrator.model.spec import Limits, Price
 from parley.orchestrator.model.tasks import PromptPart, Task
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import StepSucceeded
+from tests.support.orchestration import agent, make_spec
 
-ANSWER = answer_tokens("Is water wet?")
+ANSWER = AnswerReserve(503, 1000)
 
 
 def waits(limit: float) -> list[float]:
@@ -45,39 +55,62 @@ def used(*, read: int = 0, written: int = 0, cost_micros: int = 0) -> UsageMeter
     return meter
 
 
-@pytest.mark.parametrize(("limit", "reached"), [(5000, ""), (4000, TOKEN_BUDGET)])
-def test_calls_in_flight_and_the_answer_are_set_aside(limit: int, reached: str) -> None:
-    in_flight = [Estimate(200, 300), None, Estimate(200, 300)]
-    # 600 used; 1,000 fly; 500 wanted; the answer reads what is then written (400 + 900) and takes 1,503.
-    meter = used(read=200, written=400)
-    found = budget_reached(Limits(max_tokens=limit), meter, in_flight, Estimate(200, 300), ANSWER)
-    assert found == reached
+def left(limits: Limits, meter: UsageMeter, *held: float, **given: Any) -> Tally:
+    """How the only budget stands before a call, with so much set aside for calls in flight."""
+    wanted = Estimate(200, 300, 300, price=given.get("price"))
+    name = TOKEN_BUDGET if limits.max_tokens else COST_BUDGET
+    (found,) = tallies(limits, meter, [{name: each} for each in held], wanted, given.get("answer"))
+    return found
+
+
+def test_calls_in_flight_and_the_answer_are_set_aside() -> None:
+    # 600 used; 1,600 fly; the answer reads what is written so far (400) beside 503, and takes 1,000.
+    found = left(Limits(max_tokens=5000), used(read=200, written=400), 800, 800, answer=ANSWER)
+    assert found.left == 5000 - 600 - 1600 - 400 - 1503
+    # What is written now is read once more.
+    assert found.amount(200, 300) == 800
+    assert found.affordable(200, 1) == (found.left - 200) / 2
 
 
 def test_once_the_answer_is_there_nothing_is_set_aside_for_it() -> None:
-    meter, limits = used(read=200, written=400), Limits(max_tokens=1100)
-    assert budget_reached(limits, meter, [], Estimate(200, 300), ANSWER) == TOKEN_BUDGET
-    assert budget_reached(limits, meter, [], Estimate(200, 300), 0) == ""
-    assert budget_reached(limits, meter, [], Estimate(200, 301), 0) == TOKEN_BUDGET
+    found = left(Limits(max_tokens=1100), used(read=200, written=400))
+    assert (found.left, found.amount(200, 300), found.affordable(200, 1)) == (500, 500, 300)
 
 
-def test_money_is_estimated_by_the_price_of_the_calls_so_far() -> None:
-    limits, wanted = Limits(max_cost_micros=10_000), Estimate(100, 100)
-    cheap, dear = (used(read=500, written=500, cost_micros=cost) for cost in (1000, 9000))
-    assert budget_reached(limits, cheap, [], wanted, ANSWER) == ""
-    assert budget_reached(limits, dear, [], wanted, ANSWER) == COST_BUDGET
+def test_money_is_counted_by_the_price_of_the_routes_that_may_be_asked() -> None:
+    limits, price = Limits(max_cost_micros=10_000), Price(2_000_000, 8_000_000)
+    found = left(limits, used(cost_micros=1000), price=price)
+    assert (found.left, found.amount(200, 300), found.affordable(200, 1)) == (9000, 2800, 1075)
+    reserved = replace(ANSWER, price=Price(1_000_000, 4_000_000))
+    found = left(limits, used(written=100, cost_micros=1000), price=price, answer=reserved)
+    assert found.left == 9000 - (503 + 100) - 4000
+    assert found.amount(200, 300) == 2800 + 300
 
 
-def test_without_limits_nothing_is_too_much() -> None:
-    meter = used(read=10**9, written=10**9, cost_micros=10**9)
-    assert budget_reached(Limits(), meter, [], Estimate(), ANSWER) == ""
+def test_money_is_counted_by_the_calls_so_far_where_no_price_is_known() -> None:
+    meter = used(read=500, written=500, cost_micros=3000)
+    assert left(Limits(max_cost_micros=10_000), meter).amount(200, 300) == 1500
 
 
-def test_a_call_is_estimated_by_its_prompt_and_by_the_bound_on_its_answer() -> None:
+def test_the_dearest_of_everybody_stands_for_whoever_writes_the_answer() -> None:
+    one, other = make_spec().agents
+    agents = (replace(one, price=Price(5, 20)), replace(other, price=Price(7, 10)))
+    assert answer_reserve(replace(make_spec(), agents=agents)).price == Price(7, 20)
+    assert answer_reserve(make_spec()) == ANSWER
+
+
+def test_without_limits_nothing_is_counted() -> None:
+    assert tallies(Limits(), used(read=10**9), [], Estimate(1, 1, 1), ANSWER) == ()
+
+
+def test_a_call_is_estimated_by_its_prompt_and_by_what_its_answer_may_have() -> None:
     prompt = (PromptPart("system", "x" * 40), PromptPart("user", "x" * 60))
-    task = Task(Work(activity="proposal"), prompt)
-    assert estimate(task) == Estimate(25, 1000)
-    assert estimate(replace(task, max_output_tokens=77)) == Estimate(25, 77)
+    task, ada = Task(Work(activity="proposal"), prompt), agent("ada")
+    assert estimate(task, ada) == Estimate(25, 1000, 8192)
+    assert estimate(task, replace(ada, context_tokens=16_000)).most == 4000
+    assert estimate(task, replace(ada, routes=("p/m",), price=Price(1, 2))).routes == ("p/m",)
+    assert estimate(replace(task, max_output_tokens=77), ada) == Estimate(25, 77, 77)
+    assert estimate(replace(task, max_output_tokens=20_000), ada) == Estimate(25, 1000, 20_000)
 
 
 @pytest.mark.parametrize(
@@ -93,4 +126,4 @@ def test_a_call_is_estimated_by_its_prompt_and_by_the_bound_on_its_answer() -> N
 )
 def test_what_is_read_is_estimated_by_script(text: str, tokens: int) -> None:
     task = Task(Work(activity="proposal"), (PromptPart("user", text),))
-    assert estimate(task).read == pytest.approx(tokens, abs=2)
+    assert estimate(task, agent("ada")).read == pytest.approx(tokens, abs=2)

@@ -1,0 +1,113 @@
+"""What calls set aside of a debate's budgets before they are made, so that what is spent stays within them.
+
+A call sets aside what its prompt counts and what its answer may count, and gives both back when its outcome is recorded. A call
+that finds too little left waits for those in flight, which mostly take less than they set aside. So budgets are exceeded by calls
+alone that took more than they were given. Whether a route keeps its bound nobody can tell before it was asked: until it has kept it
+once, and again from when it did not, a call there is made while no other one is. Then one such call is what a debate may be over.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+
+from parley.orchestrator.engine.budget import AnswerReserve, Estimate, Tally, tallies
+from parley.orchestrator.engine.steps import StepAttempt
+from parley.orchestrator.log.usage import UsageMeter
+from parley.orchestrator.model.spec import Limits
+from parley.v1.agent_pb2 import Usage
+
+__all__ = ["Reservations"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reservation:
+    """What one call has set aside, by budget; `alone`: no other call is made beside it."""
+
+    amounts: dict[str, float]
+    tallies: tuple[Tally, ...]
+    alone: bool
+    is_answer: bool
+
+
+@dataclass(slots=True)
+class Reservations:
+    """What the calls in flight of one debate have set aside.
+
+    Attributes:
+        limits: The budgets.
+        meter: Returns what was used so far.
+        answer: What is set aside for the answer; None: nothing.
+        share: One part in so many of what is left is what a call may set aside, where more than it needs at least is left.
+    """
+
+    limits: Limits
+    meter: Callable[[], UsageMeter]
+    answer: AnswerReserve | None
+    share: int
+    _held: dict[str, _Reservation] = field(default_factory=dict)
+    _keeps: dict[tuple[str, ...], bool] = field(default_factory=dict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether there is a budget at all."""
+        return bool(self.limits.max_tokens or self.limits.max_cost_micros)
+
+    def clear(self) -> None:
+        """Begin with no call in flight."""
+        self._held.clear()
+        self.changed()
+
+    def changed(self) -> None:
+        """Let those that wait look again."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def change(self) -> None:
+        """Wait until a call has given back what it had set aside, or those that wait are to look again."""
+        await self._changed.wait()
+
+    def take(
+        self, attempt: StepAttempt, wanted: Estimate, *, is_answered: bool, must: bool, may_wait: bool
+    ) -> bool:
+        """Set aside what a call may take, and say on the attempt how long its answer may be; False: it has to wait.
+
+        Where it would exceed a budget with no other call in flight, the attempt says which. A call that `must` be made is given
+        what there is, and never less than it needs.
+        """
+        request, waits = attempt.request, may_wait and bool(self._held)
+        alone = not self._keeps.get(wanted.routes, False)
+        if waits and (alone or any(each.alone for each in self._held.values())):
+            return False
+        is_asked = request.is_answer or any(each.is_answer for each in self._held.values())
+        answer = None if is_answered or is_asked else self.answer
+        held = [each.amounts for each in self._held.values()]
+        found = tallies(self.limits, self.meter(), held, wanted, answer)
+        exceeded = [each.name for each in found if each.affordable(wanted.read, 1) < wanted.least]
+        if exceeded and waits:
+            return False
+        if exceeded and not must:
+            attempt.exceeds = exceeded[0]
+            return True
+        share = 1.0 if request.is_answer else 1 / self.share
+        given = min((each.affordable(wanted.read, share) for each in found), default=inf)
+        attempt.bound = max(wanted.least, int(min(given, wanted.most)))
+        amounts = {each.name: each.amount(wanted.read, attempt.bound) for each in found}
+        self._held[request.key] = _Reservation(amounts, found, alone, request.is_answer)
+        return True
+
+    def give_back(self, attempt: StepAttempt, wanted: Estimate) -> None:
+        """Give back what a call had set aside, and learn from its outcome whether its routes keep their bounds."""
+        held = self._held.pop(attempt.request.key, None)
+        if held is not None and attempt.usage.requests:
+            kept = _was_enough(held, attempt.usage)
+            self._keeps[wanted.routes] = kept and self._keeps.get(wanted.routes, True)
+        self.changed()
+
+
+def _was_enough(held: _Reservation, usage: Usage) -> bool:
+    return all(
+        each.amount(usage.input_tokens, usage.output_tokens) <= held.amounts[each.name]
+        for each in held.tallies
+    )

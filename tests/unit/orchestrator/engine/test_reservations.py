@@ -1,0 +1,204 @@
+"""What a debate spends stays within its budgets, whatever its agents write, cost, and are asked at once."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.log.journal import Journal
+from parley.orchestrator.model.errors import StepError
+from parley.orchestrator.model.spec import AgentSpec, Limits, Price
+from parley.orchestrator.model.tasks import PromptPart, Task
+from parley.orchestrator.peers.agents import Agents, Call
+from parley.runtime.clock import SystemClock
+from parley.v1 import gateway_pb2
+from parley.v1.agent_pb2 import Usage
+from parley.v1.debate_pb2 import Reply, Work
+from parley.v1.event_pb2 import StepFailed
+from tests.support.memory_log import MemoryLog
+from tests.support.orchestration import agent, make_spec
+
+LETTERS_A_TOKEN = 4
+
+
+@dataclass(frozen=True)
+class Writer:
+    """How an agent's model answers: `length` tokens, which it keeps to its bound or not, at a price."""
+
+    length: int
+    keeps_bound: bool
+    price: Price
+    is_priced: bool = True
+
+    def spec(self, number: int) -> AgentSpec:
+        price = self.price if self.is_priced else None
+        return replace(agent(f"a{number}"), routes=(f"p/m{number}",), price=price)
+
+
+@dataclass
+class Models:
+    """Models behind a gateway, which cuts an answer off that is twice as long as it may be."""
+
+    writers: dict[str, Writer]
+    fails: bool = False
+    spent: list[tuple[int, float]] = field(default_factory=list)
+    written: int = 0
+    bounds: list[int] = field(default_factory=list)
+    in_flight: int = 0
+    most_in_flight: int = 0
+
+    async def generate(self, _call: Call, request: gateway_pb2.GenerateRequest) -> Reply:
+        writer, bound = self.writers[request.agent.id], request.affordable_output_tokens
+        self.bounds.append(bound)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        self.in_flight -= 1
+        read = sum(len(part.text) for part in request.prompt) // LETTERS_A_TOKEN
+        wrote = min(writer.length, bound) if writer.keeps_bound and bound else writer.length
+        cost = (read * writer.price.read + wrote * writer.price.written) / 1_000_000
+        self.spent.append((read + wrote, cost))
+        usage = Usage(input_tokens=read, output_tokens=wrote, cost_micros=round(cost), requests=1)
+        if self.fails:
+            raise StepError("PROVIDER_AUTH", "the provider said no", usage)
+        self.written += min(wrote, 2 * bound) if bound else wrote
+        return Reply(text="x", usage=usage)
+
+    async def cancel(self, _call: Call) -> None:
+        raise AssertionError
+
+
+async def spend(
+    models: Models, limits: Limits, waves: Sequence[Sequence[int]], prompt: int, *, is_answer: bool = False
+) -> tuple[list[Reply | StepFailed], Reply | StepFailed]:
+    """Hold a debate of waves of calls, each of the agents of these numbers, and then the answer of the first agent."""
+    agents = tuple(each.spec(number) for number, each in enumerate(models.writers.values()))
+    spec = make_spec(1, 1, limits=limits)
+    spec = replace(spec, agents=agents, judge=replace(agents[0], id="judge"))
+    models.writers["judge"] = models.writers["a0"]
+    journal = Journal(MemoryLog(), SystemClock(), "t", "deb", [])
+    await journal.claim("me")
+    replies: list[Reply | StepFailed] = []
+    writing = asyncio.create_task(journal.write())
+    try:
+        async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+            debate = Debate(spec, journal, cast(Agents, models), cast(Any, None), SystemClock())
+            debate.begin_run()
+            debate.limiter.run_in(tasks)
+            for number, wave in enumerate(waves):
+                asked = [
+                    debate.ask(f"wave/{number}/{place}", agents[each], task(prompt, is_answer=is_answer))
+                    for place, each in enumerate(wave)
+                ]
+                replies += await asyncio.gather(*asked)
+            last = task(prompt + models.written * LETTERS_A_TOKEN, is_answer=True)
+            answer = await debate.ask("answer", spec.judge, last)
+    finally:
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+    return replies, answer
+
+
+def task(letters: int, *, is_answer: bool = False) -> Task:
+    return Task(Work(activity="proposal"), (PromptPart("user", "x" * letters),), is_answer=is_answer)
+
+
+PRICES = st.builds(Price, st.integers(0, 5_000_000), st.integers(0, 50_000_000))
+LENGTHS = st.sampled_from([1, 900, 3000, 8000, 30_000]) | st.integers(1, 100_000)
+WRITERS = st.builds(Writer, LENGTHS, st.booleans(), PRICES)
+WAVES = st.lists(
+    st.lists(st.integers(0, 3), min_size=1, max_size=8) | st.just([1] * 8), min_size=1, max_size=4
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(WRITERS, min_size=4, max_size=4), WAVES, st.integers(0, 8000), st.integers(0, 100_000))
+async def test_a_debate_spends_its_budget_of_tokens_and_at_most_one_call(
+    writers: list[Writer], waves: list[list[int]], prompt: int, limit: int
+) -> None:
+    writers[0] = replace(writers[0], keeps_bound=True)  # it writes the answer, which is asked for in any case
+    models = Models({f"a{number}": each for number, each in enumerate(writers)})
+    _, answer = await spend(models, Limits(max_tokens=max(limit, 1)), waves, prompt)
+    assert isinstance(answer, Reply)
+    spent = [tokens for tokens, _ in models.spent]
+    assert sum(spent) <= limit + max(spent)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(WRITERS, min_size=4, max_size=4), WAVES, st.integers(0, 8000), st.integers(1, 500_000))
+async def test_a_debate_spends_its_budget_of_money_and_at_most_one_call(
+    writers: list[Writer], waves: list[list[int]], prompt: int, limit: int
+) -> None:
+    writers[0] = replace(writers[0], keeps_bound=True)
+    models = Models({f"a{number}": each for number, each in enumerate(writers)})
+    await spend(models, Limits(max_cost_micros=limit), waves, prompt)
+    costs = [cost for _, cost in models.spent]
+    assert sum(costs) <= limit + max(costs) + len(costs)  # costs are told in whole millionths
+
+
+FREE = Price(0, 0)
+
+
+async def test_calls_that_keep_their_bounds_are_made_at_once_and_share_what_is_left() -> None:
+    models = Models({"a0": Writer(100, keeps_bound=True, price=FREE)})
+    replies, _ = await spend(models, Limits(max_tokens=40_000), [[0], [0] * 6], 400)
+    assert all(isinstance(each, Reply) for each in replies)
+    assert models.most_in_flight > 3
+    assert all(1000 <= bound <= 8192 for bound in models.bounds)
+    assert models.bounds[1] > models.bounds[2], "what is left is less for each of a wave"
+
+
+async def test_a_wave_that_cannot_be_made_at_once_is_made_in_turn() -> None:
+    models = Models({"a0": Writer(10, keeps_bound=True, price=FREE)})
+    replies, _ = await spend(models, Limits(max_tokens=6000), [[0] * 8], 400)
+    assert all(isinstance(each, Reply) for each in replies)
+    assert models.most_in_flight < 4
+
+
+async def test_whoever_was_never_asked_is_asked_alone() -> None:
+    models = Models({f"a{number}": Writer(100, keeps_bound=True, price=FREE) for number in range(4)})
+    await spend(models, Limits(max_tokens=400_000), [[0, 1, 2, 3]], 400)
+    assert models.most_in_flight == 1
+
+
+async def test_whoever_wrote_more_than_it_may_is_asked_alone_from_then_on() -> None:
+    models = Models({"a0": Writer(20_000, keeps_bound=False, price=FREE)})
+    await spend(models, Limits(max_tokens=400_000), [[0] * 4], 400)
+    assert models.most_in_flight == 1
+
+
+async def test_calls_that_make_the_answer_together_wait_for_each_other_and_are_all_made() -> None:
+    models = Models({"a0": Writer(20_000, keeps_bound=False, price=FREE)})
+    replies, _ = await spend(models, Limits(max_tokens=10_000), [[0] * 3], 400, is_answer=True)
+    assert all(isinstance(each, Reply) for each in replies)
+    assert models.most_in_flight == 1
+
+
+async def test_a_failed_call_counts_and_tells_whether_a_bound_is_kept() -> None:
+    models = Models({"a0": Writer(20_000, keeps_bound=False, price=FREE)}, fails=True)
+    replies, _ = await spend(models, Limits(max_tokens=60_000), [[0] * 4], 400)
+    reasons = [each.reason for each in replies if isinstance(each, StepFailed)]
+    assert reasons == ["PROVIDER_AUTH", "PROVIDER_AUTH", "TOKEN_BUDGET", "TOKEN_BUDGET"]
+
+
+async def test_without_a_budget_nothing_is_bounded() -> None:
+    models = Models({"a0": Writer(100, keeps_bound=True, price=FREE)})
+    await spend(models, Limits(), [[0] * 4], 400)
+    assert models.most_in_flight == 4
+    assert set(models.bounds) == {0}
+
+
+@pytest.mark.parametrize("is_priced", [True, False])
+async def test_an_unknown_price_is_that_of_the_calls_so_far(*, is_priced: bool) -> None:
+    dear = Price(1_000_000, 10_000_000)
+    models = Models({"a0": Writer(1000, keeps_bound=True, price=dear, is_priced=is_priced)})
+    replies, _ = await spend(models, Limits(max_cost_micros=60_000), [[0] * 9], 400)
+    refused = [each for each in replies if isinstance(each, StepFailed)]
+    assert refused
+    assert {each.reason for each in refused} == {"COST_BUDGET"}
