@@ -144,7 +144,12 @@ def default_store() -> str:
     if given:
         return given
     data = os.environ.get("XDG_DATA_HOME")
-    folder = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
+    try:
+        folder = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
+    except RuntimeError:
+        raise ConfigurationError(
+            "PARLEY_STORE: no home directory is known for it; set PARLEY_STORE or HOME"
+        ) from None
     return f"sqlite:///{folder / 'parley'}"
 
 
@@ -228,7 +233,7 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
             settings = settings.model_copy(update={"advertise": options.advertise})
         if options.purpose != "debates":
             settings = settings.model_copy(update={"max_debates": 0})  # reading claims no debate
-        orchestrator = await stack.enter_async_context(_orchestrator(settings, options.ports.orchestrator))
+        orchestrator = await stack.enter_async_context(_orchestrator(settings, options))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
         yield LocalSystem(
@@ -298,12 +303,16 @@ async def _all(options: LocalOptions, store: str, folder: Path | None) -> AsyncI
 
 
 @asynccontextmanager
-async def _orchestrator(settings: "OrchestratorSettings", port: int) -> AsyncIterator[str]:
+async def _orchestrator(settings: "OrchestratorSettings", options: LocalOptions) -> AsyncIterator[str]:
     from parley.orchestrator.__main__ import build
     from parley.runtime.draining import Draining
 
     draining = Draining()
-    async with build(settings, draining=draining) as service, _served(service, port, draining) as address:
+    reading = options.purpose == "records"
+    async with (
+        build(settings, draining=draining, reading=reading) as service,
+        _served(service, options.ports.orchestrator, draining) as address,
+    ):
         yield address
 
 

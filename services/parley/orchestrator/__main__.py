@@ -54,10 +54,11 @@ async def build(
     draining: Draining | None = None,
     formats: Formats | None = None,
     roles: Roles | None = None,
+    reading: bool = False,
 ) -> AsyncGenerator[Service, None]:
     """Wire an orchestrator and run its debates while the block runs; they are given up once it drains.
 
-    It knows `formats` and `roles`, by default those that Parley ships.
+    It knows `formats` and `roles`, by default those that Parley ships. `reading`: debates are only looked at, by this process alone.
 
     Raises:
         ConfigurationError: a setting cannot be used.
@@ -67,7 +68,7 @@ async def build(
     roles = _checked(roles or shipped_roles(), formats)
     draining, deltas, clock = draining or Draining(), Deltas(), SystemClock()
     async with (
-        _opened(settings.store) as store,
+        _opened(settings.store, reading=reading) as store,
         channel(settings.gateway) as gateway,
         channel(settings.convergence) as convergence,
         channel(settings.ratings) as ratings,
@@ -128,10 +129,10 @@ async def build(
 
 
 @asynccontextmanager
-async def _opened(url: str) -> AsyncGenerator[Store, None]:
+async def _opened(url: str, *, reading: bool) -> AsyncGenerator[Store, None]:
     async with AsyncExitStack() as stack:
         try:
-            store = await stack.enter_async_context(open_store(url, NAME))
+            store = await stack.enter_async_context(open_store(url, NAME, reading=reading))
             await store.documents.prepare(DEBATES, INBOX, FEEDBACK)
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
