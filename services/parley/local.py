@@ -156,7 +156,12 @@ def default_store() -> str:
     if given:
         return given
     data = os.environ.get("XDG_DATA_HOME")
-    folder = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
+    try:
+        folder = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
+    except RuntimeError:
+        raise ConfigurationError(
+            "PARLEY_STORE: no home directory is known for it; set PARLEY_STORE or HOME"
+        ) from None
     return f"sqlite:///{folder / 'parley'}"
 
 

@@ -129,8 +129,9 @@ class LocalServices:
 
         settings = settings.model_copy(update=self._shared)
         draining, port = Draining(), self._options.ports.orchestrator
+        reading = self._options.purpose == "records"
         async with (
-            build(settings, draining=draining) as service,
+            build(settings, draining=draining, reading=reading) as service,
             self._served(service, port, settings.auth, draining) as address,
         ):
             yield address

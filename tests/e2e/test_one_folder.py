@@ -12,6 +12,8 @@ from tests.support.command import Command
 from tests.support.ports import free_ports
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.timeout(300)  # a start takes its time on a machine that is busy
+
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_running() -> Iterator[None]:

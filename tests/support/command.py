@@ -13,7 +13,7 @@ from typing import IO, ClassVar
 
 __all__ = ["Command", "Ended"]
 
-_SECONDS = 45.0
+_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True)

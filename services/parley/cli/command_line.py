@@ -1,6 +1,7 @@
 """One command line, run to its end: what it comes to, in words and as an exit code."""
 
 import difflib
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from parley.cli.terminal.printable import printable_line
 
 __all__ = ["run"]
 
+_OF_STDOUT: Final = frozenset({errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EIO})
 _NEAR: Final = 0.75
 """How like two words are, 0 to 1, if one may be meant by the other."""
 
@@ -41,13 +43,22 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
         sys.stderr.close()
         return GENERAL
     except OSError as error:
-        return _fail(str(error), GENERAL)
+        return _fail(_told(error), GENERAL)
     except Exception as error:
         if os.environ.get("PARLEY_TRACEBACK"):
             raise
         name = type(error).__name__
         return _fail(f"internal error: {name}: {error} (PARLEY_TRACEBACK=1 shows where)", GENERAL)
     return code if isinstance(code, int) else 0
+
+
+def _told(error: OSError) -> str:
+    """Return what is wrong; an error without a file's name is stdout's, which does not take what was printed."""
+    if error.filename is not None or error.errno not in _OF_STDOUT:
+        return str(error)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is flushed at the end
+    why = "it is closed" if error.errno == errno.EBADF else error.strerror
+    return f"stdout could not be written to: {why}; give it to a file or a terminal that takes it"
 
 
 def _usage(error: click.UsageError) -> str:

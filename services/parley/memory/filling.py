@@ -21,6 +21,7 @@ from parley.storage.ports import (
     Document,
     Documents,
     DuplicateError,
+    Fields,
     Order,
     Point,
     VectorCollection,
@@ -95,7 +96,7 @@ class Filler:
         return _Progress(str(fields.get("after", "")), int(fields.get("written", 0)))
 
     async def _keep(self, collection: VectorCollection, progress: _Progress) -> None:
-        fields = {"after": progress.after, "written": progress.written}
+        fields: Fields = {"after": progress.after, "written": progress.written}
         if not await self._documents.update(FILLINGS, collection.name, fields):
             try:
                 await self._documents.insert(FILLINGS, collection.name, fields)

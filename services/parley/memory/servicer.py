@@ -9,9 +9,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.memory.debate import RememberedDebate
 from parley.memory.memories import DebateReusedError, Memories
-from parley.runtime.errors import ParleyError, unavailable
+from parley.runtime.errors import ParleyError
 from parley.runtime.identity.identity import current_tenant
 from parley.runtime.validation import NAME, Violations
+from parley.storage.failing import told
 from parley.storage.ports import StorageError
 from parley.v1 import memory_pb2 as pb
 from parley.v1 import memory_pb2_grpc as pb_grpc
@@ -53,7 +54,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
                     concluded_at=_timestamp(found.debate.concluded_at),
                 )
         except StorageError as error:
-            raise _store_unavailable(error) from error
+            raise told(error, "the store of the memory") from error
 
     async def RecordDebate(  # noqa: N802
         self, request: pb.RecordDebateRequest, _context: object
@@ -77,7 +78,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
                 resource=("debate", request.debate_id),
             ) from None
         except StorageError as error:
-            raise _store_unavailable(error) from error
+            raise told(error, "the store of the memory") from error
         return pb.RecordDebateResponse(existed=existed)
 
     async def ForgetDebate(  # noqa: N802
@@ -90,12 +91,8 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         try:
             existed = await self._memories.forget(current_tenant(), request.debate_id)
         except StorageError as error:
-            raise _store_unavailable(error) from error
+            raise told(error, "the store of the memory") from error
         return pb.ForgetDebateResponse(existed=existed)
-
-
-def _store_unavailable(error: StorageError) -> ParleyError:
-    return unavailable("STORE_UNAVAILABLE", f"the store of the memory failed: {error}", retry_after=1.0)
 
 
 def _timestamp(moment: datetime) -> Timestamp:

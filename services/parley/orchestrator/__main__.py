@@ -63,10 +63,11 @@ async def build(
     draining: Draining | None = None,
     formats: Formats | None = None,
     roles: Roles | None = None,
+    reading: bool = False,
 ) -> AsyncGenerator[Service, None]:
     """Wire an orchestrator and run its debates while the block runs; they are given up once it drains.
 
-    It knows `formats` and `roles`, by default those that Parley ships.
+    It knows `formats` and `roles`, by default those that Parley ships. `reading`: debates are only looked at, by this process alone.
 
     Raises:
         ConfigurationError: a setting cannot be used.
@@ -77,7 +78,7 @@ async def build(
     draining, deltas, clock = draining or Draining(), Deltas(), SystemClock()
     connect = partial(channel, settings=settings.channels())
     async with (
-        _opened(settings.store) as store,
+        _opened(settings.store, reading=reading) as store,
         connect(settings.gateway) as gateway,
         connect(settings.convergence) as convergence,
         connect(settings.ratings) as ratings,
@@ -145,7 +146,7 @@ async def build(
             allowance.call,
         )
         async with (
-            beside("counting what tenants use", use.run()),
+            beside("counting what tenants use", use.run()) if not reading else nullcontext(),
             beside("running debates", _run(runner)),
             beside("reporting feedback", reporter.run()),
             # Who only reads debates deletes none by the way.
@@ -156,15 +157,16 @@ async def build(
                 yield service
             finally:
                 await runner.drain()
-                with suppress(StorageError):
-                    await use.tell()
+                if not reading:
+                    with suppress(StorageError):
+                        await use.tell()
 
 
 @asynccontextmanager
-async def _opened(url: str) -> AsyncGenerator[Store, None]:
+async def _opened(url: str, *, reading: bool) -> AsyncGenerator[Store, None]:
     async with AsyncExitStack() as stack:
         try:
-            store = await stack.enter_async_context(open_store(url, NAME))
+            store = await stack.enter_async_context(open_store(url, NAME, reading=reading))
             await store.documents.prepare(DEBATES, INBOX, FEEDBACK, DELETIONS, KEYS, TENANT_USE)
         except ValueError as error:
             raise ConfigurationError(str(error)) from None

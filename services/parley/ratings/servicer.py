@@ -42,9 +42,10 @@ from parley.ratings.table import Past, Table
 from parley.ratings.team import EXPLORATION_SHARE, select_team
 from parley.ratings.weights import WeightRule, weigh
 from parley.runtime.clock import Clock
-from parley.runtime.errors import ParleyError, not_found, unavailable
+from parley.runtime.errors import ParleyError, not_found
 from parley.runtime.identity.identity import current_tenant
 from parley.runtime.validation import Violations
+from parley.storage.failing import told
 from parley.storage.ports import StorageError
 from parley.v1 import ratings_pb2 as pb
 from parley.v1 import ratings_pb2_grpc as pb_grpc
@@ -216,9 +217,7 @@ async def _stored(call: Awaitable[T]) -> T:
     try:
         return await call
     except StorageError as error:
-        raise unavailable(
-            "STORE_UNAVAILABLE", f"the store of the ratings failed: {error}", retry_after=1.0
-        ) from error
+        raise told(error, "the store of the ratings") from error
 
 
 def _reused(reason: str, message: str, debate_id: str) -> ParleyError:

@@ -109,7 +109,9 @@ def in_use(folder: Path, name: str = "parley.lock") -> str:
 
 
 @asynccontextmanager
-async def open_store(url: str, database: str, *, poll_interval: float = 0.5) -> AsyncGenerator[Store, None]:
+async def open_store(
+    url: str, database: str, *, poll_interval: float = 0.5, reading: bool = False
+) -> AsyncGenerator[Store, None]:
     """Open the database of one service, making it where it is missing.
 
     Args:
@@ -117,6 +119,7 @@ async def open_store(url: str, database: str, *, poll_interval: float = 0.5) -> 
             PREFIX_`database`; PREFIX is the URL's own database, or `parley`).
         database: The service's name.
         poll_interval: Seconds between two looks at a followed log, for appends that nothing else tells of.
+        reading: Nothing needs to be written: an embedded store is opened on a full disk too, where nobody else uses it.
 
     Raises:
         ValueError: the URL is not one of these; the message names PARLEY_STORE.
@@ -127,7 +130,7 @@ async def open_store(url: str, database: str, *, poll_interval: float = 0.5) -> 
     opened = (
         _open_mongodb(url, database, poll_interval)
         if folder is None
-        else _open_sqlite(folder, database, poll_interval)
+        else _open_sqlite(folder, database, poll_interval, reading=reading)
     )
     async with opened as store:
         yield store
@@ -163,8 +166,10 @@ async def open_vectors(url: str) -> AsyncGenerator[Vectors, None]:
 
 
 @asynccontextmanager
-async def _open_sqlite(folder: Path, database: str, poll_interval: float) -> AsyncGenerator[Store, None]:
-    async with open_database(folder / f"{database}.db") as opened:
+async def _open_sqlite(
+    folder: Path, database: str, poll_interval: float, *, reading: bool
+) -> AsyncGenerator[Store, None]:
+    async with open_database(folder / f"{database}.db", reading=reading) as opened:
         log = SqliteLog(opened, poll_interval=poll_interval)
         yield Store(documents=SqliteDocuments(opened), log=log, exclusive=True)
 

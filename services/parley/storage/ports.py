@@ -33,6 +33,10 @@ class StoreUnavailableError(StorageError):
     """The store did not answer, or answered that it cannot now. Trying the same call again is right."""
 
 
+class StoreDamagedError(StorageError):
+    """What is stored cannot be read, or is gone; trying again is of no use. The message says what to do."""
+
+
 class VectorsLostError(StoreUnavailableError):
     """A collection of vectors was damaged and has been thrown away; prepare it again and store its points anew."""
 

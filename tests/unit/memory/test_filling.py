@@ -16,6 +16,7 @@ from parley.memory.filling import Filler, ModelGoneError
 from parley.memory.index import DebateIndex
 from parley.memory.meaning import Meaning, Meanings
 from parley.memory.memories import Memories
+from parley.runtime.backoff import Backoff
 from parley.runtime.beside import beside
 from parley.runtime.errors import ParleyError, unavailable
 from parley.storage.opening import open_store, open_vectors
@@ -91,7 +92,7 @@ async def test_a_search_while_the_index_is_made_uses_what_is_there(
             assert not await memories.record("default", later)
             assert await recall(memories) == {"deb-later"}
             embedding.let.set()
-            while len(await recall(memories)) < 4:  # noqa: ASYNC110 - nobody tells when it is filled
+            while len(await recall(memories)) < 4:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
 
@@ -141,7 +142,7 @@ async def test_vectors_of_another_model_never_enter_an_index(tmp_path: Path) -> 
 async def test_an_index_that_waits_for_convergence_is_made_once_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexes, "_AFTER_TROUBLE", indexes.Backoff(first=0.01, maximum=0.01))
+    monkeypatch.setattr(indexes, "_AFTER_TROUBLE", Backoff(first=0.01, maximum=0.01))
     monkeypatch.setattr(indexes, "_PATIENCE", 0.05)
     async with opened(tmp_path) as stores:
         await remember(stores, 3)
@@ -151,5 +152,5 @@ async def test_an_index_that_waits_for_convergence_is_made_once_it_is_back(
         async with asyncio.timeout(30), beside("making the index", index.run()):
             assert await recall(memories) == set()
             embedding.allowed = 1000
-            while len(await recall(memories)) < 3:  # noqa: ASYNC110 - nobody tells when it is filled
+            while len(await recall(memories)) < 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

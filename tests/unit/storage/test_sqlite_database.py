@@ -11,7 +11,7 @@ from sqlite3 import Connection
 
 import pytest
 
-from parley.storage.ports import StorageError, StoreUnavailableError
+from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailableError
 from parley.storage.sqlite import database as sqlite_database
 from parley.storage.sqlite.database import SqliteDatabase, open_database
 
@@ -248,3 +248,64 @@ def test_many_processes_may_open_a_new_file_at_once(path: Path) -> None:
     )
     processes = [subprocess.Popen([sys.executable, "-c", program, str(path)]) for _ in range(4)]
     assert [process.wait(30) for process in processes] == [0, 0, 0, 0]
+
+
+async def test_a_file_that_was_emptied_is_damage_and_not_a_new_store(path: Path) -> None:
+    async with open_database(path):
+        pass
+    os.truncate(path, 0)
+    with pytest.raises(StoreDamagedError, match=r"some\.db is empty; restore a backup, or remove the file"):
+        async with open_database(path):
+            pass
+    assert path.stat().st_size == 0
+
+
+async def test_a_file_that_is_gone_but_for_its_log_is_damage(path: Path) -> None:
+    async with open_database(path):
+        path.with_name("kept").write_bytes(path.with_name("some.db-wal").read_bytes() or b"rest")
+    path.unlink()
+    path.with_name("kept").rename(path.with_name("some.db-wal"))
+    with pytest.raises(StoreDamagedError, match=r"is gone, but not some\.db-wal"):
+        async with open_database(path):
+            pass
+
+
+async def test_nothing_half_made_is_left_under_the_files_name(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Connection) -> None:
+        raise sqlite3.OperationalError("disk full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(sqlite_database, "_migrate", full)
+        with pytest.raises(StorageError):
+            async with open_database(path):
+                pass
+    assert list(path.parent.iterdir()) == []
+    async with open_database(path) as database:
+        assert await database.read(lambda connection: connection.execute("SELECT 1").fetchone()) == (1,)
+
+
+async def test_an_open_file_of_this_version_is_not_written_to(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_database(path):
+        pass
+    content = path.read_bytes()
+    monkeypatch.setattr(sqlite_database, "_migrate", None)
+    async with open_database(path):
+        pass
+    assert path.read_bytes() == content
+
+
+async def test_pages_that_were_flipped_are_damage(path: Path) -> None:
+    async with open_database(path) as database:
+        await database.write(lambda connection: connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)"))
+        await asyncio.gather(*(database.write(insert(n)) for n in range(5_000)))
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(3 * 4096)
+        file.write(os.urandom(size - 3 * 4096))
+    async with open_database(path) as database:
+        with pytest.raises(StoreDamagedError, match="restore a backup"):
+            await numbers(database)

@@ -46,10 +46,10 @@ from parley.runtime.errors import (
     internal,
     invalid_argument,
     not_found,
-    unavailable,
 )
 from parley.runtime.identity.identity import current_identity, current_tenant
 from parley.runtime.validation import REQUEST_ID, Violations
+from parley.storage.failing import told
 from parley.storage.ports import Log, StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.moderated_pb2 import ModeratedOutcome
@@ -358,7 +358,7 @@ def _store() -> Iterator[None]:
     except CorruptEventError as corrupt:
         raise internal(str(corrupt), reason="LOG_DAMAGED") from corrupt
     except StorageError as error:
-        raise unavailable("STORE_UNAVAILABLE", "the store is away; try again", retry_after=1.0) from error
+        raise told(error) from error
 
 
 def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:

@@ -6,20 +6,23 @@ fails takes nothing with it, and the callers hear only after the commit.
 """
 
 import asyncio
+import os
+import shutil
 import sqlite3
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from sqlite3 import Connection
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
-from parley.storage.ports import StorageError, StoreUnavailableError
+from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailableError
 
 T = TypeVar("T")
 
@@ -45,6 +48,8 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_CANTOPEN: "{path} could not be opened ({error}); check its folder and permissions",
     sqlite3.SQLITE_NOMEM: "{path} could not be used: out of memory",
 }
+_TROUBLE_OF_A_FULL_DISK = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+_FULL_BYTES = 128 * 1024  # less is too little for the files that SQLite makes beside its own
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -60,8 +65,9 @@ _Outcome = tuple[_Write, Any, Exception | None]
 class SqliteDatabase:
     """One SQLite file, worked on off the event loop. Made by `open_database`."""
 
-    def __init__(self, path: Path, writer: Connection) -> None:
+    def __init__(self, path: Path, writer: Connection, connect: Callable[[Path], Connection]) -> None:
         self._path = path
+        self._connect = connect
         self._loop = asyncio.get_running_loop()
         self._writer = writer
         self._queue: SimpleQueue[_Write | None] = SimpleQueue()
@@ -107,7 +113,7 @@ class SqliteDatabase:
         connection = getattr(self._reader, "connection", None)
         try:
             if connection is None:
-                connection = self._reader.connection = _connect(self._path)
+                connection = self._reader.connection = self._connect(self._path)
                 self._connections.append(connection)
                 connection.execute("PRAGMA query_only = ON")
             return work(connection)
@@ -164,14 +170,16 @@ class SqliteDatabase:
 
 
 @asynccontextmanager
-async def open_database(path: Path) -> AsyncGenerator[SqliteDatabase, None]:
+async def open_database(path: Path, *, reading: bool = False) -> AsyncGenerator[SqliteDatabase, None]:
     """Open the file, making it and its folder where they are missing; closing waits for writes that wait.
+
+    `reading`: nothing needs to be written, so that it can be opened on a full disk too. No other process may write then.
 
     Raises:
         StorageError: the file is not one of ours, is damaged or comes from a newer Parley.
         StoreUnavailableError: the file cannot be opened now.
     """
-    database = SqliteDatabase(path, await asyncio.to_thread(_prepare, path))
+    database = SqliteDatabase(path, *await asyncio.to_thread(_opened, path, reading=reading))
     try:
         yield database
     finally:
@@ -181,10 +189,12 @@ async def open_database(path: Path) -> AsyncGenerator[SqliteDatabase, None]:
 def explained(error: sqlite3.Error, path: Path) -> StorageError:
     """Return the error that a caller should see for what SQLite reported."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the kind, the rest its detail
+    if code in _TROUBLE_OF_A_FULL_DISK and _is_full(path):
+        code = sqlite3.SQLITE_FULL
     if code in _UNAVAILABLE:
         return StoreUnavailableError(_UNAVAILABLE[code].format(path=path, error=error))
     if code in _DAMAGED:
-        return StorageError(
+        return StoreDamagedError(
             f"{path} is damaged or not a Parley store ({error}); move it away or restore a backup"
         )
     return StorageError(f"{path}: {error}")
@@ -200,9 +210,29 @@ def _deliver(outcomes: Sequence[_Outcome]) -> None:
             write.future.set_exception(error)
 
 
+def _is_full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path.parent).free < _FULL_BYTES
+    except OSError:
+        return False
+
+
+def _opened(path: Path, *, reading: bool) -> tuple[Connection, Callable[[Path], Connection]]:
+    """Return a connection and what makes more of its kind."""
+    try:
+        return _prepare(path), _connect
+    except StoreUnavailableError:
+        # SQLite needs two files more to write, and to read what a process that ended suddenly left in one of them.
+        rest = path.with_name(f"{path.name}-wal")
+        if not reading or not path.exists() or (rest.exists() and rest.stat().st_size):
+            raise
+        return _connect_immutable(path), _connect_immutable
+
+
 def _prepare(path: Path) -> Connection:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _make(path)
         connection = _connect(path)
     except OSError as error:
         raise StorageError(f"{path} could not be made: {error.strerror}") from error
@@ -210,14 +240,7 @@ def _prepare(path: Path) -> Connection:
         raise explained(error, path) from error
     try:
         _require_ours(connection, path)
-        _switch_to_wal(connection)
-        # FULL flushes the WAL at each commit: without it a power cut takes back commits that were acknowledged.
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(
-            "PRAGMA secure_delete = ON"
-        )  # what is deleted is to be gone, on every build of SQLite
-        connection.execute("PRAGMA journal_size_limit = 67108864")
-        _migrate(connection)
+        _set_up(connection)
     except sqlite3.Error as error:
         connection.close()
         raise explained(error, path) from error
@@ -227,8 +250,58 @@ def _prepare(path: Path) -> Connection:
     return connection
 
 
+def _make(path: Path) -> None:
+    """Make the file where it is missing: whole, and then under its name, so that one that is empty was emptied."""
+    if path.exists():
+        if path.stat().st_size == 0:
+            raise StoreDamagedError(f"{path} is empty; restore a backup, or remove the file to begin anew")
+        return
+    rest = path.with_name(f"{path.name}-wal")
+    if rest.exists() and rest.stat().st_size and not path.exists():
+        raise StoreDamagedError(f"{path} is gone, but not {rest.name}; restore a backup, or remove that too")
+    made = path.with_name(f".{path.name}-{uuid4().hex}")
+    try:
+        with closing(_connect(made)) as connection:
+            _set_up(connection)
+        _name(made, path)
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def _name(made: Path, path: Path) -> None:
+    try:
+        os.link(made, path)
+    except FileExistsError:  # another process was faster
+        return
+    except PermissionError:  # as file systems without links say
+        made.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _set_up(connection: Connection) -> None:
+    _switch_to_wal(connection)
+    # FULL flushes the WAL at each commit: without it a power cut takes back commits that were acknowledged.
+    connection.execute("PRAGMA synchronous = FULL")
+    # What is deleted is to be gone, on every build of SQLite.
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    if _one(connection, "PRAGMA user_version") < len(
+        _MIGRATIONS
+    ):  # else nothing is written: the disk may be full
+        _migrate(connection)
+
+
 def _connect(path: Path) -> Connection:
     return sqlite3.connect(path, timeout=_LOCK_WAIT, isolation_level=None, check_same_thread=False)
+
+
+def _connect_immutable(path: Path) -> Connection:
+    where = f"{path.absolute().as_uri()}?immutable=1"
+    return sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False)
 
 
 def _switch_to_wal(connection: Connection) -> None:

@@ -1,0 +1,146 @@
+"""What the command does where a disk is full or read-only, or what is stored was damaged. Nothing recorded is lost."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness import model_server as models
+from tests.support.command import Command
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.timeout(300)  # a start takes its time on a machine that is busy
+
+TWO = ["--agents", "architect,security", "--rounds", "1"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running() -> Iterator[None]:
+    yield
+    Command.kill_all()
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with models("--latency-ms", "300") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory, url: str) -> Path:
+    """A folder with one debate in `data`."""
+    folder = tmp_path_factory.mktemp("kept")
+    assert debate(folder, url).end().code == 0
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, kept: Path) -> Path:
+    shutil.copytree(kept / "data", tmp_path / "data")
+    return tmp_path
+
+
+def mount(*arguments: str) -> None:
+    ended = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        pytest.skip(f"NOT TRIED, since nothing can be mounted here: {ended.stderr.strip()}")
+
+
+@pytest.fixture
+def disk(folder: Path) -> Iterator[Path]:
+    """A folder whose `data` is a disk of 64 MB."""
+    shutil.move(folder / "data", folder / "before")
+    (folder / "data").mkdir()
+    mount("-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder / "data"))
+    shutil.copytree(folder / "before", folder / "data", dirs_exist_ok=True)
+    yield folder
+    Command.kill_all()
+    subprocess.run(["umount", "-l", str(folder / "data")], check=True)
+
+
+def fill(folder: Path) -> None:
+    with (folder / "data/fill").open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"\0" * 4096)
+        except OSError:
+            return
+
+
+def debate(folder: Path, url: str) -> Command:
+    return Command(["debate", "Which?", *TWO], folder, {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test"})
+
+
+def test_a_full_disk_lists_and_shows_and_refuses_a_debate_with_one_line(disk: Path, url: str) -> None:
+    fill(disk)
+    listed = Command(["list"], disk).end()
+    assert listed.code == 0, listed.err
+    (known,) = re.findall(r"deb-\d{8}-\d{6}-[a-z0-9]{8}", listed.out)
+    assert Command(["show", known], disk).end().code == 0
+    ended = debate(disk, url).end()
+    assert ended.code == 4
+    assert "is full; free some room and try again" in ended.err[-1]
+
+
+def test_a_debate_whose_disk_becomes_full_goes_on_when_there_is_room(disk: Path, url: str) -> None:
+    running = debate(disk, url)
+    running.wait_for("round 1/1")
+    fill(disk)
+    until(lambda: "store away" in (disk / "data/parley.log").read_text() or running.process.poll(), 5)
+    (disk / "data/fill").unlink()
+    ended = running.end()
+    assert ended.code == 0, ended.err
+    assert ended.out
+
+
+def test_the_answer_is_printed_where_the_disk_has_no_room_for_memory(disk: Path, url: str) -> None:
+    with (disk / "data/fill").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(disk / "data").free - 10_000_000)
+    ended = debate(disk, url).end()
+    assert ended.code == 0, ended.err
+    assert ended.out
+
+
+def test_a_folder_that_is_read_only_is_named(folder: Path) -> None:
+    data = str(folder / "data")
+    mount("--bind", data, data)
+    try:
+        mount("-o", "remount,bind,ro", data, data)
+        ended = Command(["list"], folder).end()
+        assert (ended.code, ended.out, len(ended.err)) == (4, "", 1)
+        assert ended.err[0].endswith("data: cannot be used: Read-only file system")
+    finally:
+        subprocess.run(["umount", "-l", data], check=True)
+
+
+def test_flipped_pages_are_damage_and_not_a_store_that_is_away(folder: Path) -> None:
+    with (folder / "data/orchestrator.db").open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(2 * 4096)
+        file.write(os.urandom(size - 2 * 4096))
+    ended = Command(["list"], folder).end()
+    assert (ended.code, ended.out, len(ended.err)) == (1, "", 1)
+    assert "orchestrator.db is damaged" in ended.err[0]
+    assert ended.err[0].endswith("move it away or restore a backup")
+
+
+def test_an_emptied_file_is_no_new_store(folder: Path) -> None:
+    file = folder / "data/orchestrator.db"
+    os.truncate(file, 0)
+    ended = Command(["list"], folder).end()
+    assert (ended.code, ended.out, len(ended.err)) == (4, "", 1)
+    assert ended.err[0].endswith(
+        "orchestrator.db is empty; restore a backup, or remove the file to begin anew"
+    )
+    assert file.stat().st_size == 0
+
+
+def test_a_cut_file_is_damaged(folder: Path) -> None:
+    os.truncate(folder / "data/orchestrator.db", 50_000)
+    ended = Command(["list"], folder).end()
+    assert (ended.code, len(ended.err)) == (4, 1)
+    assert "orchestrator.db is damaged" in ended.err[0]
