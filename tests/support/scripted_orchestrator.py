@@ -175,6 +175,7 @@ class ScriptedOrchestrator:
         ]
         if page == 2 and self.debate is not None:
             debates += [pb.DebateSummary(id=each) for each in (DEBATE_ID, *self.older_ids)]
+        debates = [each for each in debates if each.format.startswith(request.format)]
         return pb.ListDebatesResponse(debates=debates, next_page_token=str(page + 1) if page < 2 else "")
 
     def WatchDebate(self, request: pb.WatchDebateRequest, context: Any) -> Iterator[pb.WatchDebateResponse]:  # noqa: N802
@@ -248,9 +249,12 @@ class ScriptedOrchestrator:
                 context.abort(grpc.StatusCode.UNAVAILABLE, "broken by the script")
             yield pb.ReadLogResponse(events=stored[first : first + 2])
 
-    def GetReport(self, request: pb.GetReportRequest, context: Any) -> pb.GetReportResponse:  # noqa: N802
+    def StreamReport(  # noqa: N802
+        self, request: pb.StreamReportRequest, context: Any
+    ) -> Iterator[pb.StreamReportResponse]:
         self._found(request.debate_id, context)
-        return pb.GetReportResponse(markdown=self.report)
+        for line in self.report.splitlines(keepends=True):
+            yield pb.StreamReportResponse(markdown=line)
 
     def GetDecision(self, request: pb.GetDecisionRequest, context: Any) -> pb.GetDecisionResponse:  # noqa: N802
         self._found(request.debate_id, context)

@@ -15,6 +15,7 @@ from grpc_reflection.v1alpha import reflection
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import get_logger
+from parley.runtime.message_size import MAX_MESSAGE_BYTES
 from parley.runtime.server_interceptors import CallInterceptor
 
 __all__ = ["CannotListenError", "Draining", "RunningServer", "ServerSettings", "Service", "serve", "serving"]
@@ -52,7 +53,7 @@ class ServerSettings:
     port: int = 0
     grace_seconds: float = 30.0
     """From the stop signal until running calls are cut; handing over and finishing share it."""
-    max_message_bytes: int = 16 * 1024 * 1024
+    max_message_bytes: int = MAX_MESSAGE_BYTES
     max_concurrent_streams: int = 1024
     """Calls at a time on one connection; more wait at the client."""
     max_connection_age_seconds: float = 600.0
