@@ -18,6 +18,8 @@ from parley.v1 import debate_pb2, event_pb2, orchestrator_pb2, orchestrator_pb2_
 __all__ = ["ParleyClient"]
 
 _PAGE: Final = 200
+_PAGE_BYTES: Final = 12 * 1024 * 1024
+"""Of contributions: for each page the server reads the whole log, so that large ones cost it least."""
 
 
 class ParleyClient(Connection):
@@ -256,7 +258,7 @@ class ParleyClient(Connection):
         token = ""
         while True:
             request = orchestrator_pb2.ListContributionsRequest(
-                debate_id=debate_id, page_size=_PAGE, page_token=token
+                debate_id=debate_id, page_size=_PAGE, page_token=token, page_bytes=_PAGE_BYTES
             )
             page = await self._call(self._stub.ListContributions, request)
             yield page

@@ -209,24 +209,28 @@ class ListContributionsRequest(_message.Message):
     DEBATE_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    PAGE_BYTES_FIELD_NUMBER: _builtins.int
     debate_id: _builtins.str
     """The debate's id. Required."""
     page_size: _builtins.int
-    """Contributions and failures on a page, at most; more than 200 are 200. 0: the default, 50. A page ends earlier where it
-    would be larger than 2 MiB, but holds one at least.
-    """
+    """Contributions and failures on a page, at most; more than 200 are 200. 0: the default, 50."""
     page_token: _builtins.str
     """`next_page_token` of the page before. Empty: the first page."""
+    page_bytes: _builtins.int
+    """Bytes of a page, at most; more than 12 MiB are 12 MiB. A page holds one contribution at least. 0: the default, 2 MiB,
+    since clients of most languages take 4 MiB where nobody told them more.
+    """
     def __init__(
         self,
         *,
         debate_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        page_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id", "page_bytes", b"page_bytes", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

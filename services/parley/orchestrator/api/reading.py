@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _PAGE_BYTES: Final = 2 * 1024 * 1024
-"""Half of what gRPC clients of most languages take where nobody told them more."""
+_MAX_PAGE_BYTES: Final = 12 * 1024 * 1024
 _PIECE_CHARACTERS: Final = 64 * 1024
 _PLACE: Final = re.compile(r"contributions/[1-9]\d{0,17}", re.ASCII)
 
@@ -84,6 +84,7 @@ class ContributionsPage:
 
     after: int
     size: int
+    max_bytes: int
 
 
 def contributions_page(request: ListContributionsRequest) -> ContributionsPage:
@@ -91,8 +92,10 @@ def contributions_page(request: ListContributionsRequest) -> ContributionsPage:
     violations = Violations()
     size = page_size(violations, request.page_size)
     place = place_of(violations, request.page_token, _PLACE)
+    violations.check(that=request.page_bytes >= 0, field="page_bytes", otherwise="must not be negative")
     violations.refuse()
-    return ContributionsPage(int(place.rpartition("/")[2] or 0), size)
+    max_bytes = min(request.page_bytes or _PAGE_BYTES, _MAX_PAGE_BYTES)
+    return ContributionsPage(int(place.rpartition("/")[2] or 0), size, max_bytes)
 
 
 def contributions_on(page: ContributionsPage, state: DebateState) -> ListContributionsResponse:
@@ -107,7 +110,7 @@ def contributions_on(page: ContributionsPage, state: DebateState) -> ListContrib
             told.contributions.append(contribution_to_proto(each))
         else:
             told.failures.append(failure_to_proto(each))
-        if taken and response.ByteSize() + told.ByteSize() > _PAGE_BYTES:
+        if taken and response.ByteSize() + told.ByteSize() > page.max_bytes:
             break
         response.MergeFrom(told)
         taken += 1
