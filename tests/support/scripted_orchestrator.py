@@ -249,6 +249,20 @@ class ScriptedOrchestrator:
                 context.abort(grpc.StatusCode.UNAVAILABLE, "broken by the script")
             yield pb.ReadLogResponse(events=stored[first : first + 2])
 
+    def GetAnswer(self, request: pb.GetAnswerRequest, context: Any) -> pb.GetAnswerResponse:  # noqa: N802
+        state = self._found(request.debate_id, context).state
+        return pb.GetAnswerResponse(markdown=state.answer, outcome=state.outcome)
+
+    def ListContributions(  # noqa: N802
+        self, request: pb.ListContributionsRequest, context: Any
+    ) -> pb.ListContributionsResponse:
+        state = self._found(request.debate_id, context).state
+        return pb.ListContributionsResponse(contributions=state.contributions, failures=state.failures)
+
+    def GetReport(self, request: pb.GetReportRequest, context: Any) -> pb.GetReportResponse:  # noqa: N802
+        self._found(request.debate_id, context)
+        return pb.GetReportResponse(markdown=self.report)
+
     def StreamReport(  # noqa: N802
         self, request: pb.StreamReportRequest, context: Any
     ) -> Iterator[pb.StreamReportResponse]:

@@ -10,12 +10,12 @@ from typing import Final
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import get_logger
 from parley.runtime.message_size import MAX_MESSAGE_BYTES
+from parley.runtime.reflection import add_reflection
 from parley.runtime.server_interceptors import CallInterceptor
 
 __all__ = ["CannotListenError", "Draining", "RunningServer", "ServerSettings", "Service", "serve", "serving"]
@@ -182,7 +182,7 @@ async def _start(services: Sequence[Service], settings: ServerSettings, draining
     for service in services:
         service.register(server)
     checks = _Health(server, names)
-    reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    add_reflection((*names, health.SERVICE_NAME), server)
     port = _listen(server, settings)
     await checks.ready()
     await server.start()
