@@ -56,7 +56,7 @@ _ALL: Sequence[Message] = (
     orchestrator_pb2.GetReportRequest(debate_id=DEBATE),
     orchestrator_pb2.StreamReportRequest(debate_id=DEBATE),
     orchestrator_pb2.ListDebatesRequest(
-        page_size=3, format="panel", order_by="create_time", created_from=Timestamp(seconds=1_780_000_000)
+        page_size=3, format="panel", order_by="created_at", created_from=Timestamp(seconds=1_780_000_000)
     ),
     orchestrator_pb2.WatchDebateRequest(debate_id=DEBATE, after_sequence=1),
     orchestrator_pb2.ReadLogRequest(debate_id=DEBATE, after_sequence=1),

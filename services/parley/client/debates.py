@@ -99,7 +99,7 @@ class ParleyClient(Connection):
                 format=format_name,
                 created_from=_stamp(since),
                 created_before=_stamp(before),
-                order_by="create_time" if oldest_first else "",
+                order_by="created_at" if oldest_first else "",
             )
             page = await self._call(self._stub.ListDebates, request)
             for debate in page.debates:

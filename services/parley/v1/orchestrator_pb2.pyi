@@ -290,7 +290,7 @@ class ListDebatesRequest(_message.Message):
     format: _builtins.str
     """Only debates of this format: `panel` (every version that the server knows) or `panel@2`. Empty: all."""
     order_by: _builtins.str
-    """`create_time desc` (newest first) or `create_time` (oldest first). Empty: `create_time desc`."""
+    """`created_at desc` (newest first) or `created_at` (oldest first). Empty: `created_at desc`."""
     @_builtins.property
     def statuses(self) -> _containers.RepeatedScalarFieldContainer[_debate_pb2.DebateStatus.ValueType]:
         """Only debates in one of these states. Empty: all."""

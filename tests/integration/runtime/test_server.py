@@ -48,7 +48,7 @@ async def test_reflection_lists_and_describes_the_services_under_both_names(vers
         reflection_pb2.ServerReflectionRequest(list_services=""),
         *(
             reflection_pb2.ServerReflectionRequest(file_containing_symbol=each)
-            for each in (itself, "grpc.health.v1.Health")
+            for each in (itself, "grpc.health.v1.Health", "google.rpc.ErrorInfo")
         ),
     ]
     async with serving(services) as server, channel(server.address) as there:
@@ -57,10 +57,14 @@ async def test_reflection_lists_and_describes_the_services_under_both_names(vers
             request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
             response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
         )
-        listed, own, health = [answer async for answer in ask(iter(requests))]
+        listed, own, health, details = [answer async for answer in ask(iter(requests))]
     names = {each.name for each in listed.list_services_response.service}
     assert {"a.v1.A", "b.v1.B", "grpc.health.v1.Health", itself} <= names
-    for answer, package in ((own, f"grpc.reflection.{version}"), (health, "grpc.health.v1")):
+    for answer, package in (
+        (own, f"grpc.reflection.{version}"),
+        (health, "grpc.health.v1"),
+        (details, "google.rpc"),  # so that clients can show what a status carries
+    ):
         (stored, *_) = answer.file_descriptor_response.file_descriptor_proto
         assert descriptor_pb2.FileDescriptorProto.FromString(stored).package == package
 

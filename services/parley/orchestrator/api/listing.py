@@ -7,7 +7,7 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.orchestrator.api.conversion import status_from_proto
-from parley.orchestrator.api.page_tokens import page_size, place_of
+from parley.orchestrator.api.page_tokens import place_of
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.log.index import Wanted
 from parley.orchestrator.model.times import time_of
@@ -17,7 +17,7 @@ from parley.v1 import orchestrator_pb2
 __all__ = ["Listing", "listing_of"]
 
 _MAX_FORMAT: Final = 64
-_OLDEST_FIRST: Final = {"": False, "create_time desc": False, "create_time": True}
+_OLDEST_FIRST: Final = {"": False, "created_at desc": False, "created_at": True}
 _CREATED: Final = re.compile(
     rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{DEBATE_ID.pattern}", re.ASCII
 )
@@ -39,7 +39,7 @@ def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -
         ParleyError: INVALID_ARGUMENT with every bad field.
     """
     violations = Violations()
-    size = page_size(violations, request.page_size)
+    size = violations.page_size(request.page_size)
     after = place_of(violations, request.page_token, _CREATED)
     violations.check(
         that=len(request.format) <= _MAX_FORMAT,

@@ -1,4 +1,4 @@
-"""Pages of a list: how many are on one, and the token that says where the next one begins."""
+"""Pages of a list: the token that says where the next one begins."""
 
 import base64
 import binascii
@@ -7,17 +7,9 @@ from typing import Final
 
 from parley.runtime.validation import Violations
 
-__all__ = ["page_size", "page_token", "place_of"]
+__all__ = ["page_token", "place_of"]
 
-_PAGE: Final = 50
-_MAX_PAGE: Final = 200
 _MAX_TOKEN: Final = 256
-
-
-def page_size(violations: Violations, asked: int) -> int:
-    """Return how many are on a page: as many as asked for, up to 200; 50 where nothing is said."""
-    violations.check(that=asked >= 0, field="page_size", otherwise="must not be negative")
-    return min(asked or _PAGE, _MAX_PAGE)
 
 
 def page_token(place: str) -> str:

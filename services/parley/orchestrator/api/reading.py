@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from parley.orchestrator.api.answer import answer_markdown
 from parley.orchestrator.api.conversion import contribution_to_proto, failure_to_proto
-from parley.orchestrator.api.page_tokens import page_size, page_token, place_of
+from parley.orchestrator.api.page_tokens import page_token, place_of
 from parley.orchestrator.api.state import Contribution, DebateState, Failure
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.index import CANCELLED
@@ -90,7 +90,7 @@ class ContributionsPage:
 def contributions_page(request: ListContributionsRequest) -> ContributionsPage:
     """Return the page that a request asks for. Raises ParleyError with every bad field."""
     violations = Violations()
-    size = page_size(violations, request.page_size)
+    size = violations.page_size(request.page_size)
     place = place_of(violations, request.page_token, _PLACE)
     violations.check(that=request.page_bytes >= 0, field="page_bytes", otherwise="must not be negative")
     violations.refuse()
