@@ -176,6 +176,7 @@ class ScriptedOrchestrator:
         ]
         if page == 2 and self.debate is not None:
             debates += [pb.DebateSummary(id=each) for each in (DEBATE_ID, *self.older_ids)]
+        debates = [each for each in debates if each.format.startswith(request.format)]
         return pb.ListDebatesResponse(debates=debates, next_page_token=str(page + 1) if page < 2 else "")
 
     def WatchDebate(self, request: pb.WatchDebateRequest, context: Any) -> Iterator[pb.WatchDebateResponse]:  # noqa: N802
@@ -249,9 +250,26 @@ class ScriptedOrchestrator:
                 context.abort(grpc.StatusCode.UNAVAILABLE, "broken by the script")
             yield pb.ReadLogResponse(events=stored[first : first + 2])
 
+    def GetAnswer(self, request: pb.GetAnswerRequest, context: Any) -> pb.GetAnswerResponse:  # noqa: N802
+        state = self._found(request.debate_id, context).state
+        return pb.GetAnswerResponse(markdown=state.answer, outcome=state.outcome)
+
+    def ListContributions(  # noqa: N802
+        self, request: pb.ListContributionsRequest, context: Any
+    ) -> pb.ListContributionsResponse:
+        state = self._found(request.debate_id, context).state
+        return pb.ListContributionsResponse(contributions=state.contributions, failures=state.failures)
+
     def GetReport(self, request: pb.GetReportRequest, context: Any) -> pb.GetReportResponse:  # noqa: N802
         self._found(request.debate_id, context)
         return pb.GetReportResponse(markdown=self.report)
+
+    def StreamReport(  # noqa: N802
+        self, request: pb.StreamReportRequest, context: Any
+    ) -> Iterator[pb.StreamReportResponse]:
+        self._found(request.debate_id, context)
+        for line in self.report.splitlines(keepends=True):
+            yield pb.StreamReportResponse(markdown=line)
 
     def GetDecision(self, request: pb.GetDecisionRequest, context: Any) -> pb.GetDecisionResponse:  # noqa: N802
         self._found(request.debate_id, context)

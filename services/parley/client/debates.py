@@ -1,18 +1,25 @@
 """The client of the orchestrator."""
 
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from typing import Any, Final
 
 import grpc
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.client.connection import Connection
 from parley.client.watching import LogStream, Stream, TextPiece, follow, stored_events
+from parley.client.whole import TOO_LARGE, put_answer, put_contributions, put_documents
+from parley.runtime.errors import ParleyError
 from parley.v1 import debate_pb2, event_pb2, orchestrator_pb2, orchestrator_pb2_grpc
 
 __all__ = ["ParleyClient"]
 
 _PAGE: Final = 200
+_PAGE_BYTES: Final = 12 * 1024 * 1024
+"""Of contributions: for each page the server reads the whole log, so that large ones cost it least."""
 
 
 class ParleyClient(Connection):
@@ -31,18 +38,68 @@ class ParleyClient(Connection):
         return (await self._call(self._stub.CreateDebate, request)).debate_id
 
     async def get(self, debate_id: str) -> debate_pb2.Debate:
-        """Return the debate as it stands."""
-        request = orchestrator_pb2.GetDebateRequest(debate_id=debate_id)
-        return (await self._call(self._stub.GetDebate, request)).debate
+        """Return the whole debate as it stands; one that is too large for a message is fetched in parts."""
+        try:
+            return await self._view(debate_id, orchestrator_pb2.DEBATE_VIEW_FULL)
+        except ParleyError as error:
+            if error.reason != TOO_LARGE:
+                raise
+        debate = await self.summary(debate_id)
+        await put_contributions(debate, self._contribution_pages(debate_id))
+        if debate.status == debate_pb2.DEBATE_STATUS_COMPLETED:
+            put_answer(debate, await self.answer_of(debate_id))
+        if debate.spec.context:
+            async with aclosing(self.read_log(debate_id)) as stored:
+                put_documents(debate, await anext(stored))
+        return debate
+
+    async def summary(self, debate_id: str) -> debate_pb2.Debate:
+        """Return the debate as it stands without what makes it large: contributions, outcome, answer, texts of documents."""
+        return await self._view(debate_id, orchestrator_pb2.DEBATE_VIEW_SUMMARY)
+
+    async def answer_of(self, debate_id: str) -> orchestrator_pb2.GetAnswerResponse:
+        """Return what a completed debate came to, as Markdown and as data."""
+        request = orchestrator_pb2.GetAnswerRequest(debate_id=debate_id)
+        return await self._call(self._stub.GetAnswer, request)
+
+    async def contributions(
+        self, debate_id: str
+    ) -> AsyncIterator[debate_pb2.Contribution | debate_pb2.FailedContribution]:
+        """Yield what agents contributed, and after that of its page what failed, page by page as they are asked for.
+
+        While a debate runs, a step that is tried again may come once more: the larger `attempt` counts.
+        """
+        async for page in self._contribution_pages(debate_id):
+            for made in page.contributions:
+                yield made
+            for failed in page.failures:
+                yield failed
 
     async def list(
-        self, statuses: Sequence[debate_pb2.DebateStatus.ValueType] = (), *, page_size: int = _PAGE
+        self,
+        statuses: Sequence[debate_pb2.DebateStatus.ValueType] = (),
+        *,
+        page_size: int = _PAGE,
+        format_name: str = "",
+        since: datetime | None = None,
+        before: datetime | None = None,
+        oldest_first: bool = False,
     ) -> AsyncIterator[orchestrator_pb2.DebateSummary]:
-        """Yield debates, newest first, page by page as they are asked for; those in `statuses`, or all."""
+        """Yield debates, newest first unless told otherwise, page by page as they are asked for.
+
+        Those in `statuses`, of a format (`panel`, `panel@2`), accepted `since` a time or later and `before` another; or all.
+        Times without a zone are UTC.
+        """
         token = ""
         while True:
             request = orchestrator_pb2.ListDebatesRequest(
-                page_size=page_size, page_token=token, statuses=tuple(statuses)
+                page_size=page_size,
+                page_token=token,
+                statuses=tuple(statuses),
+                format=format_name,
+                created_from=_stamp(since),
+                created_before=_stamp(before),
+                order_by="created_at" if oldest_first else "",
             )
             page = await self._call(self._stub.ListDebates, request)
             for debate in page.debates:
@@ -67,7 +124,7 @@ class ParleyClient(Connection):
 
         return follow(opened, after, self._patience)
 
-    def read_log(self, debate_id: str, after: int = 0) -> AsyncIterator[bytes]:
+    def read_log(self, debate_id: str, after: int = 0) -> AsyncGenerator[bytes, None]:
         """Yield the stored bytes of the events after a sequence, in order, up to the last one recorded by then.
 
         Each is a serialized `Event`, unchanged: whoever has these bytes can check the log by their hashes.
@@ -80,9 +137,13 @@ class ParleyClient(Connection):
         return stored_events(opened, after, self._patience)
 
     async def report(self, debate_id: str) -> str:
-        """Return the debate's report as Markdown."""
-        request = orchestrator_pb2.GetReportRequest(debate_id=debate_id)
-        return (await self._call(self._stub.GetReport, request)).markdown
+        """Return the debate's report as Markdown, however long it is."""
+        request = orchestrator_pb2.StreamReportRequest(debate_id=debate_id)
+
+        async def read(request: orchestrator_pb2.StreamReportRequest, **call: Any) -> str:
+            return "".join([part.markdown async for part in self._stub.StreamReport(request, **call)])
+
+        return await self._call(read, request)
 
     async def decision(self, debate_id: str) -> orchestrator_pb2.GetDecisionResponse:
         """Return the decision document of a completed moderated debate, with a name for its file."""
@@ -195,6 +256,24 @@ class ParleyClient(Connection):
         intervention = debate_pb2.Intervention(approve=approve, checkpoint=checkpoint)
         return await self._intervene(debate_id, request_id, intervention)
 
+    async def _view(self, debate_id: str, view: orchestrator_pb2.DebateView.ValueType) -> debate_pb2.Debate:
+        request = orchestrator_pb2.GetDebateRequest(debate_id=debate_id, view=view)
+        return (await self._call(self._stub.GetDebate, request)).debate
+
+    async def _contribution_pages(
+        self, debate_id: str
+    ) -> AsyncIterator[orchestrator_pb2.ListContributionsResponse]:
+        token = ""
+        while True:
+            request = orchestrator_pb2.ListContributionsRequest(
+                debate_id=debate_id, page_size=_PAGE, page_token=token, page_bytes=_PAGE_BYTES
+            )
+            page = await self._call(self._stub.ListContributions, request)
+            yield page
+            token = page.next_page_token
+            if not token:
+                return
+
     async def _intervene(
         self, debate_id: str, request_id: str | None, intervention: debate_pb2.Intervention
     ) -> int:
@@ -202,6 +281,14 @@ class ParleyClient(Connection):
             request_id=request_id or _request_id(), debate_id=debate_id, intervention=intervention
         )
         return (await self._call(self._stub.Intervene, request)).sequence
+
+
+def _stamp(time: datetime | None) -> Timestamp | None:
+    if time is None:
+        return None
+    stamp = Timestamp()
+    stamp.FromDatetime(time)
+    return stamp
 
 
 def _request_id() -> str:

@@ -46,7 +46,7 @@ async def read_on(
     reader: Reader[Response, Item],
     patience: float,
     silence: float,
-) -> AsyncIterator[Item]:
+) -> AsyncGenerator[Item, None]:
     """Yield what the reader finds in the streams that `open_after(sequence)` opens.
 
     A stream that breaks, or says nothing for `silence` seconds, is opened again. Raise ParleyError once that brought no

@@ -1,6 +1,6 @@
 """Following a debate, and reading its log, over connections that come and go."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -48,7 +48,7 @@ def follow(
 
 def stored_events(
     open_after: Callable[[int], LogStream], after: int, patience: float
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """Yield the stored bytes of every event after a sequence; otherwise as `follow`."""
     return streams.read_on(open_after, _Stored(after), patience, _SILENCE_SECONDS)
 

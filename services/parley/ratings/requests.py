@@ -19,7 +19,6 @@ __all__ = [
 ]
 
 _MAX_AGENTS: Final = 100
-_MAX_PAGE: Final = 200
 _MAX_ANSWERS: Final = 1000
 _MAX_PHASES: Final = 1000
 _MAX_ENCOUNTERS: Final = 5000
@@ -77,25 +76,25 @@ def check_team(violations: Violations, request: pb.SelectTeamRequest) -> None:
     violations.check_range("exploration_share", request.exploration_share, 0, 1)
 
 
-def check_rating_list(violations: Violations, request: pb.ListRatingsRequest) -> None:
-    """Note what is bad in a request for a page of ratings, but for its token."""
-    violations.check_setting("page_size", request.page_size, _MAX_PAGE)
+def check_rating_list(violations: Violations, request: pb.ListRatingsRequest) -> int:
+    """Return how many ratings a page has, and note what is bad in the request for it, but for its token."""
     _check_domain(violations, request.domain)
     violations.check(that=request.min_matches >= 0, field="min_matches", otherwise="must not be negative")
+    return violations.page_size(request.page_size)
 
 
-def check_match_list(violations: Violations, request: pb.ListMatchesRequest) -> None:
-    """Note what is bad in a request for a page of matches, but for its token."""
+def check_match_list(violations: Violations, request: pb.ListMatchesRequest) -> int:
+    """Return how many matches a page has, and note what is bad in the request for it, but for its token."""
     if request.agent_id:
         check_agent(violations, request.agent_id)
-    violations.check_setting("page_size", request.page_size, _MAX_PAGE)
     _check_domain(violations, request.domain)
+    return violations.page_size(request.page_size)
 
 
-def check_relationship_list(violations: Violations, request: pb.ListRelationshipsRequest) -> None:
-    """Note what is bad in a request for a page of relationships, but for its token."""
+def check_relationship_list(violations: Violations, request: pb.ListRelationshipsRequest) -> int:
+    """Return how many relationships a page has, and note what is bad in the request for it, but for its token."""
     check_agent(violations, request.agent_id)
-    violations.check_setting("page_size", request.page_size, _MAX_PAGE)
+    return violations.page_size(request.page_size)
 
 
 def check_agent(violations: Violations, agent_id: str, field: str = "agent_id") -> None:

@@ -52,7 +52,6 @@ from parley.v1 import ratings_pb2_grpc as pb_grpc
 
 __all__ = ["RatingsServicer"]
 
-_PAGE: Final = 50
 _RULES: Final = {pb.WEIGHT_RULE_ELO: WeightRule.ELO, pb.WEIGHT_RULE_ACCURACY: WeightRule.ACCURACY}
 _RULES_TO_PROTO: Final = {rule: number for number, rule in _RULES.items()}
 
@@ -138,9 +137,9 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         """List ratings, best first."""
         violations = Violations()
         after = read_token(violations, request.page_token)
-        check_rating_list(violations, request)
+        size = check_rating_list(violations, request)
         violations.refuse()
-        table, size = await self._table(), request.page_size or _PAGE
+        table = await self._table()
         page, more = table.page(request.domain, after, size, request.min_matches)
         return pb.ListRatingsResponse(
             ratings=[rating_to_proto(each) for each in page],
@@ -151,10 +150,9 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         """List matches, the last recorded first."""
         violations = Violations()
         after = read_token(violations, request.page_token)
-        check_match_list(violations, request)
+        size = check_match_list(violations, request)
         violations.refuse()
         past = (await self._table()).past()
-        size = request.page_size or _PAGE
         # Places count from the first match that was recorded, so that later ones move none.
         found = (
             (place, each)
@@ -197,9 +195,8 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         """List how an agent gets along with others."""
         violations = Violations()
         after = read_token(violations, request.page_token)
-        check_relationship_list(violations, request)
+        size = check_relationship_list(violations, request)
         violations.refuse()
-        size = request.page_size or _PAGE
         all_of_it = (await self._table()).acquaintance.relationships(request.agent_id)
         page = [each for each in all_of_it if after is None or _place(each) > (-after[0], after[1])]
         return pb.ListRelationshipsResponse(

@@ -10,6 +10,7 @@ import grpc
 from parley.runtime.client_interceptors import CallingChannel
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.loopback import is_loopback_target
+from parley.runtime.message_size import MAX_MESSAGE_BYTES
 from parley.runtime.renewed_channel import RenewedChannel
 from parley.runtime.tls import ClientTls
 
@@ -24,7 +25,7 @@ _SERVICE_CONFIG: Final = json.dumps({"loadBalancingConfig": [{"round_robin": {}}
 class ChannelSettings:
     """What a client allows itself; durations are in seconds."""
 
-    max_message_bytes: int = 16 * 1024 * 1024
+    max_message_bytes: int = MAX_MESSAGE_BYTES
     keepalive_seconds: float = 20.0
     """A connection that is silent this long is asked whether it lives, and dropped if it does not say so."""
     keepalive_timeout_seconds: float = 10.0

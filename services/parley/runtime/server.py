@@ -10,12 +10,13 @@ from typing import Final
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.identity.guard import OPEN, Guard, Way
 from parley.runtime.logs import get_logger
+from parley.runtime.message_size import MAX_MESSAGE_BYTES
+from parley.runtime.reflection import add_reflection
 from parley.runtime.server_interceptors import Admission, CallInterceptor
 from parley.runtime.tls import ServerTls
 
@@ -57,7 +58,7 @@ class ServerSettings:
     port: int = 0
     grace_seconds: float = 30.0
     """From the stop signal until running calls are cut; handing over and finishing share it."""
-    max_message_bytes: int = 16 * 1024 * 1024
+    max_message_bytes: int = MAX_MESSAGE_BYTES
     max_concurrent_streams: int = 1024
     """Calls at a time on one connection; more wait at the client."""
     max_connection_age_seconds: float = 600.0
@@ -192,7 +193,7 @@ async def _start(services: Sequence[Service], settings: ServerSettings, draining
     for service in services:
         service.register(server)
     checks = _Health(server, names)
-    reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    add_reflection((*names, health.SERVICE_NAME), server)
     port = _listen(server, settings)
     await checks.ready()
     running = RunningServer(server, checks, settings, port, draining)

@@ -23,6 +23,9 @@ NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 REQUEST_ID: Final = NAME
 CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
+_PAGE: Final = 50
+_MAX_PAGE: Final = 200
+
 
 class Violations:
     """The bad fields of one request."""
@@ -51,6 +54,11 @@ class Violations:
             field=field,
             otherwise=f"is {value}, must be 1 to {maximum}, or 0 for the default",
         )
+
+    def page_size(self, asked: int) -> int:
+        """Return how many a page has where so many are asked for: 200 at most, 50 where nothing is said; note a negative one."""
+        self.check(that=asked >= 0, field="page_size", otherwise="must not be negative")
+        return min(asked or _PAGE, _MAX_PAGE)
 
     def check_label(self, field: str, label: str) -> None:
         """Note a label that is too long, such as a domain."""

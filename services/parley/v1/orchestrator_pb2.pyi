@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from parley.v1 import debate_pb2 as _debate_pb2
 from parley.v1 import event_pb2 as _event_pb2
 import builtins as _builtins
@@ -20,6 +21,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _DebateView:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DebateViewEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DebateView.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEBATE_VIEW_UNSPECIFIED: _DebateView.ValueType  # 0
+    """Not said: FULL."""
+    DEBATE_VIEW_SUMMARY: _DebateView.ValueType  # 1
+    """All but contributions, failures of contributions, outcome, answer, and the texts of context documents."""
+    DEBATE_VIEW_FULL: _DebateView.ValueType  # 2
+    """The whole debate."""
+
+class DebateView(_DebateView, metaclass=_DebateViewEnumTypeWrapper):
+    """How much of a debate is told."""
+
+DEBATE_VIEW_UNSPECIFIED: DebateView.ValueType  # 0
+"""Not said: FULL."""
+DEBATE_VIEW_SUMMARY: DebateView.ValueType  # 1
+"""All but contributions, failures of contributions, outcome, answer, and the texts of context documents."""
+DEBATE_VIEW_FULL: DebateView.ValueType  # 2
+"""The whole debate."""
+Global___DebateView: _TypeAlias = DebateView  # noqa: Y015
 
 @_typing.final
 class CreateDebateRequest(_message.Message):
@@ -82,16 +107,20 @@ class GetDebateRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DEBATE_ID_FIELD_NUMBER: _builtins.int
+    VIEW_FIELD_NUMBER: _builtins.int
     debate_id: _builtins.str
     """The debate's id. Required."""
+    view: Global___DebateView.ValueType
+    """How much of it is told. Unset: FULL."""
     def __init__(
         self,
         *,
         debate_id: _builtins.str = ...,
+        view: Global___DebateView.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -122,6 +151,126 @@ class GetDebateResponse(_message.Message):
 Global___GetDebateResponse: _TypeAlias = GetDebateResponse  # noqa: Y015
 
 @_typing.final
+class GetAnswerRequest(_message.Message):
+    """Asks for what a debate came to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAnswerRequest: _TypeAlias = GetAnswerRequest  # noqa: Y015
+
+@_typing.final
+class GetAnswerResponse(_message.Message):
+    """What a debate came to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MARKDOWN_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    markdown: _builtins.str
+    """The answer with all its parts, for people (CommonMark), as `Debate.answer`."""
+    @_builtins.property
+    def outcome(self) -> _debate_pb2.Outcome:
+        """The same as data. Unset where both together are larger than a message may be: WatchDebate has it, in `concluded`."""
+
+    def __init__(
+        self,
+        *,
+        markdown: _builtins.str = ...,
+        outcome: _debate_pb2.Outcome | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["markdown", b"markdown", "outcome", b"outcome"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAnswerResponse: _TypeAlias = GetAnswerResponse  # noqa: Y015
+
+@_typing.final
+class ListContributionsRequest(_message.Message):
+    """Asks for a page of contributions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    PAGE_BYTES_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    page_size: _builtins.int
+    """Contributions and failures on a page, at most; more than 200 are 200. 0: the default, 50."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before. Empty: the first page."""
+    page_bytes: _builtins.int
+    """Bytes of a page, at most; more than 12 MiB are 12 MiB. A page holds one contribution at least. 0: the default, 2 MiB,
+    since clients of most languages take 4 MiB where nobody told them more.
+    """
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        page_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id", "page_bytes", b"page_bytes", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListContributionsRequest: _TypeAlias = ListContributionsRequest  # noqa: Y015
+
+@_typing.final
+class ListContributionsResponse(_message.Message):
+    """A page of contributions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTRIBUTIONS_FIELD_NUMBER: _builtins.int
+    FAILURES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty: this was the last page as the debate stands."""
+    @_builtins.property
+    def contributions(self) -> _containers.RepeatedCompositeFieldContainer[_debate_pb2.Contribution]:
+        """Those that succeeded, in the order of the log."""
+
+    @_builtins.property
+    def failures(self) -> _containers.RepeatedCompositeFieldContainer[_debate_pb2.FailedContribution]:
+        """Those that failed, in the order of the log."""
+
+    def __init__(
+        self,
+        *,
+        contributions: _abc.Iterable[_debate_pb2.Contribution] | None = ...,
+        failures: _abc.Iterable[_debate_pb2.FailedContribution] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contributions", b"contributions", "failures", b"failures", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListContributionsResponse: _TypeAlias = ListContributionsResponse  # noqa: Y015
+
+@_typing.final
 class ListDebatesRequest(_message.Message):
     """Asks for a page of debates."""
 
@@ -130,13 +279,29 @@ class ListDebatesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     STATUSES_FIELD_NUMBER: _builtins.int
+    FORMAT_FIELD_NUMBER: _builtins.int
+    CREATED_FROM_FIELD_NUMBER: _builtins.int
+    CREATED_BEFORE_FIELD_NUMBER: _builtins.int
+    ORDER_BY_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Debates on a page, 1 to 200. 0: the default, 50."""
+    """Debates on a page, at most; more than 200 are 200. 0: the default, 50."""
     page_token: _builtins.str
-    """`next_page_token` of the page before. Empty: the first page."""
+    """`next_page_token` of the page before, whose request was the same otherwise. Empty: the first page."""
+    format: _builtins.str
+    """Only debates of this format: `panel` (every version that the server knows) or `panel@2`. Empty: all."""
+    order_by: _builtins.str
+    """`created_at desc` (newest first) or `created_at` (oldest first). Empty: `created_at desc`."""
     @_builtins.property
     def statuses(self) -> _containers.RepeatedScalarFieldContainer[_debate_pb2.DebateStatus.ValueType]:
         """Only debates in one of these states. Empty: all."""
+
+    @_builtins.property
+    def created_from(self) -> _timestamp_pb2.Timestamp:
+        """Only debates accepted at this time or later. Unset: all."""
+
+    @_builtins.property
+    def created_before(self) -> _timestamp_pb2.Timestamp:
+        """Only debates accepted before this time. Unset: all."""
 
     def __init__(
         self,
@@ -144,10 +309,14 @@ class ListDebatesRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         statuses: _abc.Iterable[_debate_pb2.DebateStatus.ValueType] | None = ...,
+        format: _builtins.str = ...,
+        created_from: _timestamp_pb2.Timestamp | None = ...,
+        created_before: _timestamp_pb2.Timestamp | None = ...,
+        order_by: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_before", b"created_before", "created_from", b"created_from"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "statuses", b"statuses"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_before", b"created_before", "created_from", b"created_from", "format", b"format", "order_by", b"order_by", "page_size", b"page_size", "page_token", b"page_token", "statuses", b"statuses"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -165,7 +334,7 @@ class ListDebatesResponse(_message.Message):
     """Empty: this was the last page."""
     @_builtins.property
     def debates(self) -> _containers.RepeatedCompositeFieldContainer[Global___DebateSummary]:
-        """Newest first."""
+        """In the order that was asked for."""
 
     def __init__(
         self,
@@ -564,6 +733,50 @@ class GetReportResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetReportResponse: _TypeAlias = GetReportResponse  # noqa: Y015
+
+@_typing.final
+class StreamReportRequest(_message.Message):
+    """Asks for a report in parts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEBATE_ID_FIELD_NUMBER: _builtins.int
+    debate_id: _builtins.str
+    """The debate's id. Required."""
+    def __init__(
+        self,
+        *,
+        debate_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["debate_id", b"debate_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamReportRequest: _TypeAlias = StreamReportRequest  # noqa: Y015
+
+@_typing.final
+class StreamReportResponse(_message.Message):
+    """A part of a report."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MARKDOWN_FIELD_NUMBER: _builtins.int
+    markdown: _builtins.str
+    """CommonMark: the next piece of one text, at most 256 KiB."""
+    def __init__(
+        self,
+        *,
+        markdown: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["markdown", b"markdown"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamReportResponse: _TypeAlias = StreamReportResponse  # noqa: Y015
 
 @_typing.final
 class GetDecisionRequest(_message.Message):

@@ -46,6 +46,16 @@ class OrchestratorServiceStub:
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetDebateRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetDebateResponse.FromString,
                 _registered_method=True)
+        self.GetAnswer = channel.unary_unary(
+                '/parley.v1.OrchestratorService/GetAnswer',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetAnswerRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetAnswerResponse.FromString,
+                _registered_method=True)
+        self.ListContributions = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ListContributions',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListContributionsRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListContributionsResponse.FromString,
+                _registered_method=True)
         self.ListDebates = channel.unary_unary(
                 '/parley.v1.OrchestratorService/ListDebates',
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.ListDebatesRequest.SerializeToString,
@@ -70,6 +80,11 @@ class OrchestratorServiceStub:
                 '/parley.v1.OrchestratorService/GetReport',
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.GetReportRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetReportResponse.FromString,
+                _registered_method=True)
+        self.StreamReport = channel.unary_stream(
+                '/parley.v1.OrchestratorService/StreamReport',
+                request_serializer=parley_dot_v1_dot_orchestrator__pb2.StreamReportRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_orchestrator__pb2.StreamReportResponse.FromString,
                 _registered_method=True)
         self.GetDecision = channel.unary_unary(
                 '/parley.v1.OrchestratorService/GetDecision',
@@ -110,18 +125,41 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetDebate(self, request, context):
-        """Returns a debate as its log tells it now.
+        """Returns a debate as its log tells it now, whole or in its summary. The summary of every debate fits a message.
 
-        Errors: INVALID_ARGUMENT; NOT_FOUND.
+        Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_TOO_LARGE` (whole, it is larger than a message may be:
+        ask for the view SUMMARY, for the answer with GetAnswer and for the rest with ListContributions).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetAnswer(self, request, context):
+        """Returns what a completed debate came to, without the rest.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `NO_ANSWER` (it is not completed) or `DEBATE_TOO_LARGE` (the
+        answer alone is larger than a message may be: it stands in StreamReport and, as `concluded`, in WatchDebate).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListContributions(self, request, context):
+        """Lists what agents contributed to a debate and what failed, in the order of the log, page by page.
+
+        While a debate runs, pages go on to what was recorded meanwhile. A step that is tried again stands where its latest
+        attempt was recorded, so that its key may come once more on a later page; the larger `attempt` counts.
+
+        Errors: INVALID_ARGUMENT (also a page token that is none of this service); NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListDebates(self, request, context):
-        """Lists debates, newest first.
+        """Lists debates, newest first unless `order_by` says otherwise.
 
-        Errors: INVALID_ARGUMENT (bad page token or size).
+        Errors: INVALID_ARGUMENT (bad page token, page size, order or time).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -170,7 +208,17 @@ class OrchestratorServiceServicer:
     def GetReport(self, request, context):
         """Returns the report of a debate, finished or not, as Markdown.
 
-        Errors: INVALID_ARGUMENT; NOT_FOUND.
+        Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_TOO_LARGE` (the report is larger than a message may
+        be: StreamReport has it in parts).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StreamReport(self, request, context):
+        """Sends the report of a debate, finished or not, as Markdown in parts, and ends. All parts are of one moment.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND. Where the stream breaks, it is asked for again from its start.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -222,6 +270,16 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetDebateRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.GetDebateResponse.SerializeToString,
             ),
+            'GetAnswer': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAnswer,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetAnswerRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.GetAnswerResponse.SerializeToString,
+            ),
+            'ListContributions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListContributions,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListContributionsRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.ListContributionsResponse.SerializeToString,
+            ),
             'ListDebates': grpc.unary_unary_rpc_method_handler(
                     servicer.ListDebates,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.ListDebatesRequest.FromString,
@@ -246,6 +304,11 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.GetReport,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.GetReportRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.GetReportResponse.SerializeToString,
+            ),
+            'StreamReport': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamReport,
+                    request_deserializer=parley_dot_v1_dot_orchestrator__pb2.StreamReportRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_orchestrator__pb2.StreamReportResponse.SerializeToString,
             ),
             'GetDecision': grpc.unary_unary_rpc_method_handler(
                     servicer.GetDecision,
@@ -319,6 +382,60 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/GetDebate',
             parley_dot_v1_dot_orchestrator__pb2.GetDebateRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.GetDebateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAnswer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/GetAnswer',
+            parley_dot_v1_dot_orchestrator__pb2.GetAnswerRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.GetAnswerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListContributions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ListContributions',
+            parley_dot_v1_dot_orchestrator__pb2.ListContributionsRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.ListContributionsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -454,6 +571,33 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/GetReport',
             parley_dot_v1_dot_orchestrator__pb2.GetReportRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.GetReportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamReport(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/StreamReport',
+            parley_dot_v1_dot_orchestrator__pb2.StreamReportRequest.SerializeToString,
+            parley_dot_v1_dot_orchestrator__pb2.StreamReportResponse.FromString,
             options,
             channel_credentials,
             insecure,

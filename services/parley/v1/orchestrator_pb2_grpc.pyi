@@ -31,14 +31,29 @@ class OrchestratorServiceStub:
     FAILED_PRECONDITION `DEBATE_NOT_COMPLETED` or `DEBATE_IS_EVALUATION`.
     """
     GetDebate: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetDebateRequest, _orchestrator_pb2.GetDebateResponse]
-    """Returns a debate as its log tells it now.
+    """Returns a debate as its log tells it now, whole or in its summary. The summary of every debate fits a message.
 
-    Errors: INVALID_ARGUMENT; NOT_FOUND.
+    Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_TOO_LARGE` (whole, it is larger than a message may be:
+    ask for the view SUMMARY, for the answer with GetAnswer and for the rest with ListContributions).
+    """
+    GetAnswer: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetAnswerRequest, _orchestrator_pb2.GetAnswerResponse]
+    """Returns what a completed debate came to, without the rest.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `NO_ANSWER` (it is not completed) or `DEBATE_TOO_LARGE` (the
+    answer alone is larger than a message may be: it stands in StreamReport and, as `concluded`, in WatchDebate).
+    """
+    ListContributions: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListContributionsRequest, _orchestrator_pb2.ListContributionsResponse]
+    """Lists what agents contributed to a debate and what failed, in the order of the log, page by page.
+
+    While a debate runs, pages go on to what was recorded meanwhile. A step that is tried again stands where its latest
+    attempt was recorded, so that its key may come once more on a later page; the larger `attempt` counts.
+
+    Errors: INVALID_ARGUMENT (also a page token that is none of this service); NOT_FOUND.
     """
     ListDebates: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListDebatesRequest, _orchestrator_pb2.ListDebatesResponse]
-    """Lists debates, newest first.
+    """Lists debates, newest first unless `order_by` says otherwise.
 
-    Errors: INVALID_ARGUMENT (bad page token or size).
+    Errors: INVALID_ARGUMENT (bad page token, page size, order or time).
     """
     WatchDebate: _aio.UnaryStreamMultiCallable[_orchestrator_pb2.WatchDebateRequest, _orchestrator_pb2.WatchDebateResponse]
     """Sends the events after a sequence, then follows the log until `closed` was sent, with heartbeats between. A
@@ -71,7 +86,13 @@ class OrchestratorServiceStub:
     GetReport: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetReportRequest, _orchestrator_pb2.GetReportResponse]
     """Returns the report of a debate, finished or not, as Markdown.
 
-    Errors: INVALID_ARGUMENT; NOT_FOUND.
+    Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_TOO_LARGE` (the report is larger than a message may
+    be: StreamReport has it in parts).
+    """
+    StreamReport: _aio.UnaryStreamMultiCallable[_orchestrator_pb2.StreamReportRequest, _orchestrator_pb2.StreamReportResponse]
+    """Sends the report of a debate, finished or not, as Markdown in parts, and ends. All parts are of one moment.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND. Where the stream breaks, it is asked for again from its start.
     """
     GetDecision: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.GetDecisionRequest, _orchestrator_pb2.GetDecisionResponse]
     """Returns the decision document of a completed debate of the format `moderated`, as Markdown.
@@ -124,9 +145,36 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _orchestrator_pb2.GetDebateRequest,
         context: _aio.ServicerContext[_orchestrator_pb2.GetDebateRequest, _abc.Awaitable[_orchestrator_pb2.GetDebateResponse]],
     ) -> _abc.Awaitable[_orchestrator_pb2.GetDebateResponse]:
-        """Returns a debate as its log tells it now.
+        """Returns a debate as its log tells it now, whole or in its summary. The summary of every debate fits a message.
 
-        Errors: INVALID_ARGUMENT; NOT_FOUND.
+        Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_TOO_LARGE` (whole, it is larger than a message may be:
+        ask for the view SUMMARY, for the answer with GetAnswer and for the rest with ListContributions).
+        """
+
+    @_abc_1.abstractmethod
+    def GetAnswer(
+        self,
+        request: _orchestrator_pb2.GetAnswerRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.GetAnswerRequest, _abc.Awaitable[_orchestrator_pb2.GetAnswerResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.GetAnswerResponse]:
+        """Returns what a completed debate came to, without the rest.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `NO_ANSWER` (it is not completed) or `DEBATE_TOO_LARGE` (the
+        answer alone is larger than a message may be: it stands in StreamReport and, as `concluded`, in WatchDebate).
+        """
+
+    @_abc_1.abstractmethod
+    def ListContributions(
+        self,
+        request: _orchestrator_pb2.ListContributionsRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.ListContributionsRequest, _abc.Awaitable[_orchestrator_pb2.ListContributionsResponse]],
+    ) -> _abc.Awaitable[_orchestrator_pb2.ListContributionsResponse]:
+        """Lists what agents contributed to a debate and what failed, in the order of the log, page by page.
+
+        While a debate runs, pages go on to what was recorded meanwhile. A step that is tried again stands where its latest
+        attempt was recorded, so that its key may come once more on a later page; the larger `attempt` counts.
+
+        Errors: INVALID_ARGUMENT (also a page token that is none of this service); NOT_FOUND.
         """
 
     @_abc_1.abstractmethod
@@ -135,9 +183,9 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _orchestrator_pb2.ListDebatesRequest,
         context: _aio.ServicerContext[_orchestrator_pb2.ListDebatesRequest, _abc.Awaitable[_orchestrator_pb2.ListDebatesResponse]],
     ) -> _abc.Awaitable[_orchestrator_pb2.ListDebatesResponse]:
-        """Lists debates, newest first.
+        """Lists debates, newest first unless `order_by` says otherwise.
 
-        Errors: INVALID_ARGUMENT (bad page token or size).
+        Errors: INVALID_ARGUMENT (bad page token, page size, order or time).
         """
 
     @_abc_1.abstractmethod
@@ -194,7 +242,19 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Awaitable[_orchestrator_pb2.GetReportResponse]:
         """Returns the report of a debate, finished or not, as Markdown.
 
-        Errors: INVALID_ARGUMENT; NOT_FOUND.
+        Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_TOO_LARGE` (the report is larger than a message may
+        be: StreamReport has it in parts).
+        """
+
+    @_abc_1.abstractmethod
+    def StreamReport(
+        self,
+        request: _orchestrator_pb2.StreamReportRequest,
+        context: _aio.ServicerContext[_orchestrator_pb2.StreamReportRequest, _abc.AsyncIterator[_orchestrator_pb2.StreamReportResponse]],
+    ) -> _abc.AsyncIterator[_orchestrator_pb2.StreamReportResponse]:
+        """Sends the report of a debate, finished or not, as Markdown in parts, and ends. All parts are of one moment.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND. Where the stream breaks, it is asked for again from its start.
         """
 
     @_abc_1.abstractmethod

@@ -530,7 +530,7 @@ class ListRatingsRequest(_message.Message):
     domain: _builtins.str
     """The domain. Empty: overall."""
     page_size: _builtins.int
-    """Ratings on a page, 1 to 200. 0: the default, 50."""
+    """Ratings on a page, at most; more than 200 are 200. 0: the default, 50."""
     page_token: _builtins.str
     """`next_page_token` of the page before. Empty: the first page."""
     min_matches: _builtins.int
@@ -680,7 +680,7 @@ class ListMatchesRequest(_message.Message):
     domain: _builtins.str
     """Only matches of this domain. Empty: of all."""
     page_size: _builtins.int
-    """Matches on a page, 1 to 200. 0: the default, 50."""
+    """Matches on a page, at most; more than 200 are 200. 0: the default, 50."""
     page_token: _builtins.str
     """`next_page_token` of the page before. Empty: the first page."""
     def __init__(
@@ -999,7 +999,7 @@ class ListRelationshipsRequest(_message.Message):
     agent_id: _builtins.str
     """The agent. Required."""
     page_size: _builtins.int
-    """Relationships on a page, 1 to 200. 0: the default, 50."""
+    """Relationships on a page, at most; more than 200 are 200. 0: the default, 50."""
     page_token: _builtins.str
     """`next_page_token` of the page before. Empty: the first page."""
     def __init__(

@@ -1,13 +1,23 @@
 """Debates as they are listed: in pages, by status, to their tenant."""
 
+import base64
+from datetime import UTC
 from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
+from parley.client import ParleyClient
 from parley.v1 import debate_pb2, orchestrator_pb2
 from tests.support.orchestration import Orchestrator, failure_of, until
 from tests.support.scripted_gateway import ScriptedGateway
+
+_PLACE = "2026-01-01T00:00:00.000000+00:00/deb-20260101-000000-aaaaaaaa"
+
+
+def _token(place: str) -> str:
+    return base64.urlsafe_b64encode(place.encode()).decode()
 
 
 async def test_debates_are_listed_newest_first_in_pages_and_by_status(
@@ -39,6 +49,48 @@ async def test_debates_are_listed_newest_first_in_pages_and_by_status(
     assert (listed[0].question, listed[0].format) == ("Is water wet?", "panel@2")
 
 
+async def test_a_page_has_as_many_as_there_may_be_where_more_are_asked_for(
+    orchestrator: Orchestrator,
+) -> None:
+    debate = await orchestrator.create()
+    page = await orchestrator.stub.ListDebates(
+        orchestrator_pb2.ListDebatesRequest(page_size=1_000_000), timeout=10
+    )
+    assert [each.id for each in page.debates] == [debate]
+
+
+@pytest.fixture
+async def four(orchestrator: Orchestrator) -> list[str]:
+    """Debates, oldest first; the second one is of an older version."""
+    formats = ("panel", "panel@1", "panel", "panel")
+    return [await orchestrator.create(format=each) for each in formats]
+
+
+async def test_debates_are_listed_by_format_and_age_in_either_order(
+    orchestrator: Orchestrator, four: list[str]
+) -> None:
+    async with ParleyClient(orchestrator.server.address) as parley:
+
+        async def listed(**wanted: Any) -> list[int]:
+            return [
+                four.index(each.id) for each in [each async for each in parley.list(page_size=1, **wanted)]
+            ]
+
+        found = {each.id: each.created_at.ToDatetime(UTC) async for each in parley.list()}
+        times = [found[each] for each in four]
+        assert await listed() == [3, 2, 1, 0]
+        assert await listed(oldest_first=True) == [0, 1, 2, 3]
+        assert await listed(format_name="panel", oldest_first=True) == [0, 1, 2, 3]
+        assert await listed(format_name="panel@1") == [1]
+        assert await listed(format_name="panel@2") == [3, 2, 0]
+        assert await listed(format_name="arena") == []
+        for oldest_first in (False, True):
+            order = [1, 2] if oldest_first else [2, 1]
+            assert await listed(since=times[1], before=times[3], oldest_first=oldest_first) == order
+        assert await listed(since=times[2], format_name="panel") == [3, 2]
+        assert await listed(before=times[1]) == [0]
+
+
 async def _listed(orchestrator: Orchestrator, debate: str, status: Any) -> bool:
     listed = await orchestrator.stub.ListDebates(
         orchestrator_pb2.ListDebatesRequest(statuses=[status]), timeout=10
@@ -49,13 +101,29 @@ async def _listed(orchestrator: Orchestrator, debate: str, status: Any) -> bool:
 @pytest.mark.parametrize(
     ("request_", "field"),
     [
-        (orchestrator_pb2.ListDebatesRequest(page_size=201), "page_size"),
         (orchestrator_pb2.ListDebatesRequest(page_size=-1), "page_size"),
         (orchestrator_pb2.ListDebatesRequest(page_token="?"), "page_token"),
         (orchestrator_pb2.ListDebatesRequest(page_token="AAAA"), "page_token"),
+        (orchestrator_pb2.ListDebatesRequest(page_token=_token("2026-01-01/\0")), "page_token"),
+        (orchestrator_pb2.ListDebatesRequest(page_token=f"{_token(_PLACE)}!"), "page_token"),
+        (orchestrator_pb2.ListDebatesRequest(page_token=_token("contributions/1")), "page_token"),
+        (orchestrator_pb2.ListDebatesRequest(order_by="question"), "order_by"),
+        (orchestrator_pb2.ListDebatesRequest(format="x" * 65), "format"),
+        (orchestrator_pb2.ListDebatesRequest(created_from=Timestamp(seconds=2**50)), "created_from"),
         (orchestrator_pb2.ListDebatesRequest(statuses=[debate_pb2.DEBATE_STATUS_UNSPECIFIED]), "statuses[0]"),
     ],
-    ids=["too large", "negative", "no base64", "no token of ours", "no status"],
+    ids=[
+        "negative",
+        "no base64",
+        "no token of ours",
+        "a place with NUL",
+        "more than a token",
+        "of another list",
+        "no order",
+        "no format",
+        "no time",
+        "no status",
+    ],
 )
 async def test_a_page_that_cannot_be_told_is_refused(
     orchestrator: Orchestrator, request_: orchestrator_pb2.ListDebatesRequest, field: str

@@ -120,8 +120,9 @@ async def test_every_bad_field_is_listed_at_once(ratings: RatingsServiceStub) ->
     ]
     assert (await refused(ratings.RecordMatch(outcome("d1", ada=9)))).violations[0].field == "results"
     assert (await refused(ratings.GetWeights(pb.GetWeightsRequest()))).violations[0].field == "agent_ids"
-    for bad in (pb.ListRatingsRequest(page_token="nonsense"), pb.ListRatingsRequest(page_size=201)):
+    for bad in (pb.ListRatingsRequest(page_token="nonsense"), pb.ListRatingsRequest(page_size=-1)):
         assert (await refused(ratings.ListRatings(bad))).code is grpc.StatusCode.INVALID_ARGUMENT
+    assert not (await ratings.ListRatings(pb.ListRatingsRequest(page_size=1_000_000))).ratings, "200 are"
 
 
 async def test_a_store_that_is_none_is_named_with_its_setting() -> None:

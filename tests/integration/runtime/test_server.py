@@ -7,8 +7,9 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf import descriptor_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2
 
 from parley.runtime import errors
 from parley.runtime.channel import ChannelSettings, channel
@@ -39,15 +40,33 @@ async def test_health_is_told_for_the_server_and_for_each_service_by_name() -> N
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-async def test_reflection_lists_the_services() -> None:
-    make_stub: Any = reflection_pb2_grpc.ServerReflectionStub
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+async def test_reflection_lists_and_describes_the_services_under_both_names(version: str) -> None:
     services = [make_service("a.v1.A", Echo=echo), make_service("b.v1.B", Echo=echo)]
-    request = reflection_pb2.ServerReflectionRequest(list_services="")
+    itself = f"grpc.reflection.{version}.ServerReflection"
+    requests = [
+        reflection_pb2.ServerReflectionRequest(list_services=""),
+        *(
+            reflection_pb2.ServerReflectionRequest(file_containing_symbol=each)
+            for each in (itself, "grpc.health.v1.Health", "google.rpc.ErrorInfo")
+        ),
+    ]
     async with serving(services) as server, channel(server.address) as there:
-        stub: Any = make_stub(there)
-        answers = [answer async for answer in stub.ServerReflectionInfo(iter([request]))]
-    names = {each.name for each in answers[0].list_services_response.service}
-    assert {"a.v1.A", "b.v1.B", "grpc.health.v1.Health"} <= names
+        ask: Any = there.stream_stream(
+            f"/{itself}/ServerReflectionInfo",
+            request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+            response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+        )
+        listed, own, health, details = [answer async for answer in ask(iter(requests))]
+    names = {each.name for each in listed.list_services_response.service}
+    assert {"a.v1.A", "b.v1.B", "grpc.health.v1.Health", itself} <= names
+    for answer, package in (
+        (own, f"grpc.reflection.{version}"),
+        (health, "grpc.health.v1"),
+        (details, "google.rpc"),  # so that clients can show what a status carries
+    ):
+        (stored, *_) = answer.file_descriptor_response.file_descriptor_proto
+        assert descriptor_pb2.FileDescriptorProto.FromString(stored).package == package
 
 
 async def test_at_drain_health_flips_streams_end_resumably_and_a_running_call_finishes() -> None:

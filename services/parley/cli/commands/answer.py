@@ -40,7 +40,7 @@ def answer_questions(given: GivenAnswers) -> Callable[[ParleyClient, str], Await
             return await parley.answer(
                 debate_id, given.text, enough=given.enough, checkpoint=given.checkpoint
             )
-        debate = await parley.get(debate_id)
+        debate = await parley.summary(debate_id)
         key, questions = _open_questions(debate, given.checkpoint)
         if given.text is None and not given.answers:
             typed = await answered_by_person(debate, questions)

@@ -120,6 +120,6 @@ class Asker:
             case "approval":
                 return await chosen_approval(checkpoint.opened.approval.text)
             case _:
-                debate = await self._parley.get(self._debate_id)
+                debate = await self._parley.summary(self._debate_id)
                 answers = await answered_by_person(debate, checkpoint.opened.questions.questions)
                 return lambda parley, debate_id, key: send_answers(parley, debate_id, key, answers)

@@ -185,7 +185,7 @@ class DebateCommand:
 
     async def _resumed(self, link: Link, parley: ParleyClient, debate_id: str, follower: Follower) -> bool:
         """Take the debate up again; return False if it has ended."""
-        state = await parley.get(debate_id)
+        state = await parley.summary(debate_id)
         if state.status in ENDED:
             if state.status == DEBATE_STATUS_COMPLETED and not follower.begun:
                 say(f"Debate {debate_id} is already completed.")

@@ -45,9 +45,8 @@ async def list_debates(
     """Print debates, newest first; with `format_name`, those that are held in it."""
     found: list[DebateSummary] = []
     async with _orchestrator(server) as (link, parley):
-        async for each in parley.list(page_size=min(limit, 200)):
-            if format_name is None or format_name in {each.format, each.format.partition("@")[0]}:
-                found.append(each)
+        async for each in parley.list(page_size=min(limit, 200), format_name=format_name or ""):
+            found.append(each)
             if len(found) == limit:
                 break
     if as_json:
@@ -77,7 +76,7 @@ async def watch(server: str | None, debate_id: str, after: int, *, quiet: bool, 
     Put what its checkpoints ask to whoever sits there.
     """
     async with connected(server, purpose="records") as link, ParleyClient(link.orchestrator) as parley:
-        debate = await parley.get(await debate_id_of(parley, debate_id))
+        debate = await parley.summary(await debate_id_of(parley, debate_id))
         # Nobody runs debates of a store that is ours alone: there is nothing to wait for after what is recorded.
         end = debate.last_sequence if link.alone else None
         if end is not None and after >= end:

@@ -65,7 +65,7 @@ async def _recorded(server: str | None, debate_id: str, intervention: Interventi
 
 async def _refusal(parley: ParleyClient, debate_id: str) -> CommandError:
     """Return why nothing can be recorded where no system runs: nobody would act on it."""
-    if (await parley.get(debate_id)).status in ENDED:
+    if (await parley.summary(debate_id)).status in ENDED:
         return CommandError(f"debate {debate_id} has ended")
     return CommandError(
         f"no Parley runs on this machine to take this up; start one with: {command_name()} up, "

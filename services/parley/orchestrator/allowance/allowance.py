@@ -13,7 +13,7 @@ from parley.runtime.errors import ParleyError, resource_exhausted
 
 __all__ = ["Allowance"]
 
-_STREAMS: Final = frozenset({"WatchDebate", "ReadLog"})
+_STREAMS: Final = frozenset({"WatchDebate", "ReadLog", "StreamReport"})
 _LOOK_SECONDS: Final = 1.0
 """Time between two looks at how many debates a tenant has; those made here meanwhile are added."""
 _SOON: Final = 5.0

@@ -13,7 +13,14 @@ from parley.orchestrator.model.times import timestamp
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.event_pb2 import CheckpointOpened
 
-__all__ = ["debate_to_proto", "status_from_proto", "status_to_proto", "summary"]
+__all__ = [
+    "contribution_to_proto",
+    "debate_to_proto",
+    "failure_to_proto",
+    "status_from_proto",
+    "status_to_proto",
+    "summary",
+]
 
 _STATUS: Final = "DEBATE_STATUS_"
 
@@ -30,8 +37,29 @@ def status_from_proto(status: debate_pb2.DebateStatus.ValueType) -> str:
     return debate_pb2.DebateStatus.Name(status).removeprefix(_STATUS)
 
 
-def debate_to_proto(state: DebateState, debate_format: Format | None) -> debate_pb2.Debate:
-    """Return a debate as its log tells it; its format, where it is known here, says how its answer is shown."""
+def debate_to_proto(
+    state: DebateState, debate_format: Format | None, *, is_whole: bool = True
+) -> debate_pb2.Debate:
+    """Return a debate as its log tells it, or without what makes it large.
+
+    Its format, where it is known here, says how its answer is shown.
+    """
+    debate = _summary_of(state)
+    if not is_whole:
+        for document in debate.spec.context:
+            document.ClearField("text")
+        return debate
+    debate.contributions.extend(map(contribution_to_proto, state.contributions))
+    debate.failures.extend(map(failure_to_proto, state.failures))
+    if state.outcome is not None:
+        debate.outcome.CopyFrom(state.outcome)
+        debate.answer = answer_markdown(
+            state.outcome, debate_format, is_demonstration=state.spec.demonstration
+        )
+    return debate
+
+
+def _summary_of(state: DebateState) -> debate_pb2.Debate:
     return debate_pb2.Debate(
         id=state.debate,
         status=status_to_proto(state.status),
@@ -40,10 +68,6 @@ def debate_to_proto(state: DebateState, debate_format: Format | None) -> debate_
         joined=map(agent_to_proto, state.joined),
         team_agent_ids=state.team or (),
         only_joined_debate=state.team == (),
-        contributions=map(_contribution, state.contributions),
-        failures=map(_failed_contribution, state.failures),
-        outcome=state.outcome,
-        answer=_answer(state, debate_format),
         failure=state.failure,
         usage=state.usage,
         calls=state.calls,
@@ -67,12 +91,6 @@ def debate_to_proto(state: DebateState, debate_format: Format | None) -> debate_
     )
 
 
-def _answer(state: DebateState, debate_format: Format | None) -> str:
-    if state.outcome is None:
-        return ""
-    return answer_markdown(state.outcome, debate_format, is_demonstration=state.spec.demonstration)
-
-
 def summary(record: DebateRecord) -> orchestrator_pb2.DebateSummary:
     """Return a debate as a list shows it."""
     return orchestrator_pb2.DebateSummary(
@@ -85,7 +103,8 @@ def summary(record: DebateRecord) -> orchestrator_pb2.DebateSummary:
     )
 
 
-def _contribution(made: Contribution) -> debate_pb2.Contribution:
+def contribution_to_proto(made: Contribution) -> debate_pb2.Contribution:
+    """Return an agent's answer with what it took."""
     return debate_pb2.Contribution(
         key=made.key,
         work=made.work,
@@ -98,7 +117,8 @@ def _contribution(made: Contribution) -> debate_pb2.Contribution:
     )
 
 
-def _failed_contribution(failed: Failure) -> debate_pb2.FailedContribution:
+def failure_to_proto(failed: Failure) -> debate_pb2.FailedContribution:
+    """Return a contribution that failed."""
     return debate_pb2.FailedContribution(
         key=failed.key,
         work=failed.step.work,

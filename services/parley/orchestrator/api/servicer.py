@@ -1,13 +1,9 @@
 """OrchestratorService: protobuf in and out."""
 
 import asyncio
-import base64
-import binascii
-import contextlib
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import grpc
@@ -17,17 +13,27 @@ from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api import report, state
 from parley.orchestrator.api.budget_warnings import budget_warnings
 from parley.orchestrator.api.context_warnings import context_warnings
-from parley.orchestrator.api.conversion import debate_to_proto, status_from_proto, summary
+from parley.orchestrator.api.conversion import debate_to_proto, summary
 from parley.orchestrator.api.decision import decision_of
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
 from parley.orchestrator.api.interventions import intervened_of
+from parley.orchestrator.api.listing import listing_of
+from parley.orchestrator.api.page_tokens import page_token
+from parley.orchestrator.api.reading import (
+    answer_of,
+    contributions_on,
+    contributions_page,
+    is_whole,
+    pieces,
+    sendable,
+)
 from parley.orchestrator.api.requests import Known, check_id, spec_of
+from parley.orchestrator.api.store_trouble import told_of_store
 from parley.orchestrator.engine.delete import Deletions
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.intake import Intake
 from parley.orchestrator.engine.report_feedback import FeedbackReporter
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateIndex
 from parley.orchestrator.log.journal import log_name, read_events
@@ -43,22 +49,18 @@ from parley.runtime.errors import (
     FieldViolation,
     ParleyError,
     failed_precondition,
-    internal,
     invalid_argument,
     not_found,
 )
 from parley.runtime.identity.identity import current_identity, current_tenant
-from parley.runtime.validation import REQUEST_ID, Violations
-from parley.storage.failing import told
-from parley.storage.ports import Log, StorageError
+from parley.runtime.validation import REQUEST_ID
+from parley.storage.ports import Log
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.moderated_pb2 import ModeratedOutcome
 
 __all__ = ["OrchestratorServicer"]
 
 _WatchContext = grpc.aio.ServicerContext[Any, Any]
-_PAGE = 50
-_MAX_PAGE = 200
 _MAX_EVALUATIONS = 100
 _LOG_PAGE = 100
 """Records of a log that are read, and sent, at a time."""
@@ -103,7 +105,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         earlier = await self._earlier(request.request_id, content)
         if earlier is not None:
             return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
-        with _store():
+        with told_of_store():
             await self.allowance.check_debate(current_tenant())
         known = Known(self.formats, self.roles, await roster.ask_roster(self.gateway))
         spec, subject = await self._with_subject(spec_of(request, known))
@@ -111,7 +113,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         spec = roster.with_routes(spec, known.roster, routes)
         about = (spec, known.roster, routes)
         warnings = (*budget_warnings(*about), *context_warnings(*about))
-        with _store():
+        with told_of_store():
             debate, existed = await self.intake.debate(
                 current_tenant(),
                 request.request_id,
@@ -130,16 +132,36 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         _context: object,
     ) -> orchestrator_pb2.GetDebateResponse:
         """Return a debate."""
-        debate = check_id("debate_id", request.debate_id)
-        folded = state.fold(await self._events(debate))
-        found = debate_to_proto(folded, self._format_of(folded))
-        with _store():
+        debate, whole = check_id("debate_id", request.debate_id), is_whole(request)
+        folded = await self._folded(debate)
+        found = debate_to_proto(folded, self._format_of(folded), is_whole=whole)
+        with told_of_store():
             about = await self.index.about(current_tenant(), debate, _MAX_EVALUATIONS)
             said = await self.feedback.latest(current_tenant(), debate)
         found.evaluation_ids.extend(each.debate for each in about)
         if said is not None:
             found.feedback.CopyFrom(feedback_to_proto(said))
-        return orchestrator_pb2.GetDebateResponse(debate=found)
+        response = orchestrator_pb2.GetDebateResponse(debate=found)
+        sendable(response, debate, "ask for the view SUMMARY, GetAnswer and ListContributions")
+        return response
+
+    async def GetAnswer(  # noqa: N802
+        self,
+        request: orchestrator_pb2.GetAnswerRequest,
+        _context: object,
+    ) -> orchestrator_pb2.GetAnswerResponse:
+        """Return what a debate came to."""
+        folded = await self._folded(check_id("debate_id", request.debate_id))
+        return answer_of(folded, self._format_of(folded))
+
+    async def ListContributions(  # noqa: N802
+        self,
+        request: orchestrator_pb2.ListContributionsRequest,
+        _context: object,
+    ) -> orchestrator_pb2.ListContributionsResponse:
+        """Return a page of what was contributed."""
+        debate, page = check_id("debate_id", request.debate_id), contributions_page(request)
+        return contributions_on(page, await self._folded(debate))
 
     async def ListDebates(  # noqa: N802
         self,
@@ -147,10 +169,11 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         _context: object,
     ) -> orchestrator_pb2.ListDebatesResponse:
         """Return a page of debates."""
-        before, size, statuses = _page(request)
-        with _store():
-            index = await self.index.page(current_tenant(), statuses, before, size + 1)
-        token = _token(index[size - 1].created) if len(index) > size else ""
+        listing = listing_of(request, self.formats)
+        size = listing.size
+        with told_of_store():
+            index = await self.index.page(current_tenant(), listing.wanted, listing.after, size + 1)
+        token = page_token(index[size - 1].created) if len(index) > size else ""
         debates = [summary(record) for record in index[:size]]
         return orchestrator_pb2.ListDebatesResponse(debates=debates, next_page_token=token)
 
@@ -162,7 +185,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         """Follow a debate."""
         debate, after = check_id("debate_id", request.debate_id), request.after_sequence
         await self._check_start(debate, after)
-        with _store():
+        with told_of_store():
             async with aclosing(self.draining.until(self._found(request, context))) as found:
                 async for each in found:
                     if isinstance(each, Envelope):
@@ -204,7 +227,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     ) -> orchestrator_pb2.InterveneResponse:
         """Steer a debate."""
         intervened = intervened_of(request, current_identity().subject)
-        with _store():
+        with told_of_store():
             sequence = await self.intake.intervene(current_tenant(), request.debate_id, intervened)
         return orchestrator_pb2.InterveneResponse(sequence=sequence)
 
@@ -218,7 +241,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         await self._check_start(debate, after)
         name = log_name(current_tenant(), debate)
         while True:
-            with _store():
+            with told_of_store():
                 records = await self.log.read(name, after, _LOG_PAGE)
             for record in records:
                 events = record.entries[max(after + 1 - record.first, 0) :]
@@ -234,11 +257,18 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     ) -> orchestrator_pb2.GetReportResponse:
         """Return a debate's report."""
         debate = check_id("debate_id", request.debate_id)
-        folded = state.fold(await self._events(debate))
-        with _store():
-            said = await self.feedback.latest(current_tenant(), debate)
-        markdown = report.render(debate, folded, self._format_of(folded), said)
-        return orchestrator_pb2.GetReportResponse(markdown=markdown)
+        response = orchestrator_pb2.GetReportResponse(markdown=await self._report(debate))
+        sendable(response, f"the report of {debate}", "ask for StreamReport")
+        return response
+
+    async def StreamReport(  # noqa: N802
+        self,
+        request: orchestrator_pb2.StreamReportRequest,
+        _context: object,
+    ) -> AsyncGenerator[orchestrator_pb2.StreamReportResponse, None]:
+        """Send a debate's report in parts."""
+        for piece in pieces(await self._report(check_id("debate_id", request.debate_id))):
+            yield piece
 
     async def GetDecision(  # noqa: N802
         self,
@@ -247,7 +277,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     ) -> orchestrator_pb2.GetDecisionResponse:
         """Return the decision document of a debate."""
         debate = check_id("debate_id", request.debate_id)
-        folded = state.fold(await self._events(debate))
+        folded = await self._folded(debate)
         decision = decision_of(folded, _moderated(folded))
         return orchestrator_pb2.GetDecisionResponse(markdown=decision.markdown, file_name=decision.file_name)
 
@@ -261,7 +291,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         folded = _completed(await self._events(request.debate_id), "takes feedback")
         now = self.intake.clock.now()
         said = feedback_of(request, current_tenant(), folded, self._format_of(folded), now)
-        with _store():
+        with told_of_store():
             try:
                 recorded, existed = await self.feedback.put(said)
             except FeedbackReusedError:
@@ -279,7 +309,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     ) -> orchestrator_pb2.DeleteDebateResponse:
         """Delete a debate for good."""
         debate = check_id("debate_id", request.debate_id)
-        with _store():
+        with told_of_store():
             finished = await self.deletions.delete(current_tenant(), debate, ratings=request.ratings)
         return orchestrator_pb2.DeleteDebateResponse(finished=finished)
 
@@ -287,7 +317,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         """Return the id of the debate that the same request made; None where there is none, as for what is never accepted."""
         if not content or not REQUEST_ID.fullmatch(request_id):
             return None
-        with _store():
+        with told_of_store():
             return await self.intake.earlier(current_tenant(), request_id, content)
 
     async def _with_subject(self, spec: DebateSpec) -> tuple[DebateSpec, str | None]:
@@ -300,11 +330,20 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         debate = debate_to_proto(folded, self._format_of(folded))
         return debate_format.subject.take(spec, debate), debate_id
 
+    async def _report(self, debate: str) -> str:
+        folded = await self._folded(debate)
+        with told_of_store():
+            said = await self.feedback.latest(current_tenant(), debate)
+        return report.render(debate, folded, self._format_of(folded), said)
+
+    async def _folded(self, debate: str) -> state.DebateState:
+        return state.fold(await self._events(debate))
+
     def _format_of(self, folded: state.DebateState) -> Format | None:
         return self.formats.known(folded.spec.format)
 
     async def _events(self, debate: str) -> list[Envelope]:
-        with _store():
+        with told_of_store():
             events = await read_events(self.log, current_tenant(), debate)
             # Looked at after the log: a debate that is being deleted is out of the index before its log is.
             known = events and await self.index.get(current_tenant(), debate)
@@ -315,7 +354,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     async def _check_start(self, debate: str, after: int) -> None:
         if after < 0:
             raise invalid_argument([FieldViolation("after_sequence", "must not be negative")])
-        with _store():
+        with told_of_store():
             there = await self.log.read(log_name(current_tenant(), debate), max(after - 1, 0), 1)
             known = await self.index.get(current_tenant(), debate)
         if not known:
@@ -350,17 +389,6 @@ def _moderated(folded: state.DebateState) -> ModeratedOutcome:
     raise failed_precondition("NO_DECISION", f"debate {folded.debate} {why}")
 
 
-@contextlib.contextmanager
-def _store() -> Iterator[None]:
-    """Tell the caller of trouble with the store in its own terms."""
-    try:
-        yield
-    except CorruptEventError as corrupt:
-        raise internal(str(corrupt), reason="LOG_DAMAGED") from corrupt
-    except StorageError as error:
-        raise told(error) from error
-
-
 def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:
     """Return what stands for the content of a request, as it was sent: what it is resolved to may change.
 
@@ -383,27 +411,3 @@ def _message(each: Delta | Alive, after: int) -> orchestrator_pb2.WatchDebateRes
         )
         return orchestrator_pb2.WatchDebateResponse(delta=delta)
     return orchestrator_pb2.WatchDebateResponse(heartbeat=orchestrator_pb2.Heartbeat(last_sequence=after))
-
-
-def _page(request: orchestrator_pb2.ListDebatesRequest) -> tuple[str | None, int, tuple[str, ...]]:
-    violations = Violations()
-    violations.check_range("page_size", request.page_size, 0, _MAX_PAGE)
-    before = None
-    if request.page_token:
-        try:
-            before = base64.urlsafe_b64decode(request.page_token.encode()).decode()
-            datetime.fromisoformat(before.partition("/")[0])
-        except (binascii.Error, ValueError):
-            violations.add("page_token", "is not a token of this service")
-    statuses = []
-    for place, status in enumerate(request.statuses):
-        try:
-            statuses.append(status_from_proto(status))
-        except ValueError:
-            violations.add(f"statuses[{place}]", "is not a known state")
-    violations.refuse()
-    return before, request.page_size or _PAGE, tuple(statuses)
-
-
-def _token(created: str) -> str:
-    return base64.urlsafe_b64encode(created.encode()).decode()

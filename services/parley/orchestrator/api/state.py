@@ -64,10 +64,14 @@ _CANCELLED: Final = RoundsEnded(reason=STOP_REASON_PERSON, explanation="a person
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """An agent's answer as recorded. `attempt` is the one that succeeded, from 1; `marks` are the observer's."""
+    """An agent's answer as recorded. `attempt` is the one that succeeded, from 1; `marks` are the observer's.
+
+    `sequence` is that of the event that recorded it.
+    """
 
     key: str
     attempt: int
+    sequence: int
     recorded_at: datetime
     work: Work
     reply: Reply
@@ -77,10 +81,11 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A step whose latest outcome is a failure. `attempt` is the one that failed, from 1."""
+    """A step whose latest outcome is a failure. `attempt` is the one that failed, from 1; `sequence` its event's."""
 
     key: str
     attempt: int
+    sequence: int
     step: StepFailed
 
 
@@ -284,11 +289,12 @@ class _Folding:
         self._usage = add_usage(self._usage, usage_of(outcome))
         self._calls += bool(outcome.work.agent_id)
         if isinstance(outcome, StepFailed):
-            self._failures[event.key] = Failure(event.key, event.attempt, outcome)
+            self._failures[event.key] = Failure(event.key, event.attempt, event.sequence, outcome)
         elif outcome.HasField("reply"):
             self._contributions[event.key] = Contribution(
                 event.key,
                 event.attempt,
+                event.sequence,
                 event.time,
                 outcome.work,
                 outcome.reply,

@@ -24,6 +24,7 @@ __all__ = [
     "DebateIndex",
     "DebateRecord",
     "OpenDebates",
+    "Wanted",
     "opening_text",
     "record_key",
 ]
@@ -42,6 +43,7 @@ DEBATES = Collection(
         Index(("tenant", "request_id"), unique=True),
         Index(("tenant", "created")),
         Index(("tenant", "status", "created")),
+        Index(("tenant", "format", "created")),
         Index(("tenant", "subject", "created")),
         Index(("open", "owner", "created")),
         Index(("open", "owner", "tenant", "created")),
@@ -130,6 +132,25 @@ class OpenDebates:
     whole: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which of a tenant's debates are listed, and in which order.
+
+    Attributes:
+        statuses: They are in one of these states; empty: in any.
+        formats: They are held in one of these formats, with version; empty: in any.
+        since: Accepted at this time (as `DebateRecord.updated`) or later; empty: at any.
+        before: Accepted before this time; empty: at any.
+        oldest_first: Else the newest is first.
+    """
+
+    statuses: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    since: str = ""
+    before: str = ""
+    oldest_first: bool = False
+
+
 class DebateIndex:
     """The records of all debates.
 
@@ -194,13 +215,19 @@ class DebateIndex:
         return records
 
     async def page(
-        self, tenant: str, statuses: Sequence[str], before: str | None, limit: int
+        self, tenant: str, wanted: Wanted, after: str = "", limit: int = 50
     ) -> Sequence[DebateRecord]:
-        """Return a tenant's debates, newest first, that are older than `before`."""
-        where: dict[str, Any] = {"tenant": tenant, "created": Below(before) if before else Above("")}
-        if statuses:
-            where["status"] = OneOf(tuple(statuses))
-        return await self._find(where, Order("created", descending=True), limit=limit)
+        """Return those of a tenant's debates that are wanted, beyond the one created as `after` says; empty: from the first."""
+        where: dict[str, Any] = {"tenant": tenant, "created": _bound(wanted, after)}
+        if wanted.statuses:
+            where["status"] = OneOf(wanted.statuses)
+        if wanted.formats:
+            where["format"] = OneOf(wanted.formats)
+        found = await self._find(where, Order("created", descending=not wanted.oldest_first), limit=limit)
+        # They are ordered by age: those that the other bound leaves out come last.
+        if wanted.oldest_first:
+            return [record for record in found if not wanted.before or record.created < wanted.before]
+        return [record for record in found if record.created > wanted.since]
 
     async def count(self, tenant: str, statuses: Sequence[str], at_most: int) -> int:
         """Count a tenant's debates in some states, up to a number."""
@@ -269,6 +296,14 @@ class DebateIndex:
 
     async def _update(self, record: DebateRecord, changes: dict[str, Any], where: Where) -> bool:
         return await self._documents.update(DEBATES, record.key, changes, where)
+
+
+def _bound(wanted: Wanted, after: str) -> Above | Below:
+    """Return where the search begins. A field has one condition, so that the other bound is looked at afterwards."""
+    if wanted.oldest_first:
+        return Above(max(wanted.since, after))
+    before = min(filter(None, (wanted.before, after)), default="")
+    return Below(before) if before else Above("")
 
 
 def _record(document: Document) -> DebateRecord:

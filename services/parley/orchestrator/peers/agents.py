@@ -12,6 +12,7 @@ from parley.orchestrator.model.errors import OutOfReachError, StepError
 from parley.orchestrator.model.positions import position_of
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task
+from parley.orchestrator.peers.fit_prompt import fit_prompt
 from parley.runtime.errors import NOT_KNOWN, ParleyError, from_rpc_error, is_transport
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.agent_pb2 import ToolCall, Usage
@@ -110,13 +111,14 @@ class Agents:
         self._publish = publish
 
     async def generate(self, call: Call, request: gateway_pb2.GenerateRequest) -> Reply:
-        """Return the agent's answer to a request that `generate_request` made.
+        """Return the agent's answer to a request that `generate_request` made; one too large to be sent is fitted first.
 
         Raises:
             StepError: there is none, for good.
             OutOfReachError: the gateway is away or was drained, or the call was stopped; the same call may be made again.
         """
         request.call_id.CopyFrom(call.to_proto())
+        left_out = fit_prompt(request)
         seconds = request.timeout.ToMilliseconds() / 1000
         stream = self._gateway.Generate(request, timeout=seconds + _MARGIN_SECONDS)
         written = _Written()
@@ -132,7 +134,7 @@ class Agents:
             route=completed.route,
             model=completed.model,
             truncated=completed.truncated,
-            prompt_characters_left_out=completed.prompt_characters_left_out,
+            prompt_characters_left_out=completed.prompt_characters_left_out + left_out,
             tool_calls=map(_shortened, completed.tool_calls),
         )
 

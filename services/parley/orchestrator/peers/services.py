@@ -4,7 +4,7 @@ A debate can do without what convergence and memory add to it, so that asking th
 drain is waited out first. What follows from a debate must not be lost: recording waits for as long as the service is away.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -46,6 +46,8 @@ _AWAY = frozenset(
 replaced."""
 _MAX_READ_CHARACTERS = 100_000
 """Characters of a question or a text that convergence and memory take."""
+_MAX_STANDS_BYTES = 12 * 1024 * 1024
+"""Of all texts that convergence is sent at once, so that two rounds of 32 agents fit a message in any script."""
 _MAX_REMEMBERED_BYTES = 256 * 1024
 """Bytes of a conclusion that memory takes."""
 _LAST_CORRECTION = 2**31 - 1
@@ -121,10 +123,12 @@ class Convergence:
         self, request: convergence_pb2.GroupPositionsRequest
     ) -> convergence_pb2.GroupPositionsResponse:
         """Return how positions group."""
+        _fit_texts(request.stands)
         return await self._asking.answer(lambda: self._stub.GroupPositions(request, timeout=_READ_SECONDS))
 
     async def assess(self, request: convergence_pb2.AssessRequest) -> convergence_pb2.AssessResponse:
         """Return what follows from a round's work."""
+        _fit_texts([*request.stands, *request.previous])
         return await self._asking.answer(lambda: self._stub.Assess(request, timeout=_READ_SECONDS))
 
 
@@ -220,6 +224,14 @@ def readable(text: str) -> str:
 def rememberable(text: str) -> str:
     """Return as much of a conclusion as memory takes."""
     return text.encode()[:_MAX_REMEMBERED_BYTES].decode(errors="ignore")
+
+
+def _fit_texts(stands: Sequence[convergence_pb2.Stand]) -> None:
+    """Cut texts that together are too large for a message, each to its share."""
+    if sum(len(each.text.encode()) for each in stands) > _MAX_STANDS_BYTES:
+        share = _MAX_STANDS_BYTES // len(stands)
+        for each in stands:
+            each.text = each.text.encode()[:share].decode(errors="ignore")
 
 
 def _shortened(text: str, maximum: int) -> str:

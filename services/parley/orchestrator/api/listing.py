@@ -1,0 +1,89 @@
+"""Lists of debates: which ones, in which order, and where a page begins."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from parley.orchestrator.api.conversion import status_from_proto
+from parley.orchestrator.api.page_tokens import place_of
+from parley.orchestrator.engine.format import Formats
+from parley.orchestrator.log.index import Wanted
+from parley.orchestrator.model.times import time_of
+from parley.runtime.validation import DEBATE_ID, Violations
+from parley.v1 import orchestrator_pb2
+
+__all__ = ["Listing", "listing_of"]
+
+_MAX_FORMAT: Final = 64
+_OLDEST_FIRST: Final = {"": False, "created_at desc": False, "created_at": True}
+_CREATED: Final = re.compile(
+    rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{DEBATE_ID.pattern}", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page of a list of debates. `after` is where the page before ended; empty for the first one."""
+
+    wanted: Wanted
+    after: str
+    size: int
+
+
+def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -> Listing:
+    """Return what a request asks for.
+
+    Raises:
+        ParleyError: INVALID_ARGUMENT with every bad field.
+    """
+    violations = Violations()
+    size = violations.page_size(request.page_size)
+    after = place_of(violations, request.page_token, _CREATED)
+    violations.check(
+        that=len(request.format) <= _MAX_FORMAT,
+        field="format",
+        otherwise=f"must be at most {_MAX_FORMAT} characters",
+    )
+    order = " ".join(request.order_by.split())
+    known = ", ".join(each for each in _OLDEST_FIRST if each)
+    violations.check(that=order in _OLDEST_FIRST, field="order_by", otherwise=f"must be one of: {known}")
+    wanted = Wanted(
+        statuses=_statuses(violations, request),
+        formats=_formats(request.format, formats),
+        since=_time(violations, request, "created_from"),
+        before=_time(violations, request, "created_before"),
+        oldest_first=_OLDEST_FIRST.get(order, False),
+    )
+    violations.refuse()
+    return Listing(wanted, after, size)
+
+
+def _statuses(violations: Violations, request: orchestrator_pb2.ListDebatesRequest) -> tuple[str, ...]:
+    statuses = []
+    for place, status in enumerate(request.statuses):
+        try:
+            statuses.append(status_from_proto(status))
+        except ValueError:
+            violations.add(f"statuses[{place}]", "is not a known state")
+    return tuple(statuses)
+
+
+def _formats(name: str, formats: Formats) -> tuple[str, ...]:
+    """Return a format with its version, in every version that is known here where none is said."""
+    if not name:
+        return ()
+    return tuple(each.id for each in formats.all() if each.name == name) or (name,)
+
+
+def _time(violations: Violations, request: orchestrator_pb2.ListDebatesRequest, field: str) -> str:
+    """Return a time as the index writes it; empty where it is not said."""
+    if not request.HasField(field):  # type: ignore[arg-type]
+        return ""
+    given: Timestamp = getattr(request, field)
+    try:
+        return time_of(given).isoformat(timespec="microseconds")
+    except (ValueError, OverflowError):
+        violations.add(field, "is not a time")
+        return ""

@@ -1,0 +1,125 @@
+"""A debate as people read it: whole or in parts. What is larger than a message may be is refused, and never sent."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from google.protobuf.message import Message
+
+from parley.orchestrator.api.answer import answer_markdown
+from parley.orchestrator.api.conversion import contribution_to_proto, failure_to_proto
+from parley.orchestrator.api.page_tokens import page_token, place_of
+from parley.orchestrator.api.state import Contribution, DebateState, Failure
+from parley.orchestrator.engine.format import Format
+from parley.orchestrator.log.index import CANCELLED
+from parley.runtime.errors import failed_precondition
+from parley.runtime.message_size import MAX_MESSAGE_BYTES
+from parley.runtime.validation import Violations
+from parley.v1.orchestrator_pb2 import (
+    DEBATE_VIEW_SUMMARY,
+    DebateView,
+    GetAnswerResponse,
+    GetDebateRequest,
+    ListContributionsRequest,
+    ListContributionsResponse,
+    StreamReportResponse,
+)
+
+__all__ = [
+    "ContributionsPage",
+    "answer_of",
+    "contributions_on",
+    "contributions_page",
+    "is_whole",
+    "pieces",
+    "sendable",
+]
+
+_PAGE_BYTES: Final = 2 * 1024 * 1024
+_MAX_PAGE_BYTES: Final = 12 * 1024 * 1024
+_PIECE_CHARACTERS: Final = 64 * 1024
+_PLACE: Final = re.compile(r"contributions/[1-9]\d{0,17}", re.ASCII)
+
+
+def is_whole(request: GetDebateRequest) -> bool:
+    """Return whether the whole debate is asked for, and not its summary. Raises ParleyError for a view that is none."""
+    violations = Violations()
+    violations.check(
+        that=request.view in DebateView.values(), field="view", otherwise="must be SUMMARY or FULL"
+    )
+    violations.refuse()
+    return request.view != DEBATE_VIEW_SUMMARY
+
+
+def sendable(message: Message, debate: str, otherwise: str) -> None:
+    """Raise ParleyError where a message of a debate is larger than one may be; `otherwise` says how to read it."""
+    size = message.ByteSize()
+    if size > MAX_MESSAGE_BYTES:
+        text = f"{debate} takes {size:,} bytes, and one message at most {MAX_MESSAGE_BYTES:,}; {otherwise}"
+        numbers = {"bytes": str(size), "max_bytes": str(MAX_MESSAGE_BYTES)}
+        raise failed_precondition("DEBATE_TOO_LARGE", text, numbers)
+
+
+def answer_of(state: DebateState, debate_format: Format | None) -> GetAnswerResponse:
+    """Return what a debate came to. Raises ParleyError where that is nothing yet, or too much for a message."""
+    if state.outcome is None:
+        why = (
+            "was cancelled, and came to no answer"
+            if state.status == CANCELLED
+            else f"is {state.status.lower()}, and has come to no answer yet"
+        )
+        raise failed_precondition("NO_ANSWER", f"debate {state.debate} {why}; read its report instead")
+    markdown = answer_markdown(state.outcome, debate_format, is_demonstration=state.spec.demonstration)
+    answer = GetAnswerResponse(markdown=markdown, outcome=state.outcome)
+    if answer.ByteSize() > MAX_MESSAGE_BYTES:
+        answer.ClearField("outcome")
+    sendable(answer, f"the answer of {state.debate}", "ask for StreamReport")
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionsPage:
+    """Which page of contributions is asked for. `after` is the sequence where the page before ended; 0 for the first."""
+
+    after: int
+    size: int
+    max_bytes: int
+
+
+def contributions_page(request: ListContributionsRequest) -> ContributionsPage:
+    """Return the page that a request asks for. Raises ParleyError with every bad field."""
+    violations = Violations()
+    size = violations.page_size(request.page_size)
+    place = place_of(violations, request.page_token, _PLACE)
+    violations.check(that=request.page_bytes >= 0, field="page_bytes", otherwise="must not be negative")
+    violations.refuse()
+    max_bytes = min(request.page_bytes or _PAGE_BYTES, _MAX_PAGE_BYTES)
+    return ContributionsPage(int(place.rpartition("/")[2] or 0), size, max_bytes)
+
+
+def contributions_on(page: ContributionsPage, state: DebateState) -> ListContributionsResponse:
+    """Return a page of what was contributed, and of what failed, in the order of the log."""
+    made: list[Contribution | Failure] = [*state.contributions, *state.failures]
+    rest = sorted((each for each in made if each.sequence > page.after), key=lambda each: each.sequence)
+    response = ListContributionsResponse()
+    taken = 0
+    for each in rest[: page.size]:
+        told = ListContributionsResponse()
+        if isinstance(each, Contribution):
+            told.contributions.append(contribution_to_proto(each))
+        else:
+            told.failures.append(failure_to_proto(each))
+        if taken and response.ByteSize() + told.ByteSize() > page.max_bytes:
+            break
+        response.MergeFrom(told)
+        taken += 1
+    if taken < len(rest):
+        response.next_page_token = page_token(f"contributions/{rest[taken - 1].sequence}")
+    return response
+
+
+def pieces(markdown: str) -> Iterator[StreamReportResponse]:
+    """Yield a report in parts."""
+    for start in range(0, len(markdown), _PIECE_CHARACTERS):
+        yield StreamReportResponse(markdown=markdown[start : start + _PIECE_CHARACTERS])

@@ -1,0 +1,22 @@
+"""Trouble with the store, as a caller hears of it."""
+
+import contextlib
+from collections.abc import Iterator
+
+from parley.orchestrator.log.events import CorruptEventError
+from parley.runtime.errors import internal
+from parley.storage.failing import told
+from parley.storage.ports import StorageError
+
+__all__ = ["told_of_store"]
+
+
+@contextlib.contextmanager
+def told_of_store() -> Iterator[None]:
+    """Tell the caller of trouble with the store in its own terms."""
+    try:
+        yield
+    except CorruptEventError as corrupt:
+        raise internal(str(corrupt), reason="LOG_DAMAGED") from corrupt
+    except StorageError as error:
+        raise told(error) from error

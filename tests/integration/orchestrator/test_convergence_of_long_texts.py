@@ -1,0 +1,27 @@
+"""What convergence is asked about many long texts fits a message, in any script."""
+
+from parley.orchestrator.peers.services import Convergence, readable
+from parley.runtime.channel import channel
+from parley.runtime.message_size import MAX_MESSAGE_BYTES
+from parley.v1.convergence_pb2 import AssessRequest, AssessResponse, GroupPositionsRequest, Stand
+from tests.support.scripted_gateway import ScriptedGateway
+
+
+async def test_two_rounds_of_thirty_two_long_texts_reach_convergence(gateway: ScriptedGateway) -> None:
+    lengths: set[int] = set()
+
+    def assess(request: AssessRequest) -> AssessResponse:
+        lengths.update(len(each.text) for each in (*request.stands, *request.previous))
+        return AssessResponse(agreement_percent=42)
+
+    gateway.assess = assess
+    stands = [Stand(agent_id=f"a{number}", text=readable("水" * 200_000)) for number in range(32)]
+    request = AssessRequest(question="Is water wet?", stands=stands, previous=stands)
+    size = request.ByteSize()
+    assert size > MAX_MESSAGE_BYTES
+    async with gateway.served() as server, channel(server.address) as there:
+        convergence = Convergence(there)
+        assert (await convergence.assess(request)).agreement_percent == 42
+        groups = await convergence.group(GroupPositionsRequest(question="Is water wet?", stands=stands))
+    assert len(groups.groups) == 1
+    assert lengths == {12 * 1024 * 1024 // 64 // 3}

@@ -1,0 +1,62 @@
+"""Prompts that fit a message: what gives way, in which order, and what is said of it."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.orchestrator.model.errors import StepError
+from parley.orchestrator.peers import fit_prompt as module
+from parley.orchestrator.peers.fit_prompt import MAX_PROMPT_BYTES, fit_prompt
+from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, GenerateRequest, PromptPart
+
+MIB = 1024 * 1024
+
+
+def request_of(*parts: tuple[str, int]) -> GenerateRequest:
+    return GenerateRequest(
+        prompt=[PromptPart(role=PROMPT_ROLE_USER, text=text, give=give) for text, give in parts]
+    )
+
+
+def test_a_prompt_that_fits_is_left_as_it_is() -> None:
+    request = request_of(("Question", 0), ("x" * 7 * MIB, 1))
+    before = request.SerializeToString()
+    assert fit_prompt(request) == 0
+    assert request.SerializeToString() == before
+
+
+def test_what_gives_more_is_shortened_first_and_the_longest_most() -> None:
+    request = request_of(("Question", 0), ("a" * 2 * MIB, 1), ("b" * 9 * MIB, 2), ("c" * MIB, 2), ("Task", 0))
+    left_out = fit_prompt(request)
+    first, kept, shortened, short, last = (part.text for part in request.prompt)
+    assert (first, kept, short, last) == ("Question", "a" * 2 * MIB, "c" * MIB, "Task")
+    assert f"\n[… {left_out} characters left out …]\n" in shortened
+    assert re.fullmatch(r"b+\n\[… \d+ characters left out …\]\nb+", shortened)
+    assert shortened.count("b") + left_out == 9 * MIB
+    assert MAX_PROMPT_BYTES - 1024 < request.ByteSize() <= MAX_PROMPT_BYTES + 1024
+
+
+def test_a_prompt_whose_fixed_parts_are_too_long_fails_its_step() -> None:
+    request = request_of(("q" * 9 * MIB, 0), ("x" * MIB, 1))
+    with pytest.raises(StepError, match="may not be left out") as failed:
+        fit_prompt(request)
+    assert failed.value.reason == "CONTEXT_OVERFLOW"
+
+
+@given(st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 3), st.sampled_from("zé水🙂")), max_size=12))
+def test_whatever_may_give_way_fits_and_every_character_is_kept_or_counted(
+    parts: list[tuple[int, int, str]],
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MAX_PROMPT_BYTES", 6000)
+        request = request_of(*((letter * length, give) for length, give, letter in parts))
+        left_out = fit_prompt(request)
+        kept = sum(
+            part.text.count(letter) for part, (_, _, letter) in zip(request.prompt, parts, strict=True)
+        )
+        marks = sum(part.text.count("characters left out") for part in request.prompt)
+        assert sum(len(part.text.encode()) for part in request.prompt) <= 6000
+        assert kept + left_out == sum(length for length, _, _ in parts)
+        assert bool(marks) == bool(left_out)
