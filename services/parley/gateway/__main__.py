@@ -123,7 +123,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
         def register(server: grpc.aio.Server) -> None:
             gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, server)
 
-        yield Service("parley.v1.GatewayService", register)
+        yield Service("parley.v1.GatewayService", register, ready=store.answers)
 
 
 def _timeouts(settings: GatewaySettings) -> Timeouts:

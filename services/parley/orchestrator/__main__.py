@@ -115,6 +115,7 @@ async def build(
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name,
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
             lambda address: _reached(index, address),
+            store.answers,
         )
         async with (
             beside("running debates", _run(runner)),

@@ -28,6 +28,12 @@ class ServiceSettings(BaseSettings):
 
     host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 or [::] for all.")
     port: int = Field(default=0, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    health_port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65535,
+        description="Second port, on which health alone is told, in the clear, for probes; unset: none.",
+    )
     log_level: Level = Field(default="info", description="Least severe level that is logged.")
     grace_seconds: float = Field(
         default=30.0, ge=0, le=3600, description="Seconds from a stop signal until running calls are cut."
@@ -46,7 +52,12 @@ class ServiceSettings(BaseSettings):
 
     def server(self) -> ServerSettings:
         """Return the part that `serving()` and `serve()` take."""
-        return ServerSettings(host=self.host, port=self.port, grace_seconds=self.grace_seconds)
+        return ServerSettings(
+            host=self.host,
+            port=self.port,
+            grace_seconds=self.grace_seconds,
+            health_port=self.health_port,
+        )
 
 
 def _line(settings: type[BaseSettings], problem: ErrorDetails) -> str:

@@ -14,6 +14,7 @@ from parley.storage.sqlite.documents import SqliteDocuments
 from parley.storage.sqlite.log import SqliteLog
 
 _SQLITE = "sqlite:///"
+_NO_LOG = "no-such-log"
 _MONGODB = ("mongodb://", "mongodb+srv://")
 _VECTORS_HELP = "PARLEY_VECTORS must be edge:FOLDER or http://HOST:PORT (Qdrant's gRPC port, 6334 by default)"
 _STORE_HELP = "PARLEY_STORE must be sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]"
@@ -32,6 +33,10 @@ class Store:
     documents: Documents
     log: Log
     exclusive: bool
+
+    async def answers(self) -> None:
+        """Return if the store can be read now. Raises StorageError."""
+        await self.log.read(_NO_LOG, limit=1)
 
 
 def sqlite_folder(url: str) -> Path | None:

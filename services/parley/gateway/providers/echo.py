@@ -119,10 +119,13 @@ def _chosen(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     for _ in range(_MAX_LEVELS):
         if not isinstance(schema, Mapping):
             return {}
-        choices = schema.get("anyOf") or schema.get("oneOf")
-        if "$ref" not in schema and not choices:
+        choices = schema.get("anyOf") or schema.get("oneOf") or ()
+        if "$ref" in schema:
+            schema = _referred(str(schema["$ref"]), root)
+        elif choices:
+            schema = choices[0]
+        else:
             return schema
-        schema = _referred(str(schema["$ref"]), root) if "$ref" in schema else choices[0]
     return {}
 
 
