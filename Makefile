@@ -61,7 +61,7 @@ up: $(VENV)/.run ## Run the whole system on loopback ports until stopped
 ##@ Check
 
 .PHONY: check
-check: check-python check-protos ## Check everything but the tests: format, lint, types, imports, contract
+check: check-python check-protos check-deploy ## Check everything but the tests: format, lint, types, imports, contract, chart
 
 .PHONY: check-python
 check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter
@@ -82,6 +82,10 @@ check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes
 	@$(call generate,$(VENV)/generated)
 	@diff -r -x __init__.py -x __pycache__ $(VENV)/generated/parley/v1 services/parley/v1 \
 		|| { echo "services/parley/v1 is not what protos/ says: run make protos" >&2; exit 1; }
+
+.PHONY: check-deploy
+check-deploy: $(VENV)/.deploy ## Check what installs Parley: chart, images, dashboards, local cluster
+	$(BIN)/pytest -q tests/deploy
 
 .PHONY: test
 test: $(VENV)/.all ## Run every test (ARGS="-k breaker" for some)
@@ -150,6 +154,7 @@ format: $(VENV)/.all ## Format the code and the contract, and mend what ruff can
 lock: $(VENV)/.all ## Pin the dependencies anew in requirements/ (ARGS=--upgrade for newer ones)
 	$(call lock,all) --extra dev $(ARGS)
 	$(call lock,run) --extra local --extra build --constraints requirements/all.txt
+	$(call lock,deploy) --extra deploy --constraints requirements/all.txt
 	for service in $(SERVICES); do \
 		$(call lock,$$service) --extra $$service --constraints requirements/all.txt || exit 1; done
 
@@ -183,6 +188,12 @@ $(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/.made
 	@echo "Installing into $(VENV) (once, a minute or two)" >&2
 	@$(INSTALL_LOCKED) requirements/run.txt
 	@$(INSTALL_PARLEY)
+	@touch $@
+
+# Helm's library has no wheel for every machine, so nothing else depends on it.
+$(VENV)/.deploy: requirements/deploy.txt $(VENV)/.all
+	@echo "Installing what checks the chart into $(VENV) (once)" >&2
+	@$(INSTALL_LOCKED) requirements/deploy.txt
 	@touch $@
 
 $(VENV)/.all: requirements/all.txt pyproject.toml | $(VENV)/.made
