@@ -69,6 +69,9 @@ def schema_text(text: str) -> str:
     schema = json.loads(text)
     for service in SETTINGS:
         schema["$defs"][f"{service}Settings"] = settings_schema(service)
+    shared = SETTINGS["ratings"].model_json_schema(by_alias=False)["properties"]
+    schema["$defs"]["service"]["logLevel"]["enum"] = shared["log_level"]["enum"]
+    schema["$defs"]["service"]["graceSeconds"]["maximum"] = shared["grace_seconds"]["maximum"]
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
