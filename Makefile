@@ -132,6 +132,39 @@ bench: $(VENV)/.all ## Measure, and print the numbers of docs/benchmarks.md
 first-runs: $(VENV)/.all ## Run `make run` ten times as for the first time, print the answers and check them
 	$(BIN)/python -m tests.bench.first_runs $(ARGS) $(if $(LOCAL_MODEL),--local-model '$(LOCAL_MODEL)')
 
+##@ Install
+
+VERSION := $(shell sed -n 's/^appVersion: "\(.*\)"/\1/p' charts/parley/Chart.yaml)
+CONTAINERS ?= docker
+IMAGES := $(addprefix image-,$(SERVICES))
+.PHONY: images $(IMAGES)
+images: $(IMAGES) ## Build the images of all services (CONTAINERS=buildah, IMAGE_ARGS for another base: docker/README.md)
+$(IMAGES): image-%:
+	$(CONTAINERS) build --file docker/Dockerfile --build-arg SERVICE=$* --build-arg VERSION=$(VERSION) \
+		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) \
+		$(IMAGE_ARGS) --tag parley-$*:$(VERSION) .
+
+.PHONY: cluster-up
+cluster-up: images ## Make a cluster on this machine with kind, install everything, hold a debate without a model
+	@for tool in kind kubectl helm; do command -v $$tool >/dev/null || { echo "$$tool is not installed" >&2; exit 1; }; done
+	kind get clusters | grep -qx parley || kind create cluster --config k8s/kind.yaml
+	for service in $(SERVICES); do kind load docker-image --name parley parley-$$service:$(VERSION) || exit 1; done
+	kubectl apply --filename k8s/dependencies/namespaces.yaml
+	kubectl --namespace observability create configmap parley-rules --from-file=charts/parley/files/rules.yaml \
+		--dry-run=client --output yaml | kubectl apply --filename -
+	kubectl --namespace observability create configmap parley-dashboard --from-file=charts/parley/files/dashboard.json \
+		--dry-run=client --output yaml | kubectl apply --filename -
+	kubectl --namespace parley create secret generic parley-store --dry-run=client --output yaml \
+		--from-literal=uri='mongodb://mongodb.databases.svc:27017/?replicaSet=parley' | kubectl apply --filename -
+	kubectl apply --filename k8s/dependencies
+	kubectl --namespace databases rollout status --timeout 10m statefulset/mongodb statefulset/qdrant
+	helm upgrade --install parley charts/parley --namespace parley --values k8s/values.yaml --wait --timeout 10m
+	helm test parley --namespace parley --logs
+
+.PHONY: cluster-down
+cluster-down: ## Take that cluster away
+	kind delete cluster --name parley
+
 ##@ Make
 
 .PHONY: protos
