@@ -144,6 +144,12 @@ $(IMAGES): image-%:
 		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) \
 		$(IMAGE_ARGS) --tag parley-$*:$(VERSION) .
 
+.PHONY: sbom
+sbom: $(VENV)/.deploy ## List what is in each image, as CycloneDX, in build/sbom/
+	@mkdir -p build/sbom
+	for service in $(SERVICES); do $(BIN)/cyclonedx-py requirements --output-format JSON --output-reproducible \
+		--output-file build/sbom/parley-$$service.cdx.json requirements/$$service.txt || exit 1; done
+
 .PHONY: cluster-up
 cluster-up: images ## Make a cluster on this machine with kind, install everything, hold a debate without a model
 	@for tool in kind kubectl helm; do command -v $$tool >/dev/null || { echo "$$tool is not installed" >&2; exit 1; }; done
@@ -188,6 +194,8 @@ lock: $(VENV)/.all ## Pin the dependencies anew in requirements/ (ARGS=--upgrade
 	$(call lock,all) --extra dev $(ARGS)
 	$(call lock,run) --extra local --extra build --constraints requirements/all.txt
 	$(call lock,deploy) --extra deploy --constraints requirements/all.txt
+	echo 'setuptools>=77' | $(BIN)/uv pip compile - --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header --constraints requirements/all.txt --output-file requirements/build.txt
 	for service in $(SERVICES); do \
 		$(call lock,$$service) --extra $$service --constraints requirements/all.txt || exit 1; done
 
