@@ -2,21 +2,21 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
+from parley.local_services import FREE_PORTS, NOBODY, LocalOptions, LocalServices, Ports, Purpose
 from parley.runtime.errors import ConfigurationError
 from parley.storage.folder import FolderLock, read_address
 from parley.storage.opening import sqlite_folder
 
 if TYPE_CHECKING:  # what runs is imported where it is started: a command that starts nothing is spared it
+    from parley.orchestrator.keys.store import KeyStore
     from parley.orchestrator.settings import OrchestratorSettings
-    from parley.runtime.draining import Draining
     from parley.runtime.logs import Level
-    from parley.runtime.server import Service
 
 __all__ = [
     "FREE_PORTS",
@@ -28,58 +28,15 @@ __all__ = [
     "known_formats",
     "known_roles",
     "local_system",
+    "own_keys",
     "ports_from",
     "running_at",
 ]
 
-_HOST: Final = "127.0.0.1"
-_NOBODY: Final = f"{_HOST}:9"
 _LOCK_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.05
-_GRACE_SECONDS: Final = 2.0
 _LOG: Final = "parley.log"
 _LOG_BYTES: Final = 4 * 1024 * 1024
-
-
-Purpose = Literal["debates", "records", "agents", "ratings"]
-"""What a system is for: to hold debates (everything runs), or only to read debates (the orchestrator alone), or to list
-agents or ratings (the gateway or the ratings beside it)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """Where each service listens; 0 takes a free port."""
-
-    orchestrator: int = 0
-    gateway: int = 0
-    convergence: int = 0
-    ratings: int = 0
-    memory: int = 0
-
-
-FREE_PORTS: Final = Ports()
-
-
-@dataclass(frozen=True, slots=True)
-class LocalOptions:
-    """How the system is run.
-
-    Attributes:
-        config_path: Agents, providers and routes. None: PARLEY_AGENTS_FILE, or the defaults.
-        advertise: HOST:PORT by which orchestrators elsewhere reach ours. None: PARLEY_ADVERTISE, or where it listens.
-        adopt: Whether debates that an earlier process left behind go on by themselves.
-        purpose: Only what this needs is started, so that a command that reads loads no model it can do without.
-        evaluators: Whether the file at `config_path` may also list evaluators alone.
-        log_to_stderr: Whether logs go to stderr, rather than to `parley.log` in the data folder.
-    """
-
-    config_path: Path | None = None
-    ports: Ports = FREE_PORTS
-    adopt: bool = False
-    advertise: str | None = None
-    purpose: Purpose = "debates"
-    evaluators: bool = False
-    log_to_stderr: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +93,13 @@ def running_at() -> str | None:
     folder = _folder(default_store())
     address = read_address(folder) if folder is not None else None
     return address.partition(",")[0] if address is not None else None
+
+
+def own_keys() -> AbstractAsyncContextManager["KeyStore"]:
+    """Open the API keys of our data folder, or of the store that PARLEY_STORE names, also beside a system that runs on it."""
+    from parley.orchestrator.keys.opening import open_keys
+
+    return open_keys(default_store())
 
 
 def default_store() -> str:
@@ -211,10 +175,10 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
         configure_logging(_log_level(settings, options), stream=stream)
         stack.callback(configure_logging)  # whatever is said after the block goes to stderr again
         stack.callback(configure_telemetry("parley"))
-        others = await stack.enter_async_context(_others(options, store, folder))
+        services = LocalServices(options, store, folder)
+        others = await stack.enter_async_context(services.others())
         settings = settings.model_copy(
             update={
-                "store": store,
                 "gateway": others.gateway,
                 "convergence": others.convergence,
                 "ratings": others.ratings,
@@ -226,13 +190,13 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
             settings = settings.model_copy(update={"advertise": options.advertise})
         if options.purpose != "debates":
             settings = settings.model_copy(update={"max_debates": 0})  # reading claims no debate
-        orchestrator = await stack.enter_async_context(_orchestrator(settings, options.ports.orchestrator))
+        orchestrator = await stack.enter_async_context(services.orchestrator(settings))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
         yield LocalSystem(
             orchestrator,
-            None if others.gateway == _NOBODY else others.gateway,
-            None if others.ratings == _NOBODY else others.ratings,
+            None if others.gateway == NOBODY else others.gateway,
+            None if others.ratings == NOBODY else others.ratings,
             str(folder or "PARLEY_STORE"),
             own=True,
             alone=lock is not None,
@@ -256,151 +220,3 @@ def _log_file(path: Path) -> TextIO:
         raise ConfigurationError(
             f"PARLEY_STORE: {path}: cannot be written: {error.strerror or error}"
         ) from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Others:
-    """Addresses of the services that the orchestrator calls."""
-
-    gateway: str = _NOBODY
-    convergence: str = _NOBODY
-    ratings: str = _NOBODY
-    memory: str = _NOBODY
-
-
-@asynccontextmanager
-async def _others(options: LocalOptions, store: str, folder: Path | None) -> AsyncIterator[_Others]:
-    match options.purpose:
-        case "debates":
-            async with _all(options, store, folder) as others:
-                yield others
-        case "records":
-            yield _Others()
-        case "agents":
-            async with _gateway(options, store) as gateway:
-                yield _Others(gateway=gateway)
-        case "ratings":
-            async with _ratings(store, options.ports.ratings) as ratings:
-                yield _Others(ratings=ratings)
-
-
-@asynccontextmanager
-async def _all(options: LocalOptions, store: str, folder: Path | None) -> AsyncIterator[_Others]:
-    ports = options.ports
-    starts = _gateway(options, store), _convergence(ports.convergence), _ratings(store, ports.ratings)
-    async with (
-        _together(*starts) as (gateway, convergence, ratings),
-        _memory(store, folder, convergence, ports.memory) as memory,
-    ):
-        yield _Others(gateway, convergence, ratings, memory)
-
-
-@asynccontextmanager
-async def _orchestrator(settings: "OrchestratorSettings", port: int) -> AsyncIterator[str]:
-    from parley.orchestrator.__main__ import build
-    from parley.runtime.draining import Draining
-
-    draining = Draining()
-    async with build(settings, draining=draining) as service, _served(service, port, draining) as address:
-        yield address
-
-
-@asynccontextmanager
-async def _gateway(options: LocalOptions, store: str) -> AsyncIterator[str]:
-    from parley.gateway.__main__ import build
-    from parley.gateway.settings import GatewaySettings
-    from parley.runtime.draining import Draining
-
-    settings = GatewaySettings.load().model_copy(update={"store": store, "grace_seconds": _GRACE_SECONDS})
-    if options.config_path is not None:
-        settings = settings.model_copy(update={"agents_file": options.config_path})
-    draining = Draining()
-    alone = _folder(store) is not None  # its lock is held
-    async with (
-        build(settings, draining=draining, alone=alone, evaluators=options.evaluators) as service,
-        _served(service, options.ports.gateway, draining) as address,
-    ):
-        yield address
-
-
-@asynccontextmanager
-async def _convergence(port: int) -> AsyncIterator[str]:
-    from parley.convergence.__main__ import build
-    from parley.convergence.settings import ConvergenceSettings
-
-    async with build(ConvergenceSettings.load()) as service, _served(service, port) as address:
-        yield address
-
-
-@asynccontextmanager
-async def _ratings(store: str, port: int) -> AsyncIterator[str]:
-    from parley.ratings.__main__ import build
-    from parley.ratings.settings import RatingsSettings
-
-    settings = RatingsSettings.load().model_copy(update={"store": store})
-    async with build(settings) as service, _served(service, port) as address:
-        yield address
-
-
-@asynccontextmanager
-async def _memory(store: str, folder: Path | None, convergence: str, port: int) -> AsyncIterator[str]:
-    from parley.memory.__main__ import build
-    from parley.memory.settings import MemorySettings
-
-    settings = MemorySettings.load().model_copy(update={"store": store, "convergence": convergence})
-    if folder is not None and not os.environ.get("PARLEY_VECTORS"):
-        settings = settings.model_copy(update={"vectors": f"edge:{folder / 'vectors'}"})
-    async with build(settings) as service, _served(service, port) as address:
-        yield address
-
-
-@asynccontextmanager
-async def _served(service: "Service", port: int, draining: "Draining | None" = None) -> AsyncIterator[str]:
-    from parley.runtime.server import ServerSettings, serving
-
-    async with serving([service], ServerSettings(_HOST, port, _GRACE_SECONDS), draining=draining) as running:
-        yield running.address
-
-
-@asynccontextmanager
-async def _together(*starts: AbstractAsyncContextManager[str]) -> AsyncIterator[list[str]]:
-    """Enters several at a time, each in a task of its own, and leaves them together, or as soon as one fails."""
-    from parley.runtime.beside import stoppable
-
-    leave = asyncio.Event()
-    ready = [asyncio.get_running_loop().create_future() for _ in starts]
-    async with stoppable() as stop:
-        tasks = [
-            asyncio.create_task(_held(start, each, leave, stop))
-            for start, each in zip(starts, ready, strict=True)
-        ]
-        try:
-            yield await asyncio.gather(*ready)
-        finally:
-            leave.set()
-            for task, each in zip(tasks, ready, strict=True):
-                if not each.done():
-                    task.cancel()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
-        for error in ended:
-            if isinstance(error, Exception):
-                raise error
-
-
-async def _held(
-    start: AbstractAsyncContextManager[str],
-    ready: asyncio.Future[str],
-    leave: asyncio.Event,
-    stop: Callable[[Exception], None],
-) -> None:
-    try:
-        async with start as address:
-            ready.set_result(address)
-            await leave.wait()
-    except Exception as error:
-        if not ready.done():
-            ready.set_exception(error)
-        elif leave.is_set():
-            raise
-        else:
-            stop(error)

@@ -78,7 +78,7 @@ class System:
         """Wait until services say that they serve."""
         ends = time.monotonic() + _START_SECONDS
         for name in names:
-            while not _serves(self.addresses[name]):
+            while not _serves(self.addresses[name], self.variables.get("PARLEY_CA")):
                 code = self._running[name].poll()
                 assert code is None, f"{name} ended with {code}: {self.log(name)}"
                 assert time.monotonic() < ends, f"{name} does not serve: {self.log(name)}"
@@ -124,9 +124,11 @@ def system(folder: Path, models: str, variables: Mapping[str, str] | None = None
         running.stop_all()
 
 
-def _serves(address: str) -> bool:
+def _serves(address: str, ca: str | None) -> bool:
     # A new channel each time: an old one would wait longer and longer before it connects again.
-    with grpc.insecure_channel(address) as channel:
+    credentials = grpc.ssl_channel_credentials(Path(ca).read_bytes()) if ca else None
+    opened = grpc.secure_channel(address, credentials) if credentials else grpc.insecure_channel(address)
+    with opened as channel:
         health = health_pb2_grpc.HealthStub(channel)
         try:
             answer = health.Check(health_pb2.HealthCheckRequest(), timeout=2.0)  # type: ignore[attr-defined]

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 import grpc
 
 from parley.runtime.errors import DRAINING, ParleyError, not_found, unavailable
+from parley.runtime.identity.guard import OPEN, Guard
 from parley.runtime.server import RunningServer, ServerSettings, Service, serving
 from parley.v1 import (
     agent_pb2,
@@ -250,15 +251,15 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             raise AssertionError(f"{pattern} was not asked {count} times: {self.steps()}") from None
 
     @asynccontextmanager
-    async def served(self, port: int = 0) -> AsyncIterator[RunningServer]:
-        """Serve while the block runs."""
+    async def served(self, port: int = 0, guard: Guard = OPEN) -> AsyncIterator[RunningServer]:
+        """Serve while the block runs, to whom `guard` lets in."""
         services = [
             Service("parley.v1.GatewayService", self._register),
             Service("parley.v1.ConvergenceService", self._register_convergence),
             Service("parley.v1.RatingsService", self._register_ratings),
             Service("parley.v1.MemoryService", self._register_memory),
         ]
-        async with serving(services, ServerSettings(port=port, grace_seconds=0)) as server:
+        async with serving(services, ServerSettings(port=port, grace_seconds=0, guard=guard)) as server:
             yield server
 
     def _register(self, server: grpc.aio.Server) -> None:

@@ -2,11 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from functools import partial
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import grpc
 
+from parley.client.access import access_to
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
@@ -24,18 +26,30 @@ Answer = TypeVar("Answer")
 class Connection(ABC):
     """What the clients of all services have in common; use it as `async with`."""
 
-    def __init__(self, target: str, tenant: str = "default", *, patience: float = 30.0) -> None:
+    def __init__(
+        self,
+        target: str,
+        tenant: str = "default",
+        *,
+        patience: float = 30.0,
+        token: str | None = None,
+        ca: str | None = None,
+    ) -> None:
         """Call `host:port`, or a gRPC target such as `dns:///orchestrator:7401`, which must not be empty.
 
-        Broken connections are tried again for `patience` seconds.
+        Broken connections are tried again for `patience` seconds. `token` (by default PARLEY_TOKEN) says who calls, to a
+        server that `ca` vouches for: the file of an authority, or `system` (by default PARLEY_CA; see `access`). A server that
+        asks takes the tenant from them; `tenant` is for one that does not.
         """
         self._target = target
+        self._access = partial(access_to, target, tenant, token, ca)
         self._metadata = (("parley-tenant", tenant),)
         self._patience = patience
         self._channel: grpc.aio.Channel | None = None
 
     async def __aenter__(self) -> Self:
-        self._channel = channel(self._target)
+        """Open the connection. Raise ConfigurationError where what says who calls cannot be used, or would be sent in the clear."""
+        self._channel = channel(self._target, self._access())
         self._opened(self._channel)
         return self
 

@@ -1,7 +1,7 @@
 """What the convergence service reads from the environment."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -14,6 +14,8 @@ ModelName = Literal["minilm", "static", "endpoint"]
 
 class ConvergenceSettings(ServiceSettings):
     """Settings of the convergence service."""
+
+    service_name: ClassVar[str] = "convergence"
 
     port: int = Field(default=7403, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     embedding_fine: ModelName = Field(default="minilm", description="What embeds what is searched for.")

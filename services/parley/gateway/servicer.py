@@ -10,6 +10,7 @@ from typing import Any, cast
 from grpc.aio import ServicerContext
 
 from parley.gateway.answering import Answering
+from parley.gateway.calls.key import CallKey
 from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.stream import CallFailed
 from parley.gateway.conversion import error, found_server, response, route_status
@@ -19,7 +20,8 @@ from parley.gateway.roster import Roster
 from parley.gateway.routing.route import LiveRoute
 from parley.gateway.routing.table import RouteTable
 from parley.runtime.draining import Draining
-from parley.runtime.errors import not_found
+from parley.runtime.errors import not_found, permission_denied
+from parley.runtime.identity.identity import current_identity
 from parley.v1 import agent_pb2, gateway_pb2, gateway_pb2_grpc
 
 __all__ = ["GatewayServicer"]
@@ -46,6 +48,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
     ) -> AsyncIterator[gateway_pb2.GenerateResponse]:
         """Generate one text, or one structured answer."""
         checked = check_generate(request)
+        _check_tenant(checked.key)
         digest = _digest(request) if checked.key is not None else ""
         # From here on: waiting for the store, or for another replica, is part of the call's time.
         ends = self.answering.ends(checked)
@@ -64,7 +67,9 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         context: _Context,  # noqa: ARG002
     ) -> gateway_pb2.CancelCallResponse:
         """Stop a call by its id at once."""
-        return gateway_pb2.CancelCallResponse(was_running=await self.calls.cancel(check_call_id(request)))
+        key = check_call_id(request)
+        _check_tenant(key)
+        return gateway_pb2.CancelCallResponse(was_running=await self.calls.cancel(key))
 
     async def ListAgents(  # noqa: N802
         self,
@@ -115,6 +120,13 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         async with aclosing(cast(_Changes, self.draining.until(self.table.changes()))) as changes:
             async for live in changes:
                 yield gateway_pb2.WatchRoutesResponse(route=route_status(live))
+
+
+def _check_tenant(key: CallKey | None) -> None:
+    """Refuse a call of a tenant other than the one that the caller acts for: nobody else claims, reads or cancels it."""
+    caller = current_identity()
+    if key is not None and caller.proven and key.tenant != caller.tenant:
+        raise permission_denied("WRONG_TENANT", "call_id.tenant is not the tenant that you act for")
 
 
 def _digest(request: gateway_pb2.GenerateRequest) -> str:

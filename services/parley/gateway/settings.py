@@ -1,7 +1,7 @@
 """What the gateway reads from its environment."""
 
 from pathlib import Path
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
@@ -19,6 +19,8 @@ _LIMITS: Final = EndpointLimits()
 
 class GatewaySettings(ServiceSettings):
     """Keys, the agents file, and how long a model may take."""
+
+    service_name: ClassVar[str] = "gateway"
 
     model_config = SettingsConfigDict(validate_by_name=True, validate_by_alias=True)
 

@@ -42,7 +42,9 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
             vectors = await stack.enter_async_context(open_vectors(settings.vectors))
         except (ValueError, StorageError) as error:
             raise ConfigurationError(str(error)) from None
-        meanings = Meanings(await stack.enter_async_context(channel(settings.convergence)))
+        meanings = Meanings(
+            await stack.enter_async_context(channel(settings.convergence, settings.channels()))
+        )
         memories = Memories(store.documents, DebateIndex(store.documents, vectors, meanings), meanings)
         servicer = MemoryServicer(memories, settings.recall_floor_percent)
         yield Service(

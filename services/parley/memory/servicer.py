@@ -10,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from parley.memory.debate import RememberedDebate
 from parley.memory.memories import DebateReusedError, Memories
 from parley.runtime.errors import ParleyError, unavailable
-from parley.runtime.tenancy import current_tenant
+from parley.runtime.identity.identity import current_tenant
 from parley.runtime.validation import NAME, Violations
 from parley.storage.ports import StorageError
 from parley.v1 import memory_pb2 as pb

@@ -1,5 +1,7 @@
 """What the memory service reads from the environment."""
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from parley.runtime.settings import ServiceSettings
@@ -9,6 +11,8 @@ __all__ = ["MemorySettings"]
 
 class MemorySettings(ServiceSettings):
     """Settings of the memory service."""
+
+    service_name: ClassVar[str] = "memory"
 
     port: int = Field(default=7405, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     store: str = Field(

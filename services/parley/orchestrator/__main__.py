@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from parley.orchestrator.api.servicer import OrchestratorServicer
 from parley.orchestrator.engine.execution import leaves
@@ -16,6 +17,8 @@ from parley.orchestrator.engine.owner import OwnerDependencies
 from parley.orchestrator.engine.report_feedback import FeedbackReporter
 from parley.orchestrator.engine.runner import Runner
 from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.keys.store import KEYS, KeyStore
+from parley.orchestrator.keys.way import ApiKeys
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.spec import Limits
@@ -30,10 +33,11 @@ from parley.orchestrator.watch.forwarding import Forwarding
 from parley.orchestrator.watch.watching import Watching
 from parley.runtime.beside import beside
 from parley.runtime.channel import channel
-from parley.runtime.clock import SystemClock
+from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.draining import Draining
 from parley.runtime.entry import run
 from parley.runtime.errors import ConfigurationError
+from parley.runtime.identity.guard import Way
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
@@ -66,12 +70,13 @@ async def build(
     formats = formats or shipped_formats()
     roles = _checked(roles or shipped_roles(), formats)
     draining, deltas, clock = draining or Draining(), Deltas(), SystemClock()
+    connect = partial(channel, settings=settings.channels())
     async with (
         _opened(settings.store) as store,
-        channel(settings.gateway) as gateway,
-        channel(settings.convergence) as convergence,
-        channel(settings.ratings) as ratings,
-        channel(settings.memory) as memory,
+        connect(settings.gateway) as gateway,
+        connect(settings.convergence) as convergence,
+        connect(settings.ratings) as ratings,
+        connect(settings.memory) as memory,
     ):
         index = DebateIndex(store.documents, settings.advertise)
         dependencies = OwnerDependencies(
@@ -96,7 +101,7 @@ async def build(
         feedback = FeedbackStore(store.documents)
         reporter = FeedbackReporter(feedback, dependencies.services.ratings, clock)
         feeds = Feeds(store.log)
-        forwarding = Forwarding(index, feeds, deltas, dependencies.owner)
+        forwarding = Forwarding(index, feeds, deltas, dependencies.owner, connect)
         servicer = OrchestratorServicer(
             log=store.log,
             index=index,
@@ -115,7 +120,8 @@ async def build(
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name,
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
             lambda address: _reached(index, address),
-            store.answers,
+            ways=_ways(settings, store, clock),
+            ready=store.answers,
         )
         async with (
             beside("running debates", _run(runner)),
@@ -133,7 +139,7 @@ async def _opened(url: str) -> AsyncGenerator[Store, None]:
     async with AsyncExitStack() as stack:
         try:
             store = await stack.enter_async_context(open_store(url, NAME))
-            await store.documents.prepare(DEBATES, INBOX, FEEDBACK)
+            await store.documents.prepare(DEBATES, INBOX, FEEDBACK, KEYS)
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
         except StorageError as error:
@@ -148,6 +154,29 @@ def _checked(roles: Roles, formats: Formats) -> Roles:
     except RoleFileError as error:
         raise ConfigurationError(str(error)) from None
     return roles
+
+
+def _ways(settings: OrchestratorSettings, store: Store, clock: Clock) -> tuple[Way, ...]:
+    """Return the ways in that the settings name, beside those of every service."""
+    keys = [ApiKeys(KeyStore(store.documents), clock)] if "key" in settings.ways else []
+    return (*keys, *([_tokens(settings, clock)] if "jwt" in settings.ways else []))
+
+
+def _tokens(settings: OrchestratorSettings, clock: Clock) -> Way:
+    # Heavy, and most do without.
+    from parley.runtime.identity.json_web_tokens import JsonWebTokens, TokenRules
+    from parley.runtime.identity.signing_keys import SigningKeys, fetch_keys
+
+    rules = TokenRules(
+        issuer=settings.jwt_issuer,
+        audience=settings.jwt_audience,
+        algorithms=tuple(settings.jwt_algorithms.split(",")),
+        tenant_claim=settings.jwt_tenant_claim,
+        roles_claim=settings.jwt_roles_claim,
+    )
+    return JsonWebTokens(
+        rules, SigningKeys(fetch_keys(settings.jwt_issuer, settings.jwt_keys_url or None), clock)
+    )
 
 
 def _reached(index: DebateIndex, address: str) -> None:
@@ -179,7 +208,7 @@ async def serve_orchestrator() -> None:
     draining = Draining()
     try:
         async with build(settings, draining=draining) as service:
-            await serve([service], settings.server(), draining=draining)
+            await serve([service], settings.server(*service.ways), draining=draining)
     finally:
         stop_telemetry()
 

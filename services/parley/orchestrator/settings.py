@@ -1,19 +1,27 @@
 """The orchestrator's settings, from `PARLEY_…` variables."""
 
 import re
-from typing import Self
+from typing import ClassVar, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from parley.orchestrator.engine.runner import RunnerSettings
 from parley.orchestrator.peers.issue_tracker import IssueTracker, is_http_url
+from parley.runtime.loopback import is_loopback
 from parley.runtime.settings import ServiceSettings
 
 __all__ = ["OrchestratorSettings"]
 
+_ALGORITHM = "(RS256|RS384|RS512|PS256|PS384|PS512|ES256|ES384|ES512|EdDSA)"
+"""Those that a secret which verifiers share does not suffice for."""
+
 
 class OrchestratorSettings(ServiceSettings):
     """What the orchestrator reads."""
+
+    internal: ClassVar[bool] = False
+    service_name: ClassVar[str] = "orchestrator"
 
     port: int = Field(default=7401, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     store: str = Field(
@@ -77,6 +85,28 @@ class OrchestratorSettings(ServiceSettings):
         pattern=r"^(\S+:\d+)?$",
         description="HOST:PORT by which other replicas reach this one; default: where it listens.",
     )
+    jwt_issuer: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s@]+)?$",
+        description="Issuer of the tokens that PARLEY_AUTH=jwt believes, as their claim iss says: an https URL.",
+    )
+    jwt_audience: str = Field(default="", description="What their claim aud must say.")
+    jwt_keys_url: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s@]+)?$",
+        description="Where the issuer's keys are; default: where its /.well-known/openid-configuration says.",
+    )
+    jwt_algorithms: str = Field(
+        default="RS256,ES256",
+        pattern=rf"^{_ALGORITHM}(,{_ALGORITHM})*$",
+        description="How tokens may be signed.",
+    )
+    jwt_tenant_claim: str = Field(
+        default="tenant", min_length=1, description="The claim that names the tenant."
+    )
+    jwt_roles_claim: str = Field(
+        default="roles", min_length=1, description="The claim with roles: read, debate, steer, admin."
+    )
 
     @field_validator("follow_up_url")
     @classmethod
@@ -98,6 +128,19 @@ class OrchestratorSettings(ServiceSettings):
             raise ValueError(
                 "PARLEY_FOLLOW_UP_TOKEN is of use with PARLEY_FOLLOW_UP_URL alone: set both, or none"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _issuer_is_whole(self) -> Self:
+        if "jwt" not in self.ways:
+            return self
+        if not (self.jwt_issuer and self.jwt_audience):
+            raise ValueError("PARLEY_AUTH=jwt needs PARLEY_JWT_ISSUER and PARLEY_JWT_AUDIENCE")
+        for name, url in (("PARLEY_JWT_ISSUER", self.jwt_issuer), ("PARLEY_JWT_KEYS_URL", self.jwt_keys_url)):
+            if url.startswith("http://") and not is_loopback(urlsplit(url).hostname or ""):
+                raise ValueError(
+                    f"{name} must begin with https://, or anybody on the way could name the keys"
+                )
         return self
 
     def issue_tracker(self) -> IssueTracker | None:

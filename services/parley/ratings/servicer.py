@@ -43,7 +43,7 @@ from parley.ratings.team import EXPLORATION_SHARE, select_team
 from parley.ratings.weights import WeightRule, weigh
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, not_found, unavailable
-from parley.runtime.tenancy import current_tenant
+from parley.runtime.identity.identity import current_tenant
 from parley.runtime.validation import Violations
 from parley.storage.ports import StorageError
 from parley.v1 import ratings_pb2 as pb

@@ -1,6 +1,6 @@
 """What the ratings service reads from the environment."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,8 @@ __all__ = ["RatingsSettings"]
 
 class RatingsSettings(ServiceSettings):
     """Settings of the ratings service."""
+
+    service_name: ClassVar[str] = "ratings"
 
     port: int = Field(default=7404, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     store: str = Field(

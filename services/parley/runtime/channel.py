@@ -1,12 +1,17 @@
 """Channels to other services: every replica in turn, found again when they change."""
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import grpc
 
 from parley.runtime.client_interceptors import CallingChannel
+from parley.runtime.errors import ConfigurationError
+from parley.runtime.loopback import is_loopback_target
+from parley.runtime.renewed_channel import RenewedChannel
+from parley.runtime.tls import ClientTls
 
 __all__ = ["ChannelSettings", "channel"]
 
@@ -25,6 +30,12 @@ class ChannelSettings:
     keepalive_timeout_seconds: float = 10.0
     max_reconnect_seconds: float = 5.0
     """The longest pause between two attempts to connect."""
+    tls: ClientTls | None = None
+    """Whom the client trusts; None: it speaks in the clear."""
+    headers: Callable[[], Sequence[tuple[str, str]]] | None = None
+    """Returns what is shown of the caller with each call."""
+    in_the_clear: bool = False
+    """Whether that is shown to other machines without TLS too."""
 
 
 def channel(target: str, settings: ChannelSettings | None = None) -> grpc.aio.Channel:
@@ -32,9 +43,26 @@ def channel(target: str, settings: ChannelSettings | None = None) -> grpc.aio.Ch
 
     Calls go round all addresses of the name, carry deadline, trace and labels on, and are never
     repeated by gRPC. Use it as `async with`, or close it.
+
+    Raises:
+        ConfigurationError: what is shown of the caller could be read on its way to another machine.
     """
     chosen = settings or ChannelSettings()
-    return CallingChannel(grpc.aio.insecure_channel(_target(target), options=_options(chosen)))
+    return CallingChannel(_connected(_target(target), chosen), chosen.headers)
+
+
+def _connected(target: str, settings: ChannelSettings) -> grpc.aio.Channel:
+    options, tls = _options(settings), settings.tls
+    if tls is not None:
+        return RenewedChannel(
+            tls.contents, lambda: grpc.aio.secure_channel(target, tls.credentials(), options=options)
+        )
+    if settings.headers is not None and not settings.in_the_clear and not is_loopback_target(target):
+        raise ConfigurationError(
+            f"PARLEY_CA: the key or token for {target.removeprefix('dns:///')} could be read on the way; name the file of the "
+            "authority that signed the server's certificate (or system), or set PARLEY_TLS=off to send it in the clear"
+        )
+    return grpc.aio.insecure_channel(target, options=options)
 
 
 def _target(target: str) -> str:

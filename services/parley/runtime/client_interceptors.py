@@ -1,4 +1,4 @@
-"""A channel whose calls carry the deadline, the trace and the labels of the work they belong to.
+"""A channel whose calls carry the deadline, the trace and the labels of the work they belong to, and who makes them.
 
 It wraps a channel instead of using grpc.aio's client interceptors: those start a task for every call,
 and a call cancelled before that task ran never gets to its end.
@@ -20,13 +20,16 @@ __all__ = ["CallingChannel"]
 _tracer = telemetry.tracer("parley.runtime")
 
 _Multi = Callable[..., Any]
+_Headers = Callable[[], Sequence[tuple[str, str]]]
 
 
 class CallingChannel(grpc.aio.Channel):
     """A channel whose calls get the time left, `traceparent`, labels, and a client span that always ends."""
 
-    def __init__(self, inner: grpc.aio.Channel) -> None:
+    def __init__(self, inner: grpc.aio.Channel, headers: _Headers | None = None) -> None:
+        """Call over `inner`; each call also carries what `headers` returns then."""
         self._inner = inner
+        self._headers = headers or tuple
 
     async def __aenter__(self) -> Self:
         await self._inner.__aenter__()
@@ -61,22 +64,22 @@ class CallingChannel(grpc.aio.Channel):
 
     def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return a method of one request and one answer."""
-        return _multi(method, self._inner.unary_unary(method, *args, **kwargs))
+        return _multi(method, self._inner.unary_unary(method, *args, **kwargs), self._headers)
 
     def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return a method of one request and a stream of answers."""
-        return _streamed(_multi(method, self._inner.unary_stream(method, *args, **kwargs)))
+        return _streamed(_multi(method, self._inner.unary_stream(method, *args, **kwargs), self._headers))
 
     def stream_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return a method of a stream of requests and one answer."""
-        return _multi(method, self._inner.stream_unary(method, *args, **kwargs))
+        return _multi(method, self._inner.stream_unary(method, *args, **kwargs), self._headers)
 
     def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return a method of a stream of requests and a stream of answers."""
-        return _streamed(_multi(method, self._inner.stream_stream(method, *args, **kwargs)))
+        return _streamed(_multi(method, self._inner.stream_stream(method, *args, **kwargs), self._headers))
 
 
-def _multi(path: str, multi: _Multi) -> _Multi:
+def _multi(path: str, multi: _Multi, headers: _Headers) -> _Multi:
     method = path.removeprefix("/")
 
     def call(
@@ -96,7 +99,7 @@ def _multi(path: str, multi: _Multi) -> _Multi:
             started = multi(
                 request,
                 timeout=allowed,
-                metadata=_metadata(span, metadata),
+                metadata=[*_metadata(span, metadata), *headers()],
                 **kwargs,
             )
         except BaseException:

@@ -14,6 +14,7 @@ __all__ = [
     "DOMAIN",
     "DRAINING",
     "INTERRUPTED",
+    "NOT_KNOWN",
     "ConfigurationError",
     "FieldViolation",
     "ParleyError",
@@ -26,8 +27,10 @@ __all__ = [
     "invalid_argument",
     "is_transport",
     "not_found",
+    "permission_denied",
     "resource_exhausted",
     "to_status",
+    "unauthenticated",
     "unavailable",
 ]
 
@@ -37,6 +40,8 @@ DRAINING: Final = "DRAINING"
 """Reason of a call or stream that ended because its server is stopping; resume it on another one."""
 INTERRUPTED: Final = "INTERRUPTED"
 """Reason of a call that the service gave up through no fault of the caller; try again."""
+NOT_KNOWN: Final = frozenset({"NO_CREDENTIALS", "BAD_CREDENTIALS", "EXPIRED_CREDENTIALS"})
+"""Reasons for not letting a caller in. Between services, they mean that one has another secret, as while it is replaced."""
 
 # Trailing metadata of more than 8 KiB is dropped by the peer together with the status. Both of these travel in it:
 _MAX_MESSAGE: Final = 2000  # as it is percent-encoded on the wire; the details hold it once more
@@ -135,6 +140,16 @@ def unavailable(
 ) -> ParleyError:
     """Return the error of what does not work now and may later, after `retry_after` seconds if given."""
     return ParleyError(grpc.StatusCode.UNAVAILABLE, reason, message, metadata or {}, retry_after=retry_after)
+
+
+def permission_denied(reason: str, message: str, metadata: Mapping[str, str] | None = None) -> ParleyError:
+    """Return the error of a caller who is known, and may not do this."""
+    return ParleyError(grpc.StatusCode.PERMISSION_DENIED, reason, message, metadata or {})
+
+
+def unauthenticated(reason: str, message: str) -> ParleyError:
+    """Return the error of a caller who is not known."""
+    return ParleyError(grpc.StatusCode.UNAUTHENTICATED, reason, message)
 
 
 def resource_exhausted(

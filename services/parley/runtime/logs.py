@@ -22,7 +22,8 @@ __all__ = ["LABELS", "Level", "configure_logging", "get_logger", "labelled", "la
 Level = Literal["debug", "info", "warning", "error"]
 
 LABELS: Final[Mapping[str, str]] = {"tenant": "parley-tenant", "debate": "parley-debate"}
-"""What a call is about, and the metadata key it travels under. For logs and traces; it grants nothing."""
+"""What a call is about, and the metadata key it travels under. For logs and traces; where callers are asked who they are,
+it grants nothing."""
 
 _SEVERITIES: Final = {
     "debug": SeverityNumber.DEBUG,

@@ -14,9 +14,11 @@ from grpc_reflection.v1alpha import reflection
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.health import Health, Ready
+from parley.runtime.identity.guard import OPEN, Guard, Way
 from parley.runtime.logs import get_logger
 from parley.runtime.server_interceptors import CallInterceptor
 from parley.runtime.stopping import stop_task
+from parley.runtime.tls import ServerTls
 
 __all__ = ["CannotListenError", "Draining", "RunningServer", "ServerSettings", "Service", "serve", "serving"]
 
@@ -27,12 +29,14 @@ _logger = get_logger(__name__)
 class Service:
     """A service to be served: its full gRPC name (`parley.v1.MemoryService`) and what adds it to a server.
 
-    `listening` hears where the server is reached, once it is. `ready` is asked every few seconds whether the service can work.
+    `ways` are its own ways in, beside those of every service. `listening` hears where the server is reached, just before the first call.
+    `ready` is asked every few seconds whether the service can work.
     """
 
     name: str
     register: Callable[[grpc.aio.Server], None]
     listening: Callable[[str], None] | None = None
+    ways: tuple[Way, ...] = ()
     ready: Ready | None = None
 
 
@@ -61,6 +65,10 @@ class ServerSettings:
     """A connection is closed after this long, so that clients find new replicas."""
     max_connection_age_grace_seconds: float = 900.0
     """How long calls on an aged connection may still run: longer than any model call."""
+    guard: Guard = OPEN
+    """Who is let in."""
+    tls: ServerTls | None = None
+    """What the server shows of itself; None: it speaks in the clear."""
 
 
 class RunningServer:
@@ -168,7 +176,7 @@ async def serve(
 
 
 async def _start(services: Sequence[Service], settings: ServerSettings, draining: Draining) -> RunningServer:
-    server = grpc.aio.server(interceptors=(CallInterceptor(),), options=_options(settings))
+    server = grpc.aio.server(interceptors=(CallInterceptor(settings.guard),), options=_options(settings))
     names = [service.name for service in services]
     for service in services:
         service.register(server)
@@ -178,12 +186,13 @@ async def _start(services: Sequence[Service], settings: ServerSettings, draining
     port = _listen(server, settings)
     beside = _health_server(checks, settings)
     await checks.ready()
-    for each in (server, *beside):
+    for each in beside:
         await each.start()
     running = RunningServer(server, checks, settings, port, draining, beside)
     for service in services:
         if service.listening is not None:
             service.listening(running.address)
+    await server.start()
     return running
 
 
@@ -225,7 +234,9 @@ def _listen(server: grpc.aio.Server, settings: ServerSettings) -> int:
         except OSError as error:
             raise CannotListenError(f"{wanted}: {error.strerror or error}") from None
     try:
-        return server.add_insecure_port(wanted)
+        if settings.tls is None:
+            return server.add_insecure_port(wanted)
+        return server.add_secure_port(wanted, settings.tls.credentials())
     except RuntimeError:
         raise CannotListenError(wanted) from None
 

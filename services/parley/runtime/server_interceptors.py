@@ -1,4 +1,4 @@
-"""What every incoming call gets: its deadline, its span, its labels in the logs, and errors with details."""
+"""What every incoming call gets: its deadline, its caller, its span, its labels in the logs, and errors with details."""
 
 import asyncio
 import inspect
@@ -14,13 +14,16 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from parley.runtime import deadline, errors, logs, telemetry
+from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Guard, Shown, bearer
+from parley.runtime.identity.identity import set_identity
 
 __all__ = ["CallInterceptor"]
 
-# Probes and tooling ask these all the time; a span for each would bury the rest.
-_UNTRACED: Final = ("/grpc.health.", "/grpc.reflection.")
+# Probes and tooling ask these all the time, and they tell nothing of anybody; a span for each would bury the rest.
+_OPEN_TO_ALL: Final = ("/grpc.health.", "/grpc.reflection.")
 _CARRIED: Final = frozenset({"traceparent", "tracestate"})
-_LABEL_OF: Final = {key: name for name, key in logs.LABELS.items()}
+_TENANT: Final = logs.LABELS["tenant"]
+_DEBATE: Final = logs.LABELS["debate"]
 _MAX_LABEL: Final = 128
 # What a server is to blame for; the other codes are answers, and their spans are not errors.
 _FAULTS: Final = frozenset(
@@ -49,7 +52,9 @@ else:
 class CallInterceptor(grpc.aio.ServerInterceptor):
     """One interceptor for all of it: each further one would cost every call a layer more."""
 
-    def __init__(self) -> None:
+    def __init__(self, guard: Guard = OPEN) -> None:
+        """Let in whom `guard` lets in."""
+        self._guard = guard
         self._wrapped: dict[str, tuple[_Method, _Method]] = {}
 
     async def intercept_service(
@@ -60,11 +65,11 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         """Return the method's own handler, wrapped once and kept."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
-        if handler is None or method.startswith(_UNTRACED):
+        if handler is None or method.startswith(_OPEN_TO_ALL):
             return handler
         known = self._wrapped.get(method)
         if known is None or known[0] is not handler:
-            known = self._wrapped[method] = (handler, _wrap(method.removeprefix("/"), handler))
+            known = self._wrapped[method] = (handler, _wrap(method.removeprefix("/"), handler, self._guard))
         return known[1]
 
 
@@ -75,18 +80,20 @@ class _Undecodable:
     error: errors.ParleyError
 
 
-def _wrap(method: str, handler: _Method) -> _Method:
+def _wrap(method: str, handler: _Method, guard: Guard) -> _Method:
     codec = {
         "request_deserializer": _decoding(method, handler.request_deserializer),
         "response_serializer": handler.response_serializer,
     }
     if handler.request_streaming and handler.response_streaming:
-        return grpc.stream_stream_rpc_method_handler(_streaming(method, handler.stream_stream), **codec)
+        return grpc.stream_stream_rpc_method_handler(
+            _streaming(method, handler.stream_stream, guard), **codec
+        )
     if handler.request_streaming:
-        return grpc.stream_unary_rpc_method_handler(_single(method, handler.stream_unary), **codec)
+        return grpc.stream_unary_rpc_method_handler(_single(method, handler.stream_unary, guard), **codec)
     if handler.response_streaming:
-        return grpc.unary_stream_rpc_method_handler(_streaming(method, handler.unary_stream), **codec)
-    return grpc.unary_unary_rpc_method_handler(_single(method, handler.unary_unary), **codec)
+        return grpc.unary_stream_rpc_method_handler(_streaming(method, handler.unary_stream, guard), **codec)
+    return grpc.unary_unary_rpc_method_handler(_single(method, handler.unary_unary, guard), **codec)
 
 
 def _decoding(method: str, decode: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
@@ -115,13 +122,14 @@ async def _each_decoded(requests: AsyncIterable[Any]) -> AsyncIterator[Any]:
         yield _decoded(request)
 
 
-def _single(method: str, handle: _Handler) -> _Handler:
+def _single(method: str, handle: _Handler, guard: Guard) -> _Handler:
     if not inspect.iscoroutinefunction(handle):
         raise TypeError(f"{method}: a handler must be async")
 
     async def handled(request: Any, context: _Context) -> Any:
-        span = _begin(method, context)
+        span, shown = _begin(method, context)
         try:
+            await _admit(method, shown, guard, span)
             response = await handle(_decoded(request), context)
         except BaseException as error:
             answer = _fail(method, context, span, error)
@@ -134,15 +142,16 @@ def _single(method: str, handle: _Handler) -> _Handler:
     return handled
 
 
-def _streaming(method: str, handle: _Handler) -> _Handler:
+def _streaming(method: str, handle: _Handler, guard: Guard) -> _Handler:
     """Write the handler's messages itself, so that a stream cut while writing closes it here and now."""
     generator = inspect.isasyncgenfunction(handle)
     if not generator and not inspect.iscoroutinefunction(handle):
         raise TypeError(f"{method}: a handler must be async")
 
     async def handled(request: Any, context: _Context) -> None:
-        span = _begin(method, context)
+        span, shown = _begin(method, context)
         try:
+            await _admit(method, shown, guard, span)
             if generator:
                 async with aclosing(handle(_decoded(request), context)) as responses:
                     async for response in responses:
@@ -159,15 +168,13 @@ def _streaming(method: str, handle: _Handler) -> _Handler:
     return handled
 
 
-def _begin(method: str, context: _Context) -> trace.Span:
+def _begin(method: str, context: _Context) -> tuple[trace.Span, Shown]:
     """Give this call's task its own deadline, labels and span; nothing is taken over from the starter."""
     carrier: dict[str, str] = {}
-    labels: dict[str, str] = {}
+    found: dict[str, str] = {}
     for key, value in context.invocation_metadata() or ():
-        if key in _CARRIED:
-            carrier[key] = str(value)
-        elif key in _LABEL_OF:
-            labels[_LABEL_OF[key]] = str(value)[:_MAX_LABEL]
+        (carrier if key in _CARRIED else found)[key] = str(value)
+    labels = {"debate": found[_DEBATE][:_MAX_LABEL]} if _DEBATE in found else {}
     deadline.start_call(context.time_remaining())
     logs.set_labels(labels)
     parent = telemetry.extract(carrier)
@@ -178,7 +185,22 @@ def _begin(method: str, context: _Context) -> trace.Span:
         attributes={"rpc.system.name": "grpc", "rpc.method": method, **_span_labels(labels)},
     )
     otel_context.attach(trace.set_span_in_context(span, parent))
-    return span
+    shown = Shown(
+        bearer(found.get(AUTHORIZATION, "")),
+        found.get(SERVICE_TOKEN, ""),
+        found.get(_TENANT, "")[:_MAX_LABEL],
+        context.auth_context,
+    )
+    return span, shown
+
+
+async def _admit(method: str, shown: Shown, guard: Guard, span: trace.Span) -> None:
+    """Let the caller in, and name its tenant to logs, spans and the calls made for it. Raises ParleyError."""
+    identity = await guard.admit(method, shown)
+    set_identity(identity)
+    logs.set_labels({"tenant": identity.tenant, **logs.labels()})
+    if span.is_recording():
+        span.set_attribute("parley.tenant", identity.tenant)
 
 
 def _span_labels(labels: dict[str, str]) -> dict[str, str]:
@@ -238,6 +260,9 @@ def _answer(method: str, error: BaseException) -> errors.ParleyError:
     )
     if _late() and (unanswered or isinstance(told, TimeoutError)):
         return errors.deadline_exceeded("the deadline passed before the answer was there")
+    if isinstance(told, grpc.aio.AioRpcError) and told.code() is grpc.StatusCode.UNAUTHENTICATED:
+        message = "a service this call needs does not know who asks; PARLEY_SERVICE_SECRET must be the same for both"
+        return errors.unavailable("UPSTREAM_UNAVAILABLE", message)
     if unanswered:
         return errors.unavailable("UPSTREAM_UNAVAILABLE", "a service this call needs does not answer")
     error_id = uuid.uuid4().hex[:12]

@@ -6,9 +6,11 @@ from typing import Any, Final, Self
 
 from pydantic import AliasChoices, AliasPath, Field, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+from pydantic_settings import SettingsConfigDict, SettingsError
 
+from parley.runtime.access_settings import AccessSettings
 from parley.runtime.errors import ConfigurationError
+from parley.runtime.identity.guard import Way
 from parley.runtime.logs import Level
 from parley.runtime.server import ServerSettings
 
@@ -19,14 +21,13 @@ _LONG: Final = 8
 _OWN_MESSAGES: Final = frozenset({"value_error", "assertion_error"})
 
 
-class ServiceSettings(BaseSettings):
+class ServiceSettings(AccessSettings):
     """What every service reads; a service adds its own fields in a subclass."""
 
     model_config = SettingsConfigDict(
         env_prefix="PARLEY_", frozen=True, extra="ignore", env_ignore_empty=True
     )
 
-    host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 or [::] for all.")
     port: int = Field(default=0, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     health_port: int | None = Field(
         default=None,
@@ -50,17 +51,23 @@ class ServiceSettings(BaseSettings):
         except SettingsError as error:
             raise ConfigurationError(_unreadable(cls, error)) from None
 
-    def server(self) -> ServerSettings:
-        """Return the part that `serving()` and `serve()` take."""
+    def server(self, *ways: Way) -> ServerSettings:
+        """Return the part that `serving()` and `serve()` take; `ways` are the service's own ways in.
+
+        Raises:
+            ConfigurationError: a file that a setting names cannot be used.
+        """
         return ServerSettings(
             host=self.host,
             port=self.port,
             grace_seconds=self.grace_seconds,
             health_port=self.health_port,
+            guard=self.guard(*ways),
+            tls=self.server_tls(),
         )
 
 
-def _line(settings: type[BaseSettings], problem: ErrorDetails) -> str:
+def _line(settings: type[AccessSettings], problem: ErrorDetails) -> str:
     location = problem["loc"]
     if not location:
         return _message(problem)
@@ -87,7 +94,7 @@ def _message(problem: ErrorDetails) -> str:
     return message
 
 
-def _unreadable(settings: type[BaseSettings], error: SettingsError) -> str:
+def _unreadable(settings: type[AccessSettings], error: SettingsError) -> str:
     """Return the message for a variable of JSON that could not be parsed; pydantic-settings names only the field."""
     for name in settings.model_fields:
         if f'"{name}"' in str(error):
@@ -95,7 +102,7 @@ def _unreadable(settings: type[BaseSettings], error: SettingsError) -> str:
     return "settings: a variable is not valid JSON"
 
 
-def _variable(settings: type[BaseSettings], name: str) -> str:
+def _variable(settings: type[AccessSettings], name: str) -> str:
     field = settings.model_fields.get(name)
     alias: Any = field.validation_alias if field is not None else name
     if isinstance(alias, AliasChoices):

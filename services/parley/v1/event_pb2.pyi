@@ -334,6 +334,7 @@ class DebateCreated(_message.Message):
     TRACEPARENT_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
     DEMONSTRATION_FIELD_NUMBER: _builtins.int
+    REQUESTED_BY_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The id of the request that asked for it."""
     traceparent: _builtins.str
@@ -341,6 +342,10 @@ class DebateCreated(_message.Message):
     demonstration: _builtins.bool
     """Whether it only demonstrates what a debate is, since agents of it are answered by a model that is too small to be relied
     on. Its agents are then asked for prose alone.
+    """
+    requested_by: _builtins.str
+    """Who asked for it, as its key or token says, such as `ci (key 810032c18ab2)`; `local` for this machine's user. Empty: nobody
+    was asked.
     """
     @_builtins.property
     def spec(self) -> _debate_pb2.DebateSpec:
@@ -363,10 +368,11 @@ class DebateCreated(_message.Message):
         traceparent: _builtins.str = ...,
         warnings: _abc.Iterable[_builtins.str] | None = ...,
         demonstration: _builtins.bool = ...,
+        requested_by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demonstration", b"demonstration", "request_id", b"request_id", "roles", b"roles", "spec", b"spec", "traceparent", b"traceparent", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["demonstration", b"demonstration", "request_id", b"request_id", "requested_by", b"requested_by", "roles", b"roles", "spec", b"spec", "traceparent", b"traceparent", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1182,8 +1188,11 @@ class Intervened(_message.Message):
 
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     INTERVENTION_FIELD_NUMBER: _builtins.int
+    INTERVENED_BY_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The id of the request."""
+    intervened_by: _builtins.str
+    """Who did it, as in `requested_by`. Another one's request with the same id is another intervention."""
     @_builtins.property
     def intervention(self) -> _debate_pb2.Intervention:
         """What was done."""
@@ -1193,10 +1202,11 @@ class Intervened(_message.Message):
         *,
         request_id: _builtins.str = ...,
         intervention: _debate_pb2.Intervention | None = ...,
+        intervened_by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["intervention", b"intervention"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["intervention", b"intervention", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["intervened_by", b"intervened_by", "intervention", b"intervention", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -89,7 +89,7 @@ class CallId(_message.Message):
     STEP_FIELD_NUMBER: _builtins.int
     STEP_ATTEMPT_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
-    """Tenant of the debate. Required."""
+    """Tenant of the debate, for which the caller acts. Required."""
     debate_id: _builtins.str
     """The debate's id. Required."""
     step: _builtins.str

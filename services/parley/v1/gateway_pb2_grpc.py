@@ -87,7 +87,8 @@ class GatewayServiceServicer:
         `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE`, `NO_ROUTE_AVAILABLE` or
         `GATEWAY_UNAVAILABLE` (the gateway itself had no room for another connection; call again);
         DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
-        `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and
+        `STORE_UNAVAILABLE` (only with a `call_id`; call again); PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
+        tenant than the one that the caller acts for). Metadata of the ErrorInfo: `route`, `provider_status`, and
         the usage of failed route attempts as `input_tokens`, `output_tokens`, `requests` and `cost_micros` (in millionths of
         a US dollar, as in Usage; absent where a price is unknown).
         """
@@ -98,7 +99,7 @@ class GatewayServiceServicer:
     def CancelCall(self, request, context):
         """Stops a call by its id at once, wherever it runs. Answers also when there is no such call.
 
-        Errors: INVALID_ARGUMENT.
+        Errors: INVALID_ARGUMENT; PERMISSION_DENIED `WRONG_TENANT`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -32,14 +32,15 @@ class GatewayServiceStub:
     `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE`, `NO_ROUTE_AVAILABLE` or
     `GATEWAY_UNAVAILABLE` (the gateway itself had no room for another connection; call again);
     DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
-    `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and
+    `STORE_UNAVAILABLE` (only with a `call_id`; call again); PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
+    tenant than the one that the caller acts for). Metadata of the ErrorInfo: `route`, `provider_status`, and
     the usage of failed route attempts as `input_tokens`, `output_tokens`, `requests` and `cost_micros` (in millionths of
     a US dollar, as in Usage; absent where a price is unknown).
     """
     CancelCall: _aio.UnaryUnaryMultiCallable[_gateway_pb2.CancelCallRequest, _gateway_pb2.CancelCallResponse]
     """Stops a call by its id at once, wherever it runs. Answers also when there is no such call.
 
-    Errors: INVALID_ARGUMENT.
+    Errors: INVALID_ARGUMENT; PERMISSION_DENIED `WRONG_TENANT`.
     """
     ListAgents: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ListAgentsRequest, _gateway_pb2.ListAgentsResponse]
     """Lists the configured agents, ordered by id."""
@@ -80,7 +81,8 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         `PROVIDER_QUOTA` or `PROVIDER_RATE_LIMIT`; UNAVAILABLE `PROVIDER_UNAVAILABLE`, `NO_ROUTE_AVAILABLE` or
         `GATEWAY_UNAVAILABLE` (the gateway itself had no room for another connection; call again);
         DEADLINE_EXCEEDED `CALL_TIMEOUT`; CANCELLED `CALL_CANCELLED`; ALREADY_EXISTS `CALL_ID_REUSED`; UNAVAILABLE
-        `STORE_UNAVAILABLE` (only with a `call_id`; call again). Metadata of the ErrorInfo: `route`, `provider_status`, and
+        `STORE_UNAVAILABLE` (only with a `call_id`; call again); PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
+        tenant than the one that the caller acts for). Metadata of the ErrorInfo: `route`, `provider_status`, and
         the usage of failed route attempts as `input_tokens`, `output_tokens`, `requests` and `cost_micros` (in millionths of
         a US dollar, as in Usage; absent where a price is unknown).
         """
@@ -93,7 +95,7 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Awaitable[_gateway_pb2.CancelCallResponse]:
         """Stops a call by its id at once, wherever it runs. Answers also when there is no such call.
 
-        Errors: INVALID_ARGUMENT.
+        Errors: INVALID_ARGUMENT; PERMISSION_DENIED `WRONG_TENANT`.
         """
 
     @_abc_1.abstractmethod

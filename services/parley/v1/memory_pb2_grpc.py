@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class MemoryServiceStub:
-    """Remembers debates. The tenant is the caller's (metadata `parley-tenant`; `default` where there is none) and sees
+    """Remembers debates. The tenant is the one that the caller's identity names, and sees
     only what it recorded itself. Errors carry `google.rpc.ErrorInfo` with domain `parley`.
     """
 
@@ -49,7 +49,7 @@ class MemoryServiceStub:
 
 
 class MemoryServiceServicer:
-    """Remembers debates. The tenant is the caller's (metadata `parley-tenant`; `default` where there is none) and sees
+    """Remembers debates. The tenant is the one that the caller's identity names, and sees
     only what it recorded itself. Errors carry `google.rpc.ErrorInfo` with domain `parley`.
     """
 
@@ -97,7 +97,7 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MemoryService:
-    """Remembers debates. The tenant is the caller's (metadata `parley-tenant`; `default` where there is none) and sees
+    """Remembers debates. The tenant is the one that the caller's identity names, and sees
     only what it recorded itself. Errors carry `google.rpc.ErrorInfo` with domain `parley`.
     """
 

@@ -13,7 +13,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class MemoryServiceStub:
-    """Remembers debates. The tenant is the caller's (metadata `parley-tenant`; `default` where there is none) and sees
+    """Remembers debates. The tenant is the one that the caller's identity names, and sees
     only what it recorded itself. Errors carry `google.rpc.ErrorInfo` with domain `parley`.
     """
 
@@ -34,7 +34,7 @@ class MemoryServiceStub:
     """
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Remembers debates. The tenant is the caller's (metadata `parley-tenant`; `default` where there is none) and sees
+    """Remembers debates. The tenant is the one that the caller's identity names, and sees
     only what it recorded itself. Errors carry `google.rpc.ErrorInfo` with domain `parley`.
     """
 

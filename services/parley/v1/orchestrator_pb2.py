@@ -23,59 +23,78 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from parley.v1 import access_pb2 as parley_dot_v1_dot_access__pb2
 from parley.v1 import debate_pb2 as parley_dot_v1_dot_debate__pb2
 from parley.v1 import event_pb2 as parley_dot_v1_dot_event__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cparley/v1/orchestrator.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/debate.proto\x1a\x15parley/v1/event.proto\"N\n\x13\x43reateDebateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12#\n\x04spec\x18\x02 \x01(\x0b\x32\x15.parley.v1.DebateSpec\":\n\x14\x43reateDebateResponse\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"%\n\x10GetDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"6\n\x11GetDebateResponse\x12!\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x11.parley.v1.Debate\"f\n\x12ListDebatesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12)\n\x08statuses\x18\x03 \x03(\x0e\x32\x17.parley.v1.DebateStatus\"Y\n\x13ListDebatesResponse\x12)\n\x07\x64\x65\x62\x61tes\x18\x01 \x03(\x0b\x32\x18.parley.v1.DebateSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xc6\x01\n\rDebateSummary\x12\n\n\x02id\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.parley.v1.DebateStatus\x12\x10\n\x08question\x18\x03 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x04 \x01(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"T\n\x12WatchDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\x12\x13\n\x0btext_deltas\x18\x03 \x01(\x08\"\x95\x01\n\x13WatchDebateResponse\x12!\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x10.parley.v1.EventH\x00\x12%\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x14.parley.v1.StepDeltaH\x00\x12)\n\theartbeat\x18\x03 \x01(\x0b\x32\x14.parley.v1.HeartbeatH\x00\x42\t\n\x07message\";\n\x0eReadLogRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\"!\n\x0fReadLogResponse\x12\x0e\n\x06\x65vents\x18\x01 \x03(\x0c\"c\n\tStepDelta\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x14\n\x0cstep_attempt\x18\x02 \x01(\x05\x12\x15\n\rroute_attempt\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0c\n\x04text\x18\x05 \x01(\t\"\"\n\tHeartbeat\x12\x15\n\rlast_sequence\x18\x01 \x01(\x03\"h\n\x10InterveneRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12-\n\x0cintervention\x18\x03 \x01(\x0b\x32\x17.parley.v1.Intervention\"%\n\x11InterveneResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\"^\n\x15SubmitFeedbackRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\x05\x12\x0f\n\x07message\x18\x04 \x01(\t\"P\n\x16SubmitFeedbackResponse\x12%\n\x08\x66\x65\x65\x64\x62\x61\x63k\x18\x01 \x01(\x0b\x32\x13.parley.v1.Feedback\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"%\n\x10GetReportRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"%\n\x11GetReportResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t\"\'\n\x12GetDecisionRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\":\n\x13GetDecisionResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t\x12\x11\n\tfile_name\x18\x02 \x01(\t2\xc5\x05\n\x13OrchestratorService\x12O\n\x0c\x43reateDebate\x12\x1e.parley.v1.CreateDebateRequest\x1a\x1f.parley.v1.CreateDebateResponse\x12\x46\n\tGetDebate\x12\x1b.parley.v1.GetDebateRequest\x1a\x1c.parley.v1.GetDebateResponse\x12L\n\x0bListDebates\x12\x1d.parley.v1.ListDebatesRequest\x1a\x1e.parley.v1.ListDebatesResponse\x12N\n\x0bWatchDebate\x12\x1d.parley.v1.WatchDebateRequest\x1a\x1e.parley.v1.WatchDebateResponse0\x01\x12\x42\n\x07ReadLog\x12\x19.parley.v1.ReadLogRequest\x1a\x1a.parley.v1.ReadLogResponse0\x01\x12\x46\n\tIntervene\x12\x1b.parley.v1.InterveneRequest\x1a\x1c.parley.v1.InterveneResponse\x12\x46\n\tGetReport\x12\x1b.parley.v1.GetReportRequest\x1a\x1c.parley.v1.GetReportResponse\x12L\n\x0bGetDecision\x12\x1d.parley.v1.GetDecisionRequest\x1a\x1e.parley.v1.GetDecisionResponse\x12U\n\x0eSubmitFeedback\x12 .parley.v1.SubmitFeedbackRequest\x1a!.parley.v1.SubmitFeedbackResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cparley/v1/orchestrator.proto\x12\tparley.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16parley/v1/access.proto\x1a\x16parley/v1/debate.proto\x1a\x15parley/v1/event.proto\"N\n\x13\x43reateDebateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12#\n\x04spec\x18\x02 \x01(\x0b\x32\x15.parley.v1.DebateSpec\":\n\x14\x43reateDebateResponse\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"%\n\x10GetDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"6\n\x11GetDebateResponse\x12!\n\x06\x64\x65\x62\x61te\x18\x01 \x01(\x0b\x32\x11.parley.v1.Debate\"f\n\x12ListDebatesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12)\n\x08statuses\x18\x03 \x03(\x0e\x32\x17.parley.v1.DebateStatus\"Y\n\x13ListDebatesResponse\x12)\n\x07\x64\x65\x62\x61tes\x18\x01 \x03(\x0b\x32\x18.parley.v1.DebateSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xc6\x01\n\rDebateSummary\x12\n\n\x02id\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.parley.v1.DebateStatus\x12\x10\n\x08question\x18\x03 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x04 \x01(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"T\n\x12WatchDebateRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\x12\x13\n\x0btext_deltas\x18\x03 \x01(\x08\"\x95\x01\n\x13WatchDebateResponse\x12!\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x10.parley.v1.EventH\x00\x12%\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x14.parley.v1.StepDeltaH\x00\x12)\n\theartbeat\x18\x03 \x01(\x0b\x32\x14.parley.v1.HeartbeatH\x00\x42\t\n\x07message\";\n\x0eReadLogRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\"!\n\x0fReadLogResponse\x12\x0e\n\x06\x65vents\x18\x01 \x03(\x0c\"c\n\tStepDelta\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x14\n\x0cstep_attempt\x18\x02 \x01(\x05\x12\x15\n\rroute_attempt\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0c\n\x04text\x18\x05 \x01(\t\"\"\n\tHeartbeat\x12\x15\n\rlast_sequence\x18\x01 \x01(\x03\"h\n\x10InterveneRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12-\n\x0cintervention\x18\x03 \x01(\x0b\x32\x17.parley.v1.Intervention\"%\n\x11InterveneResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\"^\n\x15SubmitFeedbackRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tdebate_id\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\x05\x12\x0f\n\x07message\x18\x04 \x01(\t\"P\n\x16SubmitFeedbackResponse\x12%\n\x08\x66\x65\x65\x64\x62\x61\x63k\x18\x01 \x01(\x0b\x32\x13.parley.v1.Feedback\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"%\n\x10GetReportRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\"%\n\x11GetReportResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t\"\'\n\x12GetDecisionRequest\x12\x11\n\tdebate_id\x18\x01 \x01(\t\":\n\x13GetDecisionResponse\x12\x10\n\x08markdown\x18\x01 \x01(\t\x12\x11\n\tfile_name\x18\x02 \x01(\t2\xfb\x05\n\x13OrchestratorService\x12U\n\x0c\x43reateDebate\x12\x1e.parley.v1.CreateDebateRequest\x1a\x1f.parley.v1.CreateDebateResponse\"\x04\x90\xce\x18\x02\x12L\n\tGetDebate\x12\x1b.parley.v1.GetDebateRequest\x1a\x1c.parley.v1.GetDebateResponse\"\x04\x90\xce\x18\x01\x12R\n\x0bListDebates\x12\x1d.parley.v1.ListDebatesRequest\x1a\x1e.parley.v1.ListDebatesResponse\"\x04\x90\xce\x18\x01\x12T\n\x0bWatchDebate\x12\x1d.parley.v1.WatchDebateRequest\x1a\x1e.parley.v1.WatchDebateResponse\"\x04\x90\xce\x18\x01\x30\x01\x12H\n\x07ReadLog\x12\x19.parley.v1.ReadLogRequest\x1a\x1a.parley.v1.ReadLogResponse\"\x04\x90\xce\x18\x01\x30\x01\x12L\n\tIntervene\x12\x1b.parley.v1.InterveneRequest\x1a\x1c.parley.v1.InterveneResponse\"\x04\x90\xce\x18\x03\x12L\n\tGetReport\x12\x1b.parley.v1.GetReportRequest\x1a\x1c.parley.v1.GetReportResponse\"\x04\x90\xce\x18\x01\x12R\n\x0bGetDecision\x12\x1d.parley.v1.GetDecisionRequest\x1a\x1e.parley.v1.GetDecisionResponse\"\x04\x90\xce\x18\x01\x12[\n\x0eSubmitFeedback\x12 .parley.v1.SubmitFeedbackRequest\x1a!.parley.v1.SubmitFeedbackResponse\"\x04\x90\xce\x18\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.orchestrator_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CREATEDEBATEREQUEST']._serialized_start=123
-  _globals['_CREATEDEBATEREQUEST']._serialized_end=201
-  _globals['_CREATEDEBATERESPONSE']._serialized_start=203
-  _globals['_CREATEDEBATERESPONSE']._serialized_end=261
-  _globals['_GETDEBATEREQUEST']._serialized_start=263
-  _globals['_GETDEBATEREQUEST']._serialized_end=300
-  _globals['_GETDEBATERESPONSE']._serialized_start=302
-  _globals['_GETDEBATERESPONSE']._serialized_end=356
-  _globals['_LISTDEBATESREQUEST']._serialized_start=358
-  _globals['_LISTDEBATESREQUEST']._serialized_end=460
-  _globals['_LISTDEBATESRESPONSE']._serialized_start=462
-  _globals['_LISTDEBATESRESPONSE']._serialized_end=551
-  _globals['_DEBATESUMMARY']._serialized_start=554
-  _globals['_DEBATESUMMARY']._serialized_end=752
-  _globals['_WATCHDEBATEREQUEST']._serialized_start=754
-  _globals['_WATCHDEBATEREQUEST']._serialized_end=838
-  _globals['_WATCHDEBATERESPONSE']._serialized_start=841
-  _globals['_WATCHDEBATERESPONSE']._serialized_end=990
-  _globals['_READLOGREQUEST']._serialized_start=992
-  _globals['_READLOGREQUEST']._serialized_end=1051
-  _globals['_READLOGRESPONSE']._serialized_start=1053
-  _globals['_READLOGRESPONSE']._serialized_end=1086
-  _globals['_STEPDELTA']._serialized_start=1088
-  _globals['_STEPDELTA']._serialized_end=1187
-  _globals['_HEARTBEAT']._serialized_start=1189
-  _globals['_HEARTBEAT']._serialized_end=1223
-  _globals['_INTERVENEREQUEST']._serialized_start=1225
-  _globals['_INTERVENEREQUEST']._serialized_end=1329
-  _globals['_INTERVENERESPONSE']._serialized_start=1331
-  _globals['_INTERVENERESPONSE']._serialized_end=1368
-  _globals['_SUBMITFEEDBACKREQUEST']._serialized_start=1370
-  _globals['_SUBMITFEEDBACKREQUEST']._serialized_end=1464
-  _globals['_SUBMITFEEDBACKRESPONSE']._serialized_start=1466
-  _globals['_SUBMITFEEDBACKRESPONSE']._serialized_end=1546
-  _globals['_GETREPORTREQUEST']._serialized_start=1548
-  _globals['_GETREPORTREQUEST']._serialized_end=1585
-  _globals['_GETREPORTRESPONSE']._serialized_start=1587
-  _globals['_GETREPORTRESPONSE']._serialized_end=1624
-  _globals['_GETDECISIONREQUEST']._serialized_start=1626
-  _globals['_GETDECISIONREQUEST']._serialized_end=1665
-  _globals['_GETDECISIONRESPONSE']._serialized_start=1667
-  _globals['_GETDECISIONRESPONSE']._serialized_end=1725
-  _globals['_ORCHESTRATORSERVICE']._serialized_start=1728
-  _globals['_ORCHESTRATORSERVICE']._serialized_end=2437
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['CreateDebate']._loaded_options = None
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['CreateDebate']._serialized_options = b'\220\316\030\002'
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['GetDebate']._loaded_options = None
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['GetDebate']._serialized_options = b'\220\316\030\001'
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['ListDebates']._loaded_options = None
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['ListDebates']._serialized_options = b'\220\316\030\001'
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['WatchDebate']._loaded_options = None
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['WatchDebate']._serialized_options = b'\220\316\030\001'
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['ReadLog']._loaded_options = None
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['ReadLog']._serialized_options = b'\220\316\030\001'
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['Intervene']._loaded_options = None
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['Intervene']._serialized_options = b'\220\316\030\003'
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['GetReport']._loaded_options = None
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['GetReport']._serialized_options = b'\220\316\030\001'
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['GetDecision']._loaded_options = None
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['GetDecision']._serialized_options = b'\220\316\030\001'
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['SubmitFeedback']._loaded_options = None
+  _globals['_ORCHESTRATORSERVICE'].methods_by_name['SubmitFeedback']._serialized_options = b'\220\316\030\002'
+  _globals['_CREATEDEBATEREQUEST']._serialized_start=147
+  _globals['_CREATEDEBATEREQUEST']._serialized_end=225
+  _globals['_CREATEDEBATERESPONSE']._serialized_start=227
+  _globals['_CREATEDEBATERESPONSE']._serialized_end=285
+  _globals['_GETDEBATEREQUEST']._serialized_start=287
+  _globals['_GETDEBATEREQUEST']._serialized_end=324
+  _globals['_GETDEBATERESPONSE']._serialized_start=326
+  _globals['_GETDEBATERESPONSE']._serialized_end=380
+  _globals['_LISTDEBATESREQUEST']._serialized_start=382
+  _globals['_LISTDEBATESREQUEST']._serialized_end=484
+  _globals['_LISTDEBATESRESPONSE']._serialized_start=486
+  _globals['_LISTDEBATESRESPONSE']._serialized_end=575
+  _globals['_DEBATESUMMARY']._serialized_start=578
+  _globals['_DEBATESUMMARY']._serialized_end=776
+  _globals['_WATCHDEBATEREQUEST']._serialized_start=778
+  _globals['_WATCHDEBATEREQUEST']._serialized_end=862
+  _globals['_WATCHDEBATERESPONSE']._serialized_start=865
+  _globals['_WATCHDEBATERESPONSE']._serialized_end=1014
+  _globals['_READLOGREQUEST']._serialized_start=1016
+  _globals['_READLOGREQUEST']._serialized_end=1075
+  _globals['_READLOGRESPONSE']._serialized_start=1077
+  _globals['_READLOGRESPONSE']._serialized_end=1110
+  _globals['_STEPDELTA']._serialized_start=1112
+  _globals['_STEPDELTA']._serialized_end=1211
+  _globals['_HEARTBEAT']._serialized_start=1213
+  _globals['_HEARTBEAT']._serialized_end=1247
+  _globals['_INTERVENEREQUEST']._serialized_start=1249
+  _globals['_INTERVENEREQUEST']._serialized_end=1353
+  _globals['_INTERVENERESPONSE']._serialized_start=1355
+  _globals['_INTERVENERESPONSE']._serialized_end=1392
+  _globals['_SUBMITFEEDBACKREQUEST']._serialized_start=1394
+  _globals['_SUBMITFEEDBACKREQUEST']._serialized_end=1488
+  _globals['_SUBMITFEEDBACKRESPONSE']._serialized_start=1490
+  _globals['_SUBMITFEEDBACKRESPONSE']._serialized_end=1570
+  _globals['_GETREPORTREQUEST']._serialized_start=1572
+  _globals['_GETREPORTREQUEST']._serialized_end=1609
+  _globals['_GETREPORTRESPONSE']._serialized_start=1611
+  _globals['_GETREPORTRESPONSE']._serialized_end=1648
+  _globals['_GETDECISIONREQUEST']._serialized_start=1650
+  _globals['_GETDECISIONREQUEST']._serialized_end=1689
+  _globals['_GETDECISIONRESPONSE']._serialized_start=1691
+  _globals['_GETDECISIONRESPONSE']._serialized_end=1749
+  _globals['_ORCHESTRATORSERVICE']._serialized_start=1752
+  _globals['_ORCHESTRATORSERVICE']._serialized_end=2515
 # @@protoc_insertion_point(module_scope)

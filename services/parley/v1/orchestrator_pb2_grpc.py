@@ -27,8 +27,7 @@ if _version_not_supported:
 
 class OrchestratorServiceStub:
     """Runs debates. A debate is an append-only log of events; everything else here is a reading of that log.
-    Errors carry `google.rpc.ErrorInfo` with domain `parley`. The tenant is the caller's (metadata `parley-tenant`;
-    `default` where there is none).
+    Errors carry `google.rpc.ErrorInfo` with domain `parley`. The tenant is the one that the caller's identity names.
     """
 
     def __init__(self, channel):
@@ -86,8 +85,7 @@ class OrchestratorServiceStub:
 
 class OrchestratorServiceServicer:
     """Runs debates. A debate is an append-only log of events; everything else here is a reading of that log.
-    Errors carry `google.rpc.ErrorInfo` with domain `parley`. The tenant is the caller's (metadata `parley-tenant`;
-    `default` where there is none).
+    Errors carry `google.rpc.ErrorInfo` with domain `parley`. The tenant is the one that the caller's identity names.
     """
 
     def CreateDebate(self, request, context):
@@ -252,8 +250,7 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class OrchestratorService:
     """Runs debates. A debate is an append-only log of events; everything else here is a reading of that log.
-    Errors carry `google.rpc.ErrorInfo` with domain `parley`. The tenant is the caller's (metadata `parley-tenant`;
-    `default` where there is none).
+    Errors carry `google.rpc.ErrorInfo` with domain `parley`. The tenant is the one that the caller's identity names.
     """
 
     @staticmethod

@@ -14,8 +14,7 @@ GRPC_VERSION: str
 
 class OrchestratorServiceStub:
     """Runs debates. A debate is an append-only log of events; everything else here is a reading of that log.
-    Errors carry `google.rpc.ErrorInfo` with domain `parley`. The tenant is the caller's (metadata `parley-tenant`;
-    `default` where there is none).
+    Errors carry `google.rpc.ErrorInfo` with domain `parley`. The tenant is the one that the caller's identity names.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -90,8 +89,7 @@ class OrchestratorServiceStub:
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     """Runs debates. A debate is an append-only log of events; everything else here is a reading of that log.
-    Errors carry `google.rpc.ErrorInfo` with domain `parley`. The tenant is the caller's (metadata `parley-tenant`;
-    `default` where there is none).
+    Errors carry `google.rpc.ErrorInfo` with domain `parley`. The tenant is the one that the caller's identity names.
     """
 
     @_abc_1.abstractmethod

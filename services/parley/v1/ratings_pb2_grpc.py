@@ -27,7 +27,7 @@ if _version_not_supported:
 
 class RatingsServiceStub:
     """Rates agents from the matches that debates are. A match is recorded once and the ratings are a fold of all matches.
-    The tenant is the caller's (metadata `parley-tenant`; `default` where there is none); agents of one tenant are
+    The tenant is the one that the caller's identity names; agents of one tenant are
     rated apart from those of another. Errors carry `google.rpc.ErrorInfo` with domain `parley`.
     """
 
@@ -86,7 +86,7 @@ class RatingsServiceStub:
 
 class RatingsServiceServicer:
     """Rates agents from the matches that debates are. A match is recorded once and the ratings are a fold of all matches.
-    The tenant is the caller's (metadata `parley-tenant`; `default` where there is none); agents of one tenant are
+    The tenant is the one that the caller's identity names; agents of one tenant are
     rated apart from those of another. Errors carry `google.rpc.ErrorInfo` with domain `parley`.
     """
 
@@ -248,7 +248,7 @@ def add_RatingsServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class RatingsService:
     """Rates agents from the matches that debates are. A match is recorded once and the ratings are a fold of all matches.
-    The tenant is the caller's (metadata `parley-tenant`; `default` where there is none); agents of one tenant are
+    The tenant is the one that the caller's identity names; agents of one tenant are
     rated apart from those of another. Errors carry `google.rpc.ErrorInfo` with domain `parley`.
     """
 

@@ -14,7 +14,7 @@ GRPC_VERSION: str
 
 class RatingsServiceStub:
     """Rates agents from the matches that debates are. A match is recorded once and the ratings are a fold of all matches.
-    The tenant is the caller's (metadata `parley-tenant`; `default` where there is none); agents of one tenant are
+    The tenant is the one that the caller's identity names; agents of one tenant are
     rated apart from those of another. Errors carry `google.rpc.ErrorInfo` with domain `parley`.
     """
 
@@ -86,7 +86,7 @@ class RatingsServiceStub:
 
 class RatingsServiceServicer(metaclass=_abc_1.ABCMeta):
     """Rates agents from the matches that debates are. A match is recorded once and the ratings are a fold of all matches.
-    The tenant is the caller's (metadata `parley-tenant`; `default` where there is none); agents of one tenant are
+    The tenant is the one that the caller's identity names; agents of one tenant are
     rated apart from those of another. Errors carry `google.rpc.ErrorInfo` with domain `parley`.
     """
 

@@ -176,7 +176,9 @@ async def running(
                 usual_servers=usual_servers,
                 **given,
             ) as service,
-            serving([service], ServerSettings(grace_seconds=1.0), draining=draining) as server,
+            serving(
+                [service], ServerSettings(grace_seconds=1.0, guard=settings.guard()), draining=draining
+            ) as server,
             channel(server.address) as connection,
         ):
             yield Gateway(gateway_pb2_grpc.GatewayServiceStub(connection), server)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from parley.local import _together
+from parley.local_services import together
 from parley.runtime.beside import beside
 from parley.runtime.errors import PartFailedError
 
@@ -29,7 +29,7 @@ async def test_a_service_whose_part_fails_stops_the_others_and_the_process() -> 
         left.set()
 
     async def system() -> None:
-        async with asyncio.timeout(30), _together(gateway(), ratings()) as addresses:
+        async with asyncio.timeout(30), together(gateway(), ratings()) as addresses:
             assert addresses == ["gateway", "ratings"]
             fail.set()
             await asyncio.Event().wait()

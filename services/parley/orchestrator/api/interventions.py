@@ -14,8 +14,8 @@ _MAX_ANSWERS = 64
 _MAX_QUESTION_ID_CHARACTERS = 128
 
 
-def intervened_of(request: orchestrator_pb2.InterveneRequest) -> Intervened:
-    """Return the event that a request asks for.
+def intervened_of(request: orchestrator_pb2.InterveneRequest, intervened_by: str = "") -> Intervened:
+    """Return the event that a request asks for, and who sent it.
 
     Raises:
         ParleyError: INVALID_ARGUMENT with every bad field.
@@ -33,7 +33,7 @@ def intervened_of(request: orchestrator_pb2.InterveneRequest) -> Intervened:
     _check_checkpoint(violations, intervention.checkpoint, act)
     _check_texts(violations, intervention)
     violations.refuse()
-    return Intervened(request_id=request.request_id, intervention=intervention)
+    return Intervened(request_id=request.request_id, intervention=intervention, intervened_by=intervened_by)
 
 
 def _check_checkpoint(violations: Violations, checkpoint: str, act: str | None) -> None:

@@ -46,7 +46,7 @@ from parley.runtime.errors import (
     not_found,
     unavailable,
 )
-from parley.runtime.tenancy import current_tenant
+from parley.runtime.identity.identity import current_identity, current_tenant
 from parley.runtime.validation import REQUEST_ID, Violations
 from parley.storage.ports import Log, StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
@@ -105,7 +105,13 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         warnings = (*budget_warnings(*about), *context_warnings(*about))
         with _store():
             debate, existed = await self.intake.debate(
-                current_tenant(), request.request_id, _digest(request), spec, warnings, subject
+                current_tenant(),
+                request.request_id,
+                _digest(request),
+                spec,
+                warnings,
+                subject,
+                current_identity().subject,
             )
         return orchestrator_pb2.CreateDebateResponse(debate_id=debate, existed=existed)
 
@@ -188,7 +194,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         _context: object,
     ) -> orchestrator_pb2.InterveneResponse:
         """Steer a debate."""
-        intervened = intervened_of(request)
+        intervened = intervened_of(request, current_identity().subject)
         with _store():
             sequence = await self.intake.intervene(current_tenant(), request.debate_id, intervened)
         return orchestrator_pb2.InterveneResponse(sequence=sequence)

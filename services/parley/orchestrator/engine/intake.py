@@ -73,10 +73,12 @@ class Intake:
         spec: DebateSpec,
         warnings: Sequence[str] = (),
         subject: str | None = None,
+        requested_by: str = "",
     ) -> tuple[str, bool]:
         """Accept a debate; return its id, and whether an earlier request had made it. It is durable then.
 
-        `warnings` are recorded before its first step. `subject` is the id of the debate that it is about, if it is.
+        `warnings` are recorded before its first step. `subject` is the id of the debate that it is about, if it is;
+        `requested_by` is who asks.
 
         Raises:
             ParleyError: the request id stands for something else, the debate is too large to be stored, or the store is
@@ -85,7 +87,8 @@ class Intake:
         now = self.clock.now()
         debate = new_debate_id(now)
         created = now.isoformat(timespec="microseconds")
-        opening = opening_text(created_event(request_id, spec, inject().get("traceparent", ""), warnings))
+        traceparent = inject().get("traceparent", "")
+        opening = opening_text(created_event(request_id, spec, traceparent, warnings, requested_by))
         _check_size(opening)
         record = DebateRecord(
             tenant=tenant,

@@ -46,7 +46,11 @@ def is_ignorable(payload: Payload) -> bool:
 
 
 def created_event(
-    request_id: str, spec: DebateSpec, traceparent: str, warnings: Sequence[str] = ()
+    request_id: str,
+    spec: DebateSpec,
+    traceparent: str,
+    warnings: Sequence[str] = (),
+    requested_by: str = "",
 ) -> event_pb2.DebateCreated:
     """Return the first event of a debate: it freezes the specification and what the agents' roles are told."""
     told = {agent.role: agent.instructions for agent in (*spec.agents, spec.judge)}
@@ -58,6 +62,7 @@ def created_event(
         traceparent=traceparent,
         warnings=warnings,
         demonstration=spec.demonstration,
+        requested_by=requested_by,
     )
 
 

@@ -12,7 +12,7 @@ from parley.orchestrator.model.errors import OutOfReachError, StepError
 from parley.orchestrator.model.positions import position_of
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task
-from parley.runtime.errors import ParleyError, from_rpc_error, is_transport
+from parley.runtime.errors import NOT_KNOWN, ParleyError, from_rpc_error, is_transport
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.agent_pb2 import ToolCall, Usage
 from parley.v1.debate_pb2 import Reply
@@ -28,7 +28,7 @@ _ROLES = {
     "assistant": gateway_pb2.PROMPT_ROLE_ASSISTANT,
 }
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-_NO_OUTCOMES = frozenset({"STORE_UNAVAILABLE", "GATEWAY_UNAVAILABLE", "CALL_CANCELLED"})
+_NO_OUTCOMES = frozenset({"STORE_UNAVAILABLE", "GATEWAY_UNAVAILABLE", "CALL_CANCELLED", *NOT_KNOWN})
 """Reasons that say nothing of the agent. Who stops a call does not wait for its outcome; so where one is waited for, it
 was stopped by an owner before, or by a gateway that gave it up."""
 _MARGIN_SECONDS = 5.0

@@ -35,9 +35,15 @@ _RESTART_SECONDS = 8.0
 """How long a service that is away is asked again. One that was away for so long is not waited for until it has answered."""
 _RESTART_PAUSES = Backoff(first=0.2, maximum=1.0, jitter=0.2)
 _AWAY = frozenset(
-    {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED}
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.UNAUTHENTICATED,
+    }
 )
-"""Codes of trouble that passes: of the service itself, or of a store or another service behind it."""
+"""Codes of trouble that passes: of the service itself, of a store or another service behind it, or of a secret that is being
+replaced."""
 _MAX_READ_CHARACTERS = 100_000
 """Characters of a question or a text that convergence and memory take."""
 _MAX_REMEMBERED_BYTES = 256 * 1024

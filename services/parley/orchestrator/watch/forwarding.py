@@ -5,7 +5,7 @@ only an owner sends text to another replica. Text is a courtesy; where it cannot
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass
@@ -47,12 +47,20 @@ class _Shared:
 class Forwarding:
     """Brings text while somebody here wants it."""
 
-    def __init__(self, index: DebateIndex, feeds: Feeds, deltas: Deltas, owner: str) -> None:
-        """Publish to `deltas` what owners other than `owner`, which is this replica, tell."""
+    def __init__(
+        self,
+        index: DebateIndex,
+        feeds: Feeds,
+        deltas: Deltas,
+        owner: str,
+        connect: Callable[[str], grpc.aio.Channel] = channel,
+    ) -> None:
+        """Publish to `deltas` what owners other than `owner`, which is this replica, tell; `connect` opens a channel to one."""
         self._index = index
         self._feeds = feeds
         self._deltas = deltas
         self._owner = owner
+        self._connect = connect
         self._wanted: dict[str, _Wanted] = {}
         self._channels: dict[str, _Shared] = {}
 
@@ -129,7 +137,7 @@ class Forwarding:
         """Share one channel to an address; it is closed when nobody needs it."""
         shared = self._channels.get(address)
         if shared is None:
-            shared = self._channels[address] = _Shared(channel(address))
+            shared = self._channels[address] = _Shared(self._connect(address))
         shared.users += 1
         try:
             yield shared.channel

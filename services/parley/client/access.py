@@ -1,0 +1,73 @@
+"""What a client shows of itself, and whom it trusts: as it is told, or as the environment says."""
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from parley.runtime.channel import ChannelSettings
+from parley.runtime.identity.guard import AUTHORIZATION
+from parley.runtime.identity.local_token import token_for
+from parley.runtime.identity.service_tokens import ServiceSigner
+from parley.runtime.loopback import port_of
+from parley.runtime.tls import SYSTEM_AUTHORITIES, ClientTls
+
+__all__ = ["access_to"]
+
+_SERVICE: Final = "operator"
+_Headers = Callable[[], Sequence[tuple[str, str]]]
+
+
+def access_to(target: str, tenant: str, token: str | None = None, ca: str | None = None) -> ChannelSettings:
+    """Return how `target` is called.
+
+    `token` is a key or token. Without one, a system of this user's on this machine is shown the token of its file, and others
+    PARLEY_TOKEN, or else what PARLEY_SERVICE_SECRET signs for `tenant`, as services do. `ca` is the file of the authority that signed
+    the server's certificate, or `system`, by default PARLEY_CA; without one, the server is called in the clear. Where servers
+    want certificates, PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY name one.
+
+    Raises:
+        ConfigurationError: a file that is named cannot be used.
+    """
+    return ChannelSettings(
+        tls=_tls(os.environ.get("PARLEY_CA", "") if ca is None else ca),
+        headers=_headers(target, tenant, token),
+        in_the_clear=os.environ.get("PARLEY_TLS") == "off",
+    )
+
+
+def _headers(target: str, tenant: str, token: str | None) -> _Headers | None:
+    told = _told(tenant) if token is None else _bearer(token)
+    port = port_of(target)
+    if token is not None or port is None:
+        return told
+
+    def read_with_each_call() -> Sequence[tuple[str, str]]:  # another process may listen there by now
+        return _bearer(token_for(port), told)()
+
+    return read_with_each_call
+
+
+def _told(tenant: str) -> _Headers | None:
+    """Return what the environment says to show; None where it says nothing."""
+    token = os.environ.get("PARLEY_TOKEN", "").strip()
+    if token:
+        return _bearer(token)
+    secret = os.environ.get("PARLEY_SERVICE_SECRET", "").encode()
+    return partial(ServiceSigner(_SERVICE, lambda: (secret,)).headers_for, tenant) if secret else None
+
+
+def _bearer(token: str, otherwise: _Headers | None = None) -> _Headers:
+    if not token:
+        return otherwise or tuple
+    shown = ((AUTHORIZATION, f"Bearer {token}"),)
+    return lambda: shown
+
+
+def _tls(ca: str) -> ClientTls | None:
+    if not ca:
+        return None
+    certificate, key = os.environ.get("PARLEY_TLS_CERTIFICATE"), os.environ.get("PARLEY_TLS_KEY")
+    authority = None if ca == SYSTEM_AUTHORITIES else Path(ca)
+    return ClientTls(authority, Path(certificate) if certificate else None, Path(key) if key else None)

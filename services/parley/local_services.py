@@ -1,0 +1,261 @@
+"""The services of the system on one machine, each served on loopback for this person alone."""
+
+import asyncio
+import dataclasses
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import SecretStr
+
+if TYPE_CHECKING:  # what runs is imported where it is started: a command that starts nothing is spared it
+    from parley.orchestrator.settings import OrchestratorSettings
+    from parley.runtime.draining import Draining
+    from parley.runtime.identity.guard import Guard
+    from parley.runtime.server import Service
+
+__all__ = ["FREE_PORTS", "NOBODY", "LocalOptions", "LocalServices", "Others", "Ports", "Purpose", "together"]
+
+_HOST: Final = "127.0.0.1"
+NOBODY: Final = f"{_HOST}:9"
+"""The address of a service that was not started."""
+_GRACE_SECONDS: Final = 2.0
+
+
+Purpose = Literal["debates", "records", "agents", "ratings"]
+"""What a system is for: to hold debates (everything runs), or only to read debates (the orchestrator alone), or to list
+agents or ratings (the gateway or the ratings beside it)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where each service listens; 0 takes a free port."""
+
+    orchestrator: int = 0
+    gateway: int = 0
+    convergence: int = 0
+    ratings: int = 0
+    memory: int = 0
+
+
+FREE_PORTS: Final = Ports()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOptions:
+    """How the system is run.
+
+    Attributes:
+        config_path: Agents, providers and routes. None: PARLEY_AGENTS_FILE, or the defaults.
+        advertise: HOST:PORT by which orchestrators elsewhere reach ours. None: PARLEY_ADVERTISE, or where it listens.
+        adopt: Whether debates that an earlier process left behind go on by themselves.
+        purpose: Only what this needs is started, so that a command that reads loads no model it can do without.
+        evaluators: Whether the file at `config_path` may also list evaluators alone.
+        log_to_stderr: Whether logs go to stderr, rather than to `parley.log` in the data folder.
+    """
+
+    config_path: Path | None = None
+    ports: Ports = FREE_PORTS
+    adopt: bool = False
+    advertise: str | None = None
+    purpose: Purpose = "debates"
+    evaluators: bool = False
+    log_to_stderr: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """Addresses of the services that the orchestrator calls."""
+
+    gateway: str = NOBODY
+    convergence: str = NOBODY
+    ratings: str = NOBODY
+    memory: str = NOBODY
+
+
+class LocalServices:
+    """Starts services for a purpose.
+
+    Whoever calls from outside shows the token that this person alone can read. The services show each other a secret that
+    is this process's alone. With PARLEY_AUTH=none, nobody on this machine is asked.
+    """
+
+    def __init__(self, options: LocalOptions, store: str, folder: Path | None) -> None:
+        """Start them as `options` say, on a store; `folder` is the data folder, where that is what it is."""
+        from parley.runtime.identity.local_token import LocalToken
+
+        self._options = options
+        self._store = store
+        self._folder = folder
+        self._token = LocalToken()
+        self._shared: dict[str, Any] = {
+            "service_secret": SecretStr(secrets.token_urlsafe(32)),
+            "service_secret_file": None,
+            "ca": "",
+            "store": store,
+        }
+
+    @asynccontextmanager
+    async def others(self) -> AsyncIterator[Others]:
+        """Run what the orchestrator calls, as far as the purpose needs it."""
+        match self._options.purpose:
+            case "debates":
+                async with self._all() as others:
+                    yield others
+            case "records":
+                yield Others()
+            case "agents":
+                async with self._gateway() as gateway:
+                    yield Others(gateway=gateway)
+            case "ratings":
+                async with self._ratings() as ratings:
+                    yield Others(ratings=ratings)
+
+    @asynccontextmanager
+    async def orchestrator(self, settings: "OrchestratorSettings") -> AsyncIterator[str]:
+        """Run the orchestrator; give its address."""
+        from parley.orchestrator.__main__ import build
+        from parley.runtime.draining import Draining
+
+        settings = settings.model_copy(update=self._shared)
+        draining, port = Draining(), self._options.ports.orchestrator
+        async with (
+            build(settings, draining=draining) as service,
+            self._served(service, port, settings.auth, draining) as address,
+        ):
+            yield address
+
+    @asynccontextmanager
+    async def _all(self) -> AsyncIterator[Others]:
+        starts = self._gateway(), self._convergence(), self._ratings()
+        async with (
+            together(*starts) as (gateway, convergence, ratings),
+            self._memory(convergence) as memory,
+        ):
+            yield Others(gateway, convergence, ratings, memory)
+
+    @asynccontextmanager
+    async def _gateway(self) -> AsyncIterator[str]:
+        from parley.gateway.__main__ import build
+        from parley.gateway.settings import GatewaySettings
+        from parley.runtime.draining import Draining
+
+        options = self._options
+        settings = GatewaySettings.load().model_copy(update={**self._shared, "grace_seconds": _GRACE_SECONDS})
+        if options.config_path is not None:
+            settings = settings.model_copy(update={"agents_file": options.config_path})
+        draining = Draining()
+        alone = self._folder is not None  # its lock is held
+        async with (
+            build(settings, draining=draining, alone=alone, evaluators=options.evaluators) as service,
+            self._served(service, options.ports.gateway, settings.auth, draining) as address,
+        ):
+            yield address
+
+    @asynccontextmanager
+    async def _convergence(self) -> AsyncIterator[str]:
+        from parley.convergence.__main__ import build
+        from parley.convergence.settings import ConvergenceSettings
+
+        settings, port = ConvergenceSettings.load(), self._options.ports.convergence
+        async with build(settings) as service, self._served(service, port, settings.auth) as address:
+            yield address
+
+    @asynccontextmanager
+    async def _ratings(self) -> AsyncIterator[str]:
+        from parley.ratings.__main__ import build
+        from parley.ratings.settings import RatingsSettings
+
+        settings = RatingsSettings.load().model_copy(update=self._shared)
+        port = self._options.ports.ratings
+        async with build(settings) as service, self._served(service, port, settings.auth) as address:
+            yield address
+
+    @asynccontextmanager
+    async def _memory(self, convergence: str) -> AsyncIterator[str]:
+        from parley.memory.__main__ import build
+        from parley.memory.settings import MemorySettings
+
+        settings = MemorySettings.load().model_copy(update={**self._shared, "convergence": convergence})
+        if self._folder is not None and not os.environ.get("PARLEY_VECTORS"):
+            settings = settings.model_copy(update={"vectors": f"edge:{self._folder / 'vectors'}"})
+        port = self._options.ports.memory
+        async with build(settings) as service, self._served(service, port, settings.auth) as address:
+            yield address
+
+    @asynccontextmanager
+    async def _served(
+        self, service: "Service", port: int, auth: str, draining: "Draining | None" = None
+    ) -> AsyncIterator[str]:
+        from parley.runtime.server import ServerSettings, serving
+
+        reached = service.listening
+
+        def listening(address: str) -> None:
+            if reached is not None:
+                reached(address)
+            if auth != "none":
+                files.enter_context(self._token.told(int(address.rpartition(":")[2])))
+
+        settings = ServerSettings(_HOST, port, _GRACE_SECONDS, guard=self._guard(service, auth))
+        service = dataclasses.replace(service, listening=listening)
+        with ExitStack() as files:
+            async with serving([service], settings, draining=draining) as running:
+                yield running.address
+
+    def _guard(self, service: "Service", auth: str) -> "Guard":
+        from parley.runtime.identity.guard import OPEN, Guard
+        from parley.runtime.identity.service_tokens import ServiceTokens
+
+        if auth == "none":
+            return OPEN
+        secret: str = self._shared["service_secret"].get_secret_value()
+        return Guard(self._token, ServiceTokens(lambda: (secret.encode(),)), *service.ways)
+
+
+@asynccontextmanager
+async def together(*starts: AbstractAsyncContextManager[str]) -> AsyncIterator[list[str]]:
+    """Enters several at a time, each in a task of its own, and leaves them together, or as soon as one fails."""
+    from parley.runtime.beside import stoppable
+
+    leave = asyncio.Event()
+    ready = [asyncio.get_running_loop().create_future() for _ in starts]
+    async with stoppable() as stop:
+        tasks = [
+            asyncio.create_task(_held(start, each, leave, stop))
+            for start, each in zip(starts, ready, strict=True)
+        ]
+        try:
+            yield await asyncio.gather(*ready)
+        finally:
+            leave.set()
+            for task, each in zip(tasks, ready, strict=True):
+                if not each.done():
+                    task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, Exception):
+                raise error
+
+
+async def _held(
+    start: AbstractAsyncContextManager[str],
+    ready: asyncio.Future[str],
+    leave: asyncio.Event,
+    stop: Callable[[Exception], None],
+) -> None:
+    try:
+        async with start as address:
+            ready.set_result(address)
+            await leave.wait()
+    except Exception as error:
+        if not ready.done():
+            ready.set_exception(error)
+        elif leave.is_set():
+            raise
+        else:
+            stop(error)

@@ -1,0 +1,25 @@
+"""The keys of an orchestrator's store, for who has the store itself: the first key is made before anybody can be let in."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from parley.orchestrator.keys.store import KEYS, KeyStore
+from parley.runtime.errors import ConfigurationError
+from parley.storage.opening import open_store
+from parley.storage.ports import StorageError
+
+__all__ = ["open_keys"]
+
+
+@asynccontextmanager
+async def open_keys(url: str) -> AsyncGenerator[KeyStore, None]:
+    """Open the keys of the store that PARLEY_STORE names, beside an orchestrator that may run on it. Raises ConfigurationError."""
+    async with AsyncExitStack() as stack:
+        try:
+            store = await stack.enter_async_context(open_store(url, "orchestrator"))
+            await store.documents.prepare(KEYS)
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from None
+        except StorageError as error:
+            raise ConfigurationError(f"PARLEY_STORE: {error}") from None
+        yield KeyStore(store.documents)

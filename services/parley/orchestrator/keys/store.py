@@ -1,0 +1,117 @@
+"""API keys, as the store has them: the hash of a key is kept, the key itself nowhere."""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from parley.runtime.identity.identity import Role
+from parley.runtime.identity.roles import role_name, roles_named
+from parley.runtime.unreadable import each_readable
+from parley.storage.ports import Above, Collection, Document, Documents, Index, Order, Where
+
+__all__ = ["KEYS", "ApiKey", "KeyStore", "hash_of"]
+
+KEYS = Collection("api_keys", (Index(("tenant", "made")), Index(("made",))))
+_PREFIX: Final = "parley"
+_ID_BYTES: Final = 6
+_SECRET_BYTES: Final = 32
+_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """What is known of a key.
+
+    Attributes:
+        id: Names it in public, as in `parley_ID_SECRET`: 12 hex digits.
+        name: What its holder is called, for people.
+        hash: SHA-256 of its secret part, which is 32 random bytes: there is nothing to guess, and so nothing to slow down.
+        made: Time it was made (ISO 8601, UTC, microseconds) and its id: orders keys by age.
+        revoked: When it was revoked; empty while it holds.
+    """
+
+    id: str
+    tenant: str
+    name: str
+    roles: frozenset[Role]
+    hash: str
+    made: str
+    revoked: str = ""
+
+    def shown(self) -> dict[str, str]:
+        """Return what people may see of it."""
+        return {
+            "id": self.id,
+            "tenant": self.tenant,
+            "name": self.name,
+            "roles": ",".join(sorted(map(role_name, self.roles))),
+            "made": self.made.partition("/")[0],
+            "revoked": self.revoked or "-",
+        }
+
+
+class KeyStore:
+    """All keys."""
+
+    def __init__(self, documents: Documents) -> None:
+        """Keep them in a store whose collection KEYS is prepared."""
+        self._documents = documents
+
+    async def add(self, tenant: str, name: str, roles: frozenset[Role], now: datetime) -> tuple[ApiKey, str]:
+        """Make a key; return it with its text, which cannot be had again."""
+        key_id, secret = secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
+        made = f"{now.isoformat(timespec='microseconds')}/{key_id}"
+        key = ApiKey(key_id, tenant, name, roles, hash_of(secret), made)
+        fields = {
+            "tenant": tenant,
+            "name": name,
+            "roles": sorted(map(role_name, roles)),
+            "hash": key.hash,
+            "made": made,
+            "revoked": "",
+        }
+        await self._documents.insert(KEYS, key_id, fields)
+        return key, f"{_PREFIX}_{key_id}_{secret}"
+
+    async def get(self, key_id: str) -> ApiKey | None:
+        """Return a key by its id, also one that was revoked."""
+        found = await self._documents.get(KEYS, key_id)
+        return _key(found) if found else None
+
+    async def list(self, tenant: str | None = None) -> Sequence[ApiKey]:
+        """Return a tenant's keys, or all, oldest first; also those that were revoked."""
+        keys: list[ApiKey] = []
+        after = ""
+        while True:
+            where: Where = {"made": Above(after), **({"tenant": tenant} if tenant else {})}
+            found = await self._documents.find(KEYS, where, order=(Order("made"),), limit=_AT_ONCE)
+            keys += each_readable(found, _key, "API key", lambda document: document.key)
+            if len(found) < _AT_ONCE:
+                return keys
+            after = str(found[-1].fields["made"])
+
+    async def revoke(self, key_id: str, now: datetime) -> bool:
+        """Revoke a key; return whether there is one that held until now."""
+        changes = {"revoked": now.isoformat(timespec="microseconds")}
+        return await self._documents.update(KEYS, key_id, changes, {"revoked": ""})
+
+
+def hash_of(secret: str) -> str:
+    """Return what is kept of a key's secret part."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _key(document: Document) -> ApiKey:
+    fields: Any = document.fields
+    return ApiKey(
+        id=document.key,
+        tenant=str(fields["tenant"]),
+        name=str(fields["name"]),
+        roles=roles_named(fields["roles"]),
+        hash=str(fields["hash"]),
+        made=str(fields["made"]),
+        revoked=str(fields["revoked"]),
+    )

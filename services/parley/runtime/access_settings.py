@@ -1,0 +1,199 @@
+"""Settings of who is let in, and of what is shown to others: `PARLEY_AUTH`, `PARLEY_TLS…`, `PARLEY_SERVICE_SECRET…`."""
+
+from pathlib import Path
+from typing import ClassVar, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings
+
+from parley.runtime.changing_files import ChangingFiles
+from parley.runtime.channel import ChannelSettings
+from parley.runtime.errors import ConfigurationError
+from parley.runtime.identity.certificates import CertificateRule, Certificates
+from parley.runtime.identity.guard import OPEN, Guard, Way
+from parley.runtime.identity.identity import DEFAULT_TENANT, is_tenant
+from parley.runtime.identity.roles import EVERY_ROLE, roles_named
+from parley.runtime.identity.service_tokens import Secrets, ServiceSigner, ServiceTokens
+from parley.runtime.loopback import is_loopback
+from parley.runtime.tls import SYSTEM_AUTHORITIES, ClientTls, ServerTls
+
+__all__ = ["AccessSettings", "CertificateRuleSetting"]
+
+_WAY: Final = "(key|jwt|mtls)"
+_MIN_SECRET: Final = 32
+
+
+class CertificateRuleSetting(BaseModel):
+    """Whose certificates these are: a rule of PARLEY_MTLS_RULES."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    subject: str = Field(min_length=1)
+    tenant: str = DEFAULT_TENANT
+    roles: tuple[str, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _can_be_used(self) -> Self:
+        roles_named(self.roles, EVERY_ROLE)
+        if not is_tenant(self.tenant):
+            raise ValueError(
+                "tenant must be 1 to 64 characters of A-Z a-z 0-9 . _ -, and begin with a letter or digit"
+            )
+        return self
+
+    def rule(self) -> CertificateRule:
+        """Return the rule."""
+        return CertificateRule(self.subject, self.tenant, roles_named(self.roles, EVERY_ROLE))
+
+
+class AccessSettings(BaseSettings):
+    """What every service reads of its callers and of those that it calls."""
+
+    internal: ClassVar[bool] = True
+    """Whether it lets in other services alone."""
+    service_name: ClassVar[str] = "service"
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 or [::] for all.")
+    auth: str = Field(
+        default="",
+        pattern=rf"^(none|{_WAY}(,{_WAY})*)?$",
+        description="Ways in, such as key,jwt,mtls. none: everybody is let in, and names the tenant. Unset: the same, on an "
+        "address of this machine alone, unless a service secret is set.",
+    )
+    tls: Literal["", "off"] = Field(
+        default="", description="off: speaks in the clear with other machines, and knows it."
+    )
+    tls_certificate: Path | None = Field(
+        default=None, description="File of the chain of certificates that is shown, in PEM."
+    )
+    tls_key: Path | None = Field(default=None, description="File of its key, in PEM.")
+    tls_client_ca: Path | None = Field(
+        default=None,
+        description="File of the authority that signs the certificates of callers; each must have one then.",
+    )
+    ca: str = Field(
+        default="",
+        description="File of the authority that signs the certificates of the services that are called, or system. Unset: they "
+        "are called in the clear.",
+    )
+    mtls_rules: tuple[CertificateRuleSetting, ...] = Field(
+        default=(),
+        description='Whose certificates are whose: [{"subject": "PATTERN", "tenant": …, "roles": […]}].',
+    )
+    service_secret: SecretStr | None = Field(
+        default=None,
+        min_length=_MIN_SECRET,
+        description="What services sign with, the same for all: 32 characters or more.",
+    )
+    service_secret_file: Path | None = Field(
+        default=None, description="File of such secrets, a line each: the first signs, each is believed."
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        problems = [*self._incomplete(), *self._exposed()]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def _incomplete(self) -> list[str]:
+        found = []
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            found.append("PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY are of use together: set both, or none")
+        if self.tls_client_ca is not None and self.tls_certificate is None:
+            found.append(
+                "PARLEY_TLS_CLIENT_CA is of use with PARLEY_TLS_CERTIFICATE alone: set both, or none"
+            )
+        if "mtls" in self.ways and not (self.tls_client_ca and self.mtls_rules):
+            found.append("PARLEY_AUTH=mtls needs PARLEY_TLS_CLIENT_CA and PARLEY_MTLS_RULES")
+        if self.service_secret is not None and self.service_secret_file is not None:
+            found.append("PARLEY_SERVICE_SECRET and PARLEY_SERVICE_SECRET_FILE say the same: set one of them")
+        return found
+
+    def _exposed(self) -> list[str]:
+        if is_loopback(self.host):
+            return []
+        found, reached = [], "PARLEY_HOST: is reached from other machines"
+        if not self.asks_callers and self.auth != "none":
+            ways = "PARLEY_SERVICE_SECRET" if self.internal else "PARLEY_AUTH=key, jwt or mtls"
+            found.append(
+                f"{reached}; set {ways} to ask callers who they are, or PARLEY_AUTH=none to let everybody in"
+            )
+        if self.tls_certificate is None and self.tls != "off":
+            found.append(
+                f"{reached}; set PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY, or PARLEY_TLS=off to speak in the clear"
+            )
+        return found
+
+    @property
+    def ways(self) -> frozenset[str]:
+        """The ways in for clients that the settings name."""
+        return frozenset(self.auth.split(",")) - {"", "none"}
+
+    @property
+    def asks_callers(self) -> bool:
+        """Whether callers must say who they are."""
+        return self.auth != "none" and bool(self.ways or (self.internal and self._has_secret))
+
+    @property
+    def _has_secret(self) -> bool:
+        return self.service_secret is not None or self.service_secret_file is not None
+
+    def guard(self, *ways: Way) -> Guard:
+        """Return who lets callers in: other services, those whose certificates rules name, and those that `ways` know.
+
+        Raises:
+            ConfigurationError: a file that a setting names cannot be used.
+        """
+        if not self.asks_callers:
+            return OPEN
+        secrets = self._secrets()
+        if self.internal and secrets is None and "mtls" not in self.ways:
+            raise ConfigurationError(
+                "PARLEY_AUTH: this service lets in other services alone; set PARLEY_SERVICE_SECRET too, or mtls"
+            )
+        services = [ServiceTokens(secrets)] if secrets is not None else []
+        certificates = (
+            [Certificates([each.rule() for each in self.mtls_rules])] if "mtls" in self.ways else []
+        )
+        return Guard(*services, *ways, *certificates)
+
+    def server_tls(self) -> ServerTls | None:
+        """Return what is shown to callers; None where it speaks in the clear. Raises ConfigurationError."""
+        if self.tls_certificate is None or self.tls_key is None:
+            return None
+        return ServerTls(self.tls_certificate, self.tls_key, self.tls_client_ca)
+
+    def channels(self) -> ChannelSettings:
+        """Return how other services are called. Raises ConfigurationError where a file cannot be used."""
+        secrets = self._secrets()
+        return ChannelSettings(
+            tls=self._client_tls(),
+            headers=ServiceSigner(self.service_name, secrets).headers if secrets is not None else None,
+            in_the_clear=self.tls == "off",
+        )
+
+    def _client_tls(self) -> ClientTls | None:
+        if not self.ca:
+            return None
+        ca = None if self.ca == SYSTEM_AUTHORITIES else Path(self.ca)
+        return ClientTls(ca, self.tls_certificate, self.tls_key)
+
+    def _secrets(self) -> Secrets | None:
+        if self.service_secret is not None:
+            known = (self.service_secret.get_secret_value().encode(),)
+            return lambda: known
+        if self.service_secret_file is None:
+            return None
+        files = ChangingFiles("PARLEY_SERVICE_SECRET_FILE", self.service_secret_file, check=_check_secrets)
+        return lambda: _lines(files.contents())
+
+
+def _lines(contents: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    return tuple(line.strip() for line in contents[0].splitlines() if line.strip())
+
+
+def _check_secrets(contents: tuple[bytes, ...]) -> None:
+    lines = _lines(contents)
+    if not lines or min(map(len, lines)) < _MIN_SECRET:
+        raise ValueError(f"each line must be a secret of {_MIN_SECRET} characters or more")

@@ -1,0 +1,125 @@
+"""The token of a system on one's own machine: whoever can read its file is let in, and that is its user alone.
+
+A new one is made at every start, so that a file that a killed process left behind opens nothing. It stands in a folder of
+this user's, under the port that it is for, with the id of the process that listens there: a client sends it nowhere else.
+"""
+
+import hmac
+import os
+import secrets
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from parley.runtime.errors import ConfigurationError
+from parley.runtime.identity.guard import Shown
+from parley.runtime.identity.identity import DEFAULT_TENANT, Identity
+from parley.runtime.identity.roles import EVERY_ROLE
+
+__all__ = ["LocalToken", "token_for"]
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class LocalToken:
+    """The way in for this machine's user, who may do all that is to be done here."""
+
+    def __init__(self) -> None:
+        self._text = f"local_{secrets.token_urlsafe(32)}"
+
+    async def identify(self, shown: Shown) -> Identity | None:
+        """Return this machine's user, if the token is shown."""
+        if hmac.compare_digest(shown.bearer.encode(), self._text.encode()):
+            return Identity(DEFAULT_TENANT, "local", EVERY_ROLE)
+        return None
+
+    @contextmanager
+    def told(self, port: int) -> Iterator[None]:
+        """Let this user's clients know the token for a port while the block runs.
+
+        Raises:
+            ConfigurationError: there is no folder that is this user's alone.
+        """
+        path = _own_folder() / _name(port)
+        content = f"{os.getpid()} {self._text}"
+        _write(path, content)
+        try:
+            yield
+        finally:
+            if _read(path) == content:  # not one that came after
+                path.unlink(missing_ok=True)
+
+
+def token_for(port: int) -> str:
+    """Return the token for a port of this machine; empty where no process of this user's that lives has told one."""
+    for folder in _folders():
+        if _is_own(folder):
+            process, _, text = _read(folder / _name(port)).partition(" ")
+            if text and _lives(process):
+                return text
+    return ""
+
+
+def _lives(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:  # it is somebody else's by now
+        return False
+    return True
+
+
+def _name(port: int) -> str:
+    return f"{port}.token"
+
+
+def _folders() -> list[Path]:
+    """Return the folders in which tokens are looked for: where a session has one of its own, that one first."""
+    session = os.environ.get("XDG_RUNTIME_DIR")
+    shared = Path(tempfile.gettempdir()) / f"parley-{os.geteuid()}"
+    return [Path(session) / "parley", shared] if session else [shared]
+
+
+def _own_folder() -> Path:
+    for folder in _folders():
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if _is_own(folder):
+                return folder
+    folders = " or ".join(map(str, _folders()))
+    raise ConfigurationError(
+        f"XDG_RUNTIME_DIR: {folders} must be a folder of yours that nobody else can enter, for the token by which commands are "
+        "let in; or set PARLEY_AUTH=none to let in everybody on this machine"
+    )
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _OTHERS
+
+
+def _write(path: Path, text: str) -> None:
+    """Put a file in place whole, so that nobody reads half of it."""
+    made = path.with_name(f".{path.name}.{os.getpid()}")
+    made.unlink(missing_ok=True)
+    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(text)
+    made.replace(path)
+
+
+def _read(path: Path) -> str:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with os.fdopen(descriptor, encoding="ascii", errors="replace") as file:
+        found = os.fstat(descriptor)
+        is_own = found.st_uid == os.geteuid() and not found.st_mode & _OTHERS
+        return file.read(256).strip() if is_own else ""

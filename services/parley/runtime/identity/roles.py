@@ -1,0 +1,62 @@
+"""What a caller may do, and what an RPC needs, which the contract says beside each RPC."""
+
+from collections.abc import Collection, Iterable
+from functools import cache
+from typing import Final
+
+from google.protobuf import descriptor_pool
+
+from parley.runtime.identity.identity import Role
+from parley.v1.access_pb2 import (
+    ACCESS_ROLE_ADMIN,
+    ACCESS_ROLE_DEBATE,
+    ACCESS_ROLE_READ,
+    ACCESS_ROLE_SERVICE,
+    ACCESS_ROLE_STEER,
+    ACCESS_ROLE_UNSPECIFIED,
+    AccessRole,
+    needs,
+)
+
+__all__ = ["CLIENT_ROLES", "EVERY_ROLE", "allows", "needed_role", "role_name", "roles_named"]
+
+EVERY_ROLE: Final = frozenset(set(AccessRole.values()) - {ACCESS_ROLE_UNSPECIFIED})
+CLIENT_ROLES: Final = EVERY_ROLE - {ACCESS_ROLE_SERVICE}
+"""Those that a key or a token can carry: none makes its holder a service."""
+_INCLUDED: Final = {
+    ACCESS_ROLE_ADMIN: CLIENT_ROLES,
+    ACCESS_ROLE_DEBATE: {ACCESS_ROLE_READ},
+    ACCESS_ROLE_STEER: {ACCESS_ROLE_READ},
+    ACCESS_ROLE_SERVICE: {ACCESS_ROLE_READ},
+}
+
+
+@cache
+def needed_role(method: str) -> Role:
+    """Return the role that an RPC (`parley.v1.GatewayService/Generate`) needs; ACCESS_ROLE_UNSPECIFIED where nothing says it."""
+    try:
+        found = descriptor_pool.Default().FindMethodByName(method.replace("/", "."))
+    except KeyError:
+        return ACCESS_ROLE_UNSPECIFIED
+    role: Role = found.GetOptions().Extensions[needs]
+    return role
+
+
+def allows(roles: Collection[Role], needed: Role) -> bool:
+    """Tell whether roles are enough."""
+    return needed in roles or any(needed in _INCLUDED.get(role, ()) for role in roles)
+
+
+def role_name(role: Role) -> str:
+    """Return a role as people write it, such as `debate`."""
+    return AccessRole.Name(role).removeprefix("ACCESS_ROLE_").lower()
+
+
+def roles_named(names: Iterable[str], among: Collection[Role] = CLIENT_ROLES) -> frozenset[Role]:
+    """Return roles by the names that people write. Raises ValueError for one that is not among them."""
+    known = {role_name(each): each for each in among}
+    named = list(names)
+    unknown = [each for each in named if each not in known]
+    if unknown:
+        raise ValueError(f"unknown role {unknown[0][:40]!r}; known roles: {', '.join(sorted(known))}")
+    return frozenset(known[each] for each in named)

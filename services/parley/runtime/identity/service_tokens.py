@@ -1,0 +1,94 @@
+"""What one service shows another: its name and the tenant that it acts for, signed with a secret that the services share.
+
+A token holds for some minutes, so that one that leaks is soon worth nothing; it names the tenant, so that no service can
+be told to act for another one than its caller does.
+"""
+
+import hashlib
+import hmac
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from parley.runtime.identity.guard import SERVICE_TOKEN, Shown, expired
+from parley.runtime.identity.identity import DEFAULT_TENANT, Identity, is_tenant
+from parley.runtime.logs import labels
+from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
+
+__all__ = ["ServiceSigner", "ServiceTokens"]
+
+_LASTS_SECONDS: Final = 300
+_RENEWED_SECONDS: Final = 150
+_SKEW_SECONDS: Final = 60
+"""How far the clocks of two machines may be apart."""
+_KEPT: Final = 4096
+"""Tokens that are remembered, by the tenant or by their text."""
+_ROLES: Final = frozenset({ACCESS_ROLE_SERVICE})
+
+Secrets = Callable[[], Sequence[bytes]]
+"""Returns the secrets: the first one signs, each is believed, so that one can be replaced while services run. Asked each time."""
+
+
+class ServiceSigner:
+    """Signs what a service calls in the name of a tenant."""
+
+    def __init__(self, service: str, secrets: Secrets, now: Callable[[], float] = time.time) -> None:
+        """Sign as `service` (letters, digits and hyphens)."""
+        self._service = service
+        self._secrets = secrets
+        self._now = now
+        self._made: OrderedDict[tuple[bytes, str], tuple[float, str]] = OrderedDict()
+
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """Return the metadata of a call for the tenant of the work in hand."""
+        return self.headers_for(labels().get("tenant", DEFAULT_TENANT))
+
+    def headers_for(self, tenant: str) -> tuple[tuple[str, str], ...]:
+        """Return the metadata of a call for a tenant."""
+        return ((SERVICE_TOKEN, self._token(tenant)),)
+
+    def _token(self, tenant: str) -> str:
+        secret, now = self._secrets()[0], self._now()
+        made = self._made.get((secret, tenant))
+        if made is not None and 0 <= now - made[0] < _RENEWED_SECONDS:
+            return made[1]
+        signed = f"{int(now) + _LASTS_SECONDS}:{self._service}:{tenant}"
+        token = f"{signed}:{_signature(secret, signed)}"
+        self._made[secret, tenant] = now, token
+        self._made.move_to_end((secret, tenant))
+        if len(self._made) > _KEPT:
+            self._made.popitem(last=False)
+        return token
+
+
+class ServiceTokens:
+    """The way in for other services."""
+
+    def __init__(self, secrets: Secrets, now: Callable[[], float] = time.time) -> None:
+        """Believe what is signed with one of the secrets."""
+        self._secrets = secrets
+        self._now = now
+
+    async def identify(self, shown: Shown) -> Identity | None:
+        """Return which service calls, and for which tenant. Raise ParleyError for a token whose time is over."""
+        if not shown.service_token:
+            return None
+        signed, _, signature = shown.service_token.rpartition(":")
+        if not any(_is(signature, _signature(each, signed)) for each in self._secrets()):
+            return None
+        parts = signed.split(":")
+        if len(parts) != 3 or not is_tenant(parts[2]):
+            return None
+        left = int(parts[0]) - self._now()
+        if not -_SKEW_SECONDS <= left <= _LASTS_SECONDS + _SKEW_SECONDS:
+            raise expired()
+        return Identity(parts[2], f"service {parts[1]}", _ROLES)
+
+
+def _is(shown: str, right: str) -> bool:
+    return hmac.compare_digest(shown.encode(), right.encode())
+
+
+def _signature(secret: bytes, signed: str) -> str:
+    return hmac.new(secret, f"parley-service-token/1:{signed}".encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,40 @@
+"""Which addresses no other machine reaches."""
+
+from ipaddress import ip_address
+from typing import Final
+
+__all__ = ["is_loopback", "is_loopback_target", "port_of"]
+
+_LOCAL_SCHEMES: Final = ("unix:", "unix-abstract:")
+_SCHEMES: Final = ("dns:///", "dns:", "ipv4:", "ipv6:")
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine's own and nobody else's; a name other than localhost never is."""
+    bare = host.strip("[]")
+    if bare == "localhost":
+        return True
+    try:
+        return ip_address(bare).is_loopback
+    except ValueError:
+        return False
+
+
+def is_loopback_target(target: str) -> bool:
+    """Tell whether all of what a gRPC target names is on this machine's loopback."""
+    if target.startswith(_LOCAL_SCHEMES):
+        return True
+    return all(is_loopback(each.rpartition(":")[0] or each) for each in _addresses(target))
+
+
+def port_of(target: str) -> int | None:
+    """Return the port of a gRPC target on this machine's loopback; None for any other, or several."""
+    addresses = _addresses(target)
+    port = addresses[0].rpartition(":")[2]
+    return int(port) if len(addresses) == 1 and is_loopback_target(target) and port.isdecimal() else None
+
+
+def _addresses(target: str) -> list[str]:
+    for scheme in _SCHEMES:
+        target = target.removeprefix(scheme)
+    return target.split(",")

@@ -1,0 +1,153 @@
+"""Every RPC of every service, by every kind of caller; the RPCs are those of the contract, so that none is forgotten."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf import message_factory
+from google.protobuf.descriptor import MethodDescriptor
+
+from parley.orchestrator.keys.store import KEYS, KeyStore
+from parley.orchestrator.keys.way import ApiKeys
+from parley.runtime.channel import channel
+from parley.runtime.clock import SystemClock
+from parley.runtime.errors import from_rpc_error
+from parley.runtime.identity.guard import Guard
+from parley.runtime.identity.identity import Identity, Role, current_identity
+from parley.runtime.identity.roles import CLIENT_ROLES, allows, needed_role
+from parley.runtime.identity.service_tokens import ServiceTokens
+from parley.runtime.server import ServerSettings, Service, serving
+from parley.storage.opening import open_store
+from parley.storage.ports import Documents
+from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE, ACCESS_ROLE_UNSPECIFIED
+from tests.support.access import SECRET, Headers, key_for, methods, service_headers, stub_call
+
+METHODS = methods()
+IDS = [f"{each.containing_service.name}/{each.name}" for each in METHODS]
+OTHER_SECRET = "f" * 32
+
+
+@dataclass
+class Served:
+    """All RPCs, each of which only tells who called it."""
+
+    channel: grpc.aio.Channel
+    documents: Documents
+    callers: list[Identity]
+
+    async def key(self, *roles: Role, tenant: str = "acme") -> Headers:
+        return await key_for(self.documents, tenant, roles)
+
+    async def called(self, method: MethodDescriptor, headers: Headers) -> Identity:
+        """Return who the service took the caller for."""
+        await stub_call(self.channel, method, headers)
+        return self.callers.pop()
+
+    async def refused(self, method: MethodDescriptor, headers: Headers) -> tuple[grpc.StatusCode, str]:
+        """Return code and reason of a refusal."""
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub_call(self.channel, method, headers)
+        assert not self.callers, "the method was reached"
+        return caught.value.code(), from_rpc_error(caught.value).reason
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
+    callers: list[Identity] = []
+    async with open_store(f"sqlite:///{tmp_path}", "keys") as store:
+        await store.documents.prepare(KEYS)
+        guard = Guard(
+            ServiceTokens(lambda: (SECRET.encode(),)), ApiKeys(KeyStore(store.documents), SystemClock())
+        )
+        names = sorted({each.containing_service.full_name for each in METHODS})
+        services = [Service(name, partial(_register, name, callers)) for name in names]
+        async with (
+            serving(services, ServerSettings(guard=guard, grace_seconds=0)) as running,
+            channel(running.address) as connected,
+        ):
+            yield Served(connected, store.documents, callers)
+
+
+def _register(name: str, callers: list[Identity], server: grpc.aio.Server) -> None:
+    handlers = {
+        each.name: _handler(each, callers) for each in METHODS if each.containing_service.full_name == name
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
+
+
+def _handler(method: MethodDescriptor, callers: list[Identity]) -> Any:
+    answer = message_factory.GetMessageClass(method.output_type)()
+
+    async def one(_request: object, _context: object) -> Any:
+        callers.append(current_identity())
+        return answer
+
+    async def stream(_request: object, _context: object) -> AsyncIterator[Any]:
+        callers.append(current_identity())
+        yield answer
+
+    kind = f"{'stream' if method.client_streaming else 'unary'}_{'stream' if method.server_streaming else 'unary'}"
+    return getattr(grpc, f"{kind}_rpc_method_handler")(
+        stream if method.server_streaming else one,
+        request_deserializer=message_factory.GetMessageClass(method.input_type).FromString,
+        response_serializer=lambda message: message.SerializeToString(),
+    )
+
+
+def needs(method: MethodDescriptor) -> Role:
+    return needed_role(f"{method.containing_service.full_name}/{method.name}")
+
+
+@pytest.mark.parametrize("method", METHODS, ids=IDS)
+def test_the_contract_says_what_a_caller_needs(method: MethodDescriptor) -> None:
+    assert needs(method) != ACCESS_ROLE_UNSPECIFIED
+    is_outer = method.containing_service.name == "OrchestratorService"
+    assert (needs(method) != ACCESS_ROLE_SERVICE) == is_outer, "all but the orchestrator are for services"
+
+
+@pytest.mark.parametrize("method", METHODS, ids=IDS)
+async def test_nobody_gets_in_who_does_not_say_who_they_are(served: Served, method: MethodDescriptor) -> None:
+    unauthenticated = grpc.StatusCode.UNAUTHENTICATED
+    revoked = await served.key(*CLIENT_ROLES)
+    for each in await KeyStore(served.documents).list():
+        await KeyStore(served.documents).revoke(each.id, SystemClock().now())
+    wrong = "parley_000000000000_" + "A" * 43
+    written = (("parley-tenant", "acme"), ("parley-subject", "root"), ("parley-roles", "admin"))
+    assert await served.refused(method, ()) == (unauthenticated, "NO_CREDENTIALS")
+    assert await served.refused(method, written) == (unauthenticated, "NO_CREDENTIALS")
+    for headers in (
+        (("authorization", f"Bearer {wrong}"),),
+        revoked,
+        service_headers("acme", OTHER_SECRET),
+        (("parley-service-token", "9999999999:orchestrator:acme:"),),
+    ):
+        assert await served.refused(method, headers) == (unauthenticated, "BAD_CREDENTIALS")
+
+
+@pytest.mark.parametrize("method", METHODS, ids=IDS)
+async def test_nobody_gets_in_with_the_wrong_role(served: Served, method: MethodDescriptor) -> None:
+    refusal = (grpc.StatusCode.PERMISSION_DENIED, "ROLE_MISSING")
+    for role in CLIENT_ROLES:
+        if not allows({role}, needs(method)):
+            assert await served.refused(method, await served.key(role)) == refusal
+    if not allows({ACCESS_ROLE_SERVICE}, needs(method)):
+        assert await served.refused(method, service_headers("acme")) == refusal
+    assert await served.refused(method, await served.key()) == refusal
+
+
+@pytest.mark.parametrize("method", METHODS, ids=IDS)
+async def test_who_has_the_role_gets_in_and_what_they_write_of_themselves_names_nothing(
+    served: Served, method: MethodDescriptor
+) -> None:
+    lies = (("parley-tenant", "other"), ("parley-subject", "root"))
+    if needs(method) == ACCESS_ROLE_SERVICE:
+        caller = await served.called(method, (*service_headers("acme"), *lies))
+        assert caller.subject == "service orchestrator"
+    else:
+        caller = await served.called(method, (*await served.key(needs(method)), *lies))
+        assert caller.subject.startswith("test (key ")
+    assert (caller.tenant, caller.proven) == ("acme", True)

@@ -1,0 +1,82 @@
+"""A system on one's own machine: its user's commands get in by themselves, and nobody else does."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from parley.client import ParleyClient, ParleyError, RatingsClient
+from parley.local import LocalOptions, local_system
+from parley.runtime.channel import channel
+from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+
+ASKED = orchestrator_pb2.ListDebatesRequest()
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("run", "elsewhere"):
+        (tmp_path / name).mkdir(mode=0o700)
+    monkeypatch.setenv("PARLEY_STORE", f"sqlite:///{tmp_path / 'data'}")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "elsewhere"))
+
+
+@pytest.fixture
+async def address() -> AsyncIterator[str]:
+    async with local_system(LocalOptions(purpose="records")) as system:
+        yield system.orchestrator_address
+
+
+async def listed(address: str, **access: str) -> list[str]:
+    async with ParleyClient(address, patience=0, **access) as parley:
+        return [each.id async for each in parley.list()]
+
+
+async def refusal(address: str, **access: str) -> str:
+    with pytest.raises(ParleyError) as caught:
+        await listed(address, **access)
+    return caught.value.reason
+
+
+async def test_this_users_client_gets_in_by_itself_also_with_a_token_for_elsewhere_around(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await listed(address) == []
+    monkeypatch.setenv("PARLEY_TOKEN", "for-another-server")
+    assert await listed(address) == []
+
+
+async def test_a_caller_that_cannot_read_the_token_does_not_get_in(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with channel(address) as bare:
+        stub = orchestrator_pb2_grpc.OrchestratorServiceStub(bare)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.ListDebates(ASKED, metadata=(("parley-tenant", "default"),))
+    assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    assert await refusal(address, token="local_guess") == "BAD_CREDENTIALS"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "elsewhere"))
+    assert await refusal(address) == "NO_CREDENTIALS"
+
+
+async def test_what_a_client_calls_itself_makes_it_no_other_tenant(address: str) -> None:
+    async with ParleyClient(address, tenant="acme", patience=0) as parley:
+        assert [each async for each in parley.list()] == []
+
+
+async def test_by_name_everybody_on_this_machine_is_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARLEY_AUTH", "none")
+    async with (
+        local_system(LocalOptions(purpose="records")) as system,
+        channel(system.orchestrator_address) as bare,
+    ):
+        await orchestrator_pb2_grpc.OrchestratorServiceStub(bare).ListDebates(ASKED)
+
+
+async def test_inner_services_let_in_the_user_and_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with local_system(LocalOptions(purpose="ratings")) as system:
+        assert system.ratings_address is not None
+        async with RatingsClient(system.ratings_address, patience=0) as ratings:
+            assert [each async for each in ratings.list()] == []

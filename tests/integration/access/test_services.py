@@ -1,0 +1,136 @@
+"""Services among each other: each shows which one it is and whose work it does, and the log tells who wanted it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from parley.runtime.errors import ParleyError, from_rpc_error
+from parley.runtime.identity.guard import Guard
+from parley.runtime.identity.service_tokens import ServiceTokens
+from parley.storage.opening import open_store
+from parley.v1 import debate_pb2, gateway_pb2, orchestrator_pb2
+from parley.v1.access_pb2 import ACCESS_ROLE_ADMIN
+from parley.v1.event_pb2 import Event
+from parley.v1.panel_pb2 import PanelSettings
+from tests.integration.gateway.harness import Gateway, one_server, request
+from tests.support.access import SECRET, Headers, key_for, service_headers
+from tests.support.model_server import ModelServer
+from tests.support.orchestration import WITHIN, Orchestrator, orchestrating
+from tests.support.scripted_gateway import ScriptedGateway
+
+SPEC = debate_pb2.DebateSpec(question="Is water wet?", panel=PanelSettings(rounds=1), history_limit=0)
+
+
+@pytest.fixture
+def gateway() -> ScriptedGateway:
+    return ScriptedGateway()
+
+
+@asynccontextmanager
+async def secured(
+    gateway: ScriptedGateway, folder: Path, secret: str = SECRET
+) -> AsyncIterator[tuple[Orchestrator, Headers]]:
+    """An orchestrator and all that it calls, of which nobody is let in unasked; and what a caller of acme's shows."""
+    async with (
+        gateway.served(guard=Guard(ServiceTokens(lambda: (SECRET.encode(),)))) as others,
+        orchestrating(folder, others, auth="key", service_secret=secret) as orchestrator,
+        open_store(f"sqlite:///{folder}", "orchestrator") as store,
+    ):
+        yield orchestrator, await key_for(store.documents, "acme", {ACCESS_ROLE_ADMIN})
+
+
+async def created(orchestrator: Orchestrator, headers: Headers) -> str:
+    asked = orchestrator_pb2.CreateDebateRequest(request_id="r1", spec=SPEC)
+    return (await orchestrator.stub.CreateDebate(asked, metadata=headers, timeout=WITHIN)).debate_id
+
+
+async def events(orchestrator: Orchestrator, debate: str, headers: Headers) -> list[Event]:
+    request = orchestrator_pb2.WatchDebateRequest(debate_id=debate)
+    stream = orchestrator.stub.WatchDebate(request, metadata=headers, timeout=WITHIN)
+    return [message.event async for message in stream if message.HasField("event")]
+
+
+async def test_a_tenants_whole_debate_is_held_for_that_tenant_by_every_service(
+    gateway: ScriptedGateway, tmp_path: Path
+) -> None:
+    async with secured(gateway, tmp_path) as (orchestrator, headers):
+        debate = await created(orchestrator, headers)
+        log = await events(orchestrator, debate, headers)
+    assert log[-1].HasField("closed")
+    assert gateway.matches, "the ratings were told"
+    signed = [each["parley-service-token"].split(":")[1:3] for each in gateway.metadata]
+    assert signed == [["orchestrator", "acme"]] * len(gateway.calls)
+
+
+async def test_the_log_tells_who_asked_and_who_intervened(gateway: ScriptedGateway, tmp_path: Path) -> None:
+    hold = gateway.hold("*")
+    async with secured(gateway, tmp_path) as (orchestrator, headers):
+        debate = await created(orchestrator, headers)
+        act = debate_pb2.Intervention(guide=debate_pb2.Guide(text="Mind the cost."))
+        request = orchestrator_pb2.InterveneRequest(request_id="i1", debate_id=debate, intervention=act)
+        await orchestrator.stub.Intervene(request, metadata=headers, timeout=WITHIN)
+        hold.release()
+        gateway.release("*")
+        log = await events(orchestrator, debate, headers)
+    asked = log[0].debate_created.requested_by
+    (acted,) = [each.intervened.intervened_by for each in log if each.HasField("intervened")]
+    assert asked == acted
+    assert asked.startswith("test (key ")
+
+
+async def test_a_service_with_another_secret_is_not_known_and_no_debate_fails_for_it(
+    gateway: ScriptedGateway, tmp_path: Path
+) -> None:
+    async with secured(gateway, tmp_path, "another" * 5) as (orchestrator, headers):
+        with pytest.raises(grpc.aio.AioRpcError, match="PARLEY_SERVICE_SECRET") as caught:
+            await created(orchestrator, headers)
+        assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert gateway.calls == []
+
+
+@pytest.fixture
+def called() -> gateway_pb2.GenerateRequest:
+    asked = request(step="s1")
+    asked.call_id.tenant = "acme"
+    return asked
+
+
+async def test_a_call_id_is_its_tenants_own(
+    model_server: ModelServer, called: gateway_pb2.GenerateRequest
+) -> None:
+    async with one_server(model_server, service_secret=SECRET) as served:
+        text = await answered(served, called, service_headers("acme"))
+        assert text
+        for act in (answered, cancelled):
+            with pytest.raises(ParleyError) as caught:
+                await act(served, called, service_headers("other"))
+            assert (caught.value.code, caught.value.reason) == (
+                grpc.StatusCode.PERMISSION_DENIED,
+                "WRONG_TENANT",
+            )
+        assert await answered(served, called, service_headers("acme")) == text
+        assert len(model_server.ledger.calls) == 1, "it was stored, and nobody else came at it"
+        called.call_id.tenant = "other"
+        await answered(served, called, service_headers("other"))
+        assert len(model_server.ledger.calls) == 2, "the same name is another call of another tenant"
+
+
+async def answered(served: Gateway, asked: gateway_pb2.GenerateRequest, headers: Headers) -> str:
+    text = ""
+    try:
+        async for each in served.stub.Generate(asked, metadata=headers, timeout=WITHIN):
+            text = each.completed.text or text
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error) from None
+    return text
+
+
+async def cancelled(served: Gateway, asked: gateway_pb2.GenerateRequest, headers: Headers) -> str:
+    try:
+        await served.stub.CancelCall(gateway_pb2.CancelCallRequest(call_id=asked.call_id), metadata=headers)
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error) from None
+    return ""

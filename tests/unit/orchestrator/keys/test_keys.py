@@ -1,0 +1,91 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.keys.store import KEYS, KeyStore
+from parley.orchestrator.keys.way import KNOWN_SECONDS, ApiKeys
+from parley.runtime.errors import ParleyError
+from parley.runtime.identity.guard import Shown
+from parley.runtime.identity.identity import Identity
+from parley.storage.opening import open_store
+from parley.storage.ports import Documents, StoreUnavailableError
+from parley.v1.access_pb2 import ACCESS_ROLE_READ
+from tests.support.manual_clock import ManualClock
+
+READ = frozenset({ACCESS_ROLE_READ})
+
+
+@pytest.fixture
+async def documents(tmp_path: Path) -> AsyncIterator[Documents]:
+    async with open_store(f"sqlite:///{tmp_path}", "keys") as store:
+        await store.documents.prepare(KEYS)
+        yield store.documents
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def keys(documents: Documents) -> KeyStore:
+    return KeyStore(documents)
+
+
+async def who(way: ApiKeys, text: str) -> Identity | None:
+    return await way.identify(Shown(text, "", "", dict))
+
+
+async def test_a_key_is_its_tenants_and_only_its_hash_is_kept(
+    keys: KeyStore, documents: Documents, clock: ManualClock
+) -> None:
+    key, text = await keys.add("acme", "ci", READ, clock.now())
+    assert await who(ApiKeys(keys, clock), text) == Identity("acme", f"ci (key {key.id})", READ)
+    stored = await documents.get(KEYS, key.id)
+    secret = text.split("_", 2)[2]
+    assert stored is not None
+    assert secret not in str(stored.fields) + str(key.shown())
+    assert await who(ApiKeys(keys, clock), f"parley_{key.id}_{'A' * 43}") is None
+    assert await who(ApiKeys(keys, clock), text[:-1]) is None
+
+
+async def test_a_key_that_was_revoked_lets_nobody_in_some_seconds_later(
+    keys: KeyStore, clock: ManualClock
+) -> None:
+    key, text = await keys.add("acme", "ci", READ, clock.now())
+    way = ApiKeys(keys, clock)
+    assert await who(way, text) is not None
+    assert await keys.revoke(key.id, clock.now())
+    assert not await keys.revoke(key.id, clock.now())
+    assert await who(ApiKeys(keys, clock), text) is None
+    clock.advance(KNOWN_SECONDS)
+    assert await who(way, text) is None
+    assert [each.revoked != "" for each in await keys.list("acme")] == [True]
+
+
+async def test_a_key_that_is_known_needs_no_store_and_a_guess_costs_it_one_look(
+    keys: KeyStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, text = await keys.add("acme", "ci", READ, clock.now())
+    way = ApiKeys(keys, clock)
+    guess = f"parley_000000000000_{'A' * 43}"
+    assert await who(way, text) is not None
+    assert await who(way, guess) is None
+
+    async def away(_: str) -> None:
+        raise StoreUnavailableError("away")
+
+    monkeypatch.setattr(keys, "get", away)
+    assert await who(way, text) is not None
+    assert await who(way, guess) is None
+    with pytest.raises(ParleyError, match="the store is away"):
+        await who(way, f"parley_111111111111_{'A' * 43}")
+
+
+async def test_a_list_is_of_one_tenant_or_of_all_oldest_first(keys: KeyStore, clock: ManualClock) -> None:
+    for tenant in ("b", "a", "b"):
+        await keys.add(tenant, "x", READ, clock.now())
+        clock.advance(1)
+    assert [each.tenant for each in await keys.list()] == ["b", "a", "b"]
+    assert [each.tenant for each in await keys.list("a")] == ["a"]

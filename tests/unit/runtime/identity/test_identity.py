@@ -1,0 +1,31 @@
+from contextvars import copy_context
+
+import pytest
+
+from parley.runtime.errors import ParleyError
+from parley.runtime.identity.guard import OPEN, Shown, bearer
+from parley.runtime.identity.identity import Identity, current_tenant, set_identity
+
+
+def shown(tenant: str = "", bearer: str = "", service_token: str = "") -> Shown:
+    return Shown(bearer, service_token, tenant, dict)
+
+
+async def test_where_nobody_is_asked_a_call_is_its_writers_tenants_or_the_default_ones() -> None:
+    assert current_tenant() == "default"
+    for written, tenant in (("", "default"), ("team-a", "team-a")):
+        identity = await OPEN.admit("any/Method", shown(written))
+        assert (identity.tenant, identity.proven) == (tenant, False)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "-a", "ä", "a" * 65, "a\0", "a\n"])
+def test_a_name_that_could_be_taken_for_another_part_of_a_key_is_refused(name: str) -> None:
+    context = copy_context()
+    context.run(set_identity, Identity(name, proven=False))
+    with pytest.raises(ParleyError, match="parley-tenant"):
+        context.run(current_tenant)
+
+
+def test_a_key_stands_behind_the_word_bearer_however_it_is_written() -> None:
+    found = [bearer(each) for each in ("Bearer k", "bearer  k ", "Basic k", "Bearer", "k", "")]
+    assert found == ["k", "k", "", "", "", ""]

@@ -1,0 +1,112 @@
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from parley.runtime.errors import ConfigurationError
+from parley.runtime.identity.guard import OPEN
+from parley.runtime.settings import ServiceSettings
+
+SECRET = "s" * 32
+
+
+class Inner(ServiceSettings):
+    pass
+
+
+class Outer(ServiceSettings):
+    internal: ClassVar[bool] = False
+
+
+def refused(settings: type[ServiceSettings]) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        settings.load()
+    return str(caught.value)
+
+
+def given(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"PARLEY_{name.upper()}", value)
+
+
+@pytest.mark.parametrize("settings", [Inner, Outer])
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "[::1]", "localhost", "127.9.9.9"])
+def test_on_this_machine_alone_nobody_is_asked(
+    monkeypatch: pytest.MonkeyPatch, settings: type[ServiceSettings], host: str
+) -> None:
+    given(monkeypatch, host=host)
+    assert settings.load().server().guard is OPEN
+
+
+@pytest.mark.parametrize("settings", [Inner, Outer])
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "192.168.1.1", "parley", "localhost.evil"])
+def test_other_machines_are_not_listened_to_without_asking_and_without_tls_unless_a_setting_says_so(
+    monkeypatch: pytest.MonkeyPatch, settings: type[ServiceSettings], host: str
+) -> None:
+    given(monkeypatch, host=host)
+    assert "PARLEY_AUTH=none" in refused(settings)
+    assert "PARLEY_TLS=off" in refused(settings)
+    given(monkeypatch, auth="none")
+    assert "PARLEY_AUTH" not in refused(settings)
+    given(monkeypatch, tls="off")
+    assert settings.load().server().guard is OPEN
+
+
+def test_an_internal_service_with_a_secret_asks_and_the_orchestrator_asks_where_a_way_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given(monkeypatch, service_secret=SECRET)
+    assert Inner.load().asks_callers
+    assert not Outer.load().asks_callers
+    given(monkeypatch, auth="key,jwt")
+    assert Outer.load().asks_callers
+    assert Outer.load().guard() is not OPEN
+    given(monkeypatch, auth="none")
+    assert not Inner.load().asks_callers
+
+
+def test_an_internal_service_lets_nobody_in_by_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, auth="key")
+    with pytest.raises(ConfigurationError, match="other services alone"):
+        Inner.load().server()
+
+
+def test_what_is_of_use_together_is_set_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, tls_certificate="a.pem", auth="mtls", service_secret_file="f", service_secret=SECRET)
+    message = refused(Outer)
+    for part in ("PARLEY_TLS_KEY", "PARLEY_MTLS_RULES", "set one of them"):
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("auth", "password"),
+        ("auth", "none,key"),
+        ("service_secret", "short"),
+        ("tls", "on"),
+        ("mtls_rules", '[{"subject": "a", "roles": ["root"]}]'),
+        ("mtls_rules", '[{"subject": "a", "tenant": "a/b", "roles": ["read"]}]'),
+        ("mtls_rules", '[{"subject": "a", "roles": []}]'),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    given(monkeypatch, **{variable: value})
+    assert f"PARLEY_{variable.upper()}" in refused(Outer)
+    assert SECRET not in refused(Outer)
+
+
+def test_a_secret_in_a_file_is_read_again_when_it_changes_and_a_short_one_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "secret"
+    given(monkeypatch, service_secret_file=str(file))
+    with pytest.raises(ConfigurationError, match="PARLEY_SERVICE_SECRET_FILE"):
+        Inner.load().guard()
+    file.write_text("short\n")
+    with pytest.raises(ConfigurationError, match="32 characters"):
+        Inner.load().guard()
+    file.write_text(f"{SECRET}\n")
+    assert Inner.load().guard() is not OPEN
