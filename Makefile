@@ -61,7 +61,7 @@ up: $(VENV)/.run ## Run the whole system on loopback ports until stopped
 ##@ Check
 
 .PHONY: check
-check: check-python check-protos ## Check everything but the tests: format, lint, types, imports, contract
+check: check-python check-protos check-deploy ## Check everything but the tests: format, lint, types, imports, contract, chart
 
 .PHONY: check-python
 check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter
@@ -82,6 +82,10 @@ check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes
 	@$(call generate,$(VENV)/generated)
 	@diff -r -x __init__.py -x __pycache__ $(VENV)/generated/parley/v1 services/parley/v1 \
 		|| { echo "services/parley/v1 is not what protos/ says: run make protos" >&2; exit 1; }
+
+.PHONY: check-deploy
+check-deploy: $(VENV)/.deploy ## Check what installs Parley: chart, images, dashboards, local cluster
+	$(BIN)/pytest -q -n 2 tests/deploy
 
 .PHONY: test
 test: $(VENV)/.all ## Run every test (ARGS="-k breaker" for some)
@@ -128,6 +132,45 @@ bench: $(VENV)/.all ## Measure, and print the numbers of docs/benchmarks.md
 first-runs: $(VENV)/.all ## Run `make run` ten times as for the first time, print the answers and check them
 	$(BIN)/python -m tests.bench.first_runs $(ARGS) $(if $(LOCAL_MODEL),--local-model '$(LOCAL_MODEL)')
 
+##@ Install
+
+VERSION := $(shell sed -n 's/^appVersion: "\(.*\)"/\1/p' charts/parley/Chart.yaml)
+CONTAINERS ?= docker
+IMAGES := $(addprefix image-,$(SERVICES))
+.PHONY: images $(IMAGES)
+images: $(IMAGES) ## Build the images of all services (CONTAINERS=buildah, IMAGE_ARGS for another base: docker/README.md)
+$(IMAGES): image-%:
+	$(CONTAINERS) build --file docker/Dockerfile --build-arg SERVICE=$* --build-arg VERSION=$(VERSION) \
+		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) \
+		$(IMAGE_ARGS) --tag parley-$*:$(VERSION) .
+
+.PHONY: sbom
+sbom: $(VENV)/.deploy ## List what is in each image, as CycloneDX, in build/sbom/
+	@mkdir -p build/sbom
+	for service in $(SERVICES); do $(BIN)/cyclonedx-py requirements --output-format JSON --output-reproducible \
+		--output-file build/sbom/parley-$$service.cdx.json requirements/$$service.txt || exit 1; done
+
+.PHONY: cluster-up
+cluster-up: images ## Make a cluster on this machine with kind, install everything, hold a debate without a model
+	@for tool in kind kubectl helm; do command -v $$tool >/dev/null || { echo "$$tool is not installed" >&2; exit 1; }; done
+	kind get clusters | grep -qx parley || kind create cluster --config k8s/kind.yaml
+	for service in $(SERVICES); do kind load docker-image --name parley parley-$$service:$(VERSION) || exit 1; done
+	kubectl apply --filename k8s/dependencies/namespaces.yaml
+	kubectl --namespace observability create configmap parley-rules --from-file=charts/parley/files/rules.yaml \
+		--dry-run=client --output yaml | kubectl apply --filename -
+	kubectl --namespace observability create configmap parley-dashboard --from-file=charts/parley/files/dashboard.json \
+		--dry-run=client --output yaml | kubectl apply --filename -
+	kubectl --namespace parley create secret generic parley-store --dry-run=client --output yaml \
+		--from-literal=uri='mongodb://mongodb.databases.svc:27017/?replicaSet=parley' | kubectl apply --filename -
+	kubectl apply --filename k8s/dependencies
+	kubectl --namespace databases rollout status --timeout 10m statefulset/mongodb statefulset/qdrant
+	helm upgrade --install parley charts/parley --namespace parley --values k8s/values.yaml --wait --timeout 10m
+	helm test parley --namespace parley --logs
+
+.PHONY: cluster-down
+cluster-down: ## Take that cluster away
+	kind delete cluster --name parley
+
 ##@ Make
 
 .PHONY: protos
@@ -150,6 +193,9 @@ format: $(VENV)/.all ## Format the code and the contract, and mend what ruff can
 lock: $(VENV)/.all ## Pin the dependencies anew in requirements/ (ARGS=--upgrade for newer ones)
 	$(call lock,all) --extra dev $(ARGS)
 	$(call lock,run) --extra local --extra build --constraints requirements/all.txt
+	$(call lock,deploy) --extra deploy --constraints requirements/all.txt
+	echo 'setuptools>=77' | $(BIN)/uv pip compile - --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header --constraints requirements/all.txt --output-file requirements/build.txt
 	for service in $(SERVICES); do \
 		$(call lock,$$service) --extra $$service --constraints requirements/all.txt || exit 1; done
 
@@ -183,6 +229,12 @@ $(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/.made
 	@echo "Installing into $(VENV) (once, a minute or two)" >&2
 	@$(INSTALL_LOCKED) requirements/run.txt
 	@$(INSTALL_PARLEY)
+	@touch $@
+
+# Helm's library has no wheel for every machine, so nothing else depends on it.
+$(VENV)/.deploy: requirements/deploy.txt $(VENV)/.all
+	@echo "Installing what checks the chart into $(VENV) (once)" >&2
+	@$(INSTALL_LOCKED) requirements/deploy.txt
 	@touch $@
 
 $(VENV)/.all: requirements/all.txt pyproject.toml | $(VENV)/.made

@@ -23,7 +23,7 @@ from parley.gateway.local_model.child import LocalModelError
 from parley.gateway.local_model.model import local_model
 from parley.gateway.offers import Offers
 from parley.gateway.plan import Plan, found_plan, local_plan, plan
-from parley.gateway.providers import local
+from parley.gateway.providers import echo, local
 from parley.gateway.providers.kind import ProviderKind
 from parley.gateway.providers.kinds import KINDS
 from parley.gateway.roster import roster
@@ -86,7 +86,8 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
         if not chosen.providers:
             found = await _found(settings, config, usual_servers)
             chosen = found_plan(settings.model, found) if found else await _local(settings, stack)
-        offers = Offers(settings, {**kinds, local.KIND.name: local.KIND}, stack)
+        own = {local.KIND.name: local.KIND, **({echo.KIND.name: echo.KIND} if settings.echo else {})}
+        offers = Offers(settings, {**kinds, **own}, stack)
         table = RouteTable(await offers.of(chosen), clock, policy)
         await stack.enter_async_context(_shared(settings, store, table, clock))
         calls = await stack.enter_async_context(_calls(settings, store, draining, clock, alone=alone))
@@ -122,7 +123,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
         def register(server: grpc.aio.Server) -> None:
             gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, server)
 
-        yield Service("parley.v1.GatewayService", register)
+        yield Service("parley.v1.GatewayService", register, ready=store.answers)
 
 
 def _timeouts(settings: GatewaySettings) -> Timeouts:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from parley.config import ConfigFile
 from parley.config import Provider as FileProvider
 from parley.gateway.discovery import FoundServer
-from parley.gateway.providers import local, openai_compatible
+from parley.gateway.providers import echo, local, openai_compatible
 from parley.gateway.providers.kind import ProviderKind
 from parley.gateway.providers.kinds import KINDS, api_at, home_at
 from parley.gateway.routing.queue import Limits
@@ -29,7 +29,8 @@ class Plan:
     @property
     def open_providers(self) -> tuple[str, ...]:
         """Providers of which any model may be named."""
-        return tuple(provider.name for provider in self.providers if provider.kind != local.KIND.name)
+        closed = {local.KIND.name, echo.KIND.name}
+        return tuple(provider.name for provider in self.providers if provider.kind not in closed)
 
 
 def plan(
@@ -67,7 +68,31 @@ def plan(
         for route in config.routes
         if route.provider in names
     )
-    return Plan(providers, routes, _defaults(settings, providers, routes))
+    chosen = Plan(providers, routes, _defaults(settings, providers, routes))
+    return _with_echo(chosen, settings) if settings.echo else chosen
+
+
+def _with_echo(chosen: Plan, settings: GatewaySettings) -> Plan:
+    """Return the plan with the route of the echo, which agents without routes are sent to where there is no other."""
+    if any(each.name == echo.KIND.name for each in chosen.providers):
+        raise ConfigurationError(
+            f"PARLEY_ECHO: the agents file has a provider {echo.KIND.name} too; give that another name, or unset PARLEY_ECHO"
+        )
+    provider = echo.provider()
+    route = Route(
+        f"{provider.name}/{echo.MODEL}",
+        provider.name,
+        echo.MODEL,
+        input_price=0.0,
+        output_price=0.0,
+        demonstration=True,
+    )
+    asked = settings.model == route.name
+    return Plan(
+        (*chosen.providers, provider),
+        (*chosen.routes, route),
+        (route.name,) if asked or not chosen.defaults else chosen.defaults,
+    )
 
 
 def local_plan(base_url: str, model: str, context_tokens: int, slots: int) -> Plan:

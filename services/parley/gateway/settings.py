@@ -58,6 +58,11 @@ class GatewaySettings(ServiceSettings):
         description="The small model that answers where no key, base URL or provider is set, by its name. auto: the one that "
         "comes along, if no model server is found on this machine. off: none.",
     )
+    echo: bool = Field(
+        default=False,
+        description="Whether the route `echo/echo` is offered, which asks no model, repeats what it is asked and says so: to try "
+        "out an installation.",
+    )
     call_timeout_seconds: float = Field(
         default=90.0, gt=0, le=3600, description="A whole call that says no timeout itself."
     )

@@ -52,7 +52,9 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         memories = Memories(store.documents, index, meanings)
         servicer = MemoryServicer(memories, settings.recall_floor_percent)
         yield Service(
-            "parley.v1.MemoryService", lambda server: add_MemoryServiceServicer_to_server(servicer, server)
+            "parley.v1.MemoryService",
+            lambda server: add_MemoryServiceServicer_to_server(servicer, server),
+            ready=store.answers,
         )
 
 

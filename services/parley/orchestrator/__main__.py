@@ -142,8 +142,9 @@ async def build(
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name,
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
             lambda address: _reached(index, address),
-            _ways(settings, store, clock),
-            allowance.call,
+            ways=_ways(settings, store, clock),
+            admission=allowance.call,
+            ready=store.answers,
         )
         async with (
             beside("counting what tenants use", use.run()) if not reading else nullcontext(),

@@ -37,7 +37,9 @@ async def build(settings: RatingsSettings) -> AsyncIterator[Service]:
             raise ConfigurationError(f"PARLEY_STORE: {error}") from None
         servicer = RatingsServicer(Matches(store.log), SystemClock(), WeightRule(settings.weight_rule))
         yield Service(
-            "parley.v1.RatingsService", lambda server: add_RatingsServiceServicer_to_server(servicer, server)
+            "parley.v1.RatingsService",
+            lambda server: add_RatingsServiceServicer_to_server(servicer, server),
+            ready=store.answers,
         )
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -9,6 +10,9 @@ from typing import Final, Literal, TextIO, cast
 
 import structlog
 from opentelemetry import trace
+from opentelemetry._logs import LogRecord, SeverityNumber
+from opentelemetry._logs import get_logger as get_otel_logger
+from opentelemetry.context import get_current
 from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
 from parley.runtime.lossy_stream import LossyStream
@@ -20,6 +24,16 @@ Level = Literal["debug", "info", "warning", "error"]
 LABELS: Final[Mapping[str, str]] = {"tenant": "parley-tenant", "debate": "parley-debate"}
 """What a call is about, and the metadata key it travels under. For logs and traces; where callers are asked who they are,
 it grants nothing."""
+
+_SEVERITIES: Final = {
+    "debug": SeverityNumber.DEBUG,
+    "info": SeverityNumber.INFO,
+    "warning": SeverityNumber.WARN,
+    "error": SeverityNumber.ERROR,
+    "critical": SeverityNumber.FATAL,
+}
+_SAID: Final = frozenset({"event", "level", "timestamp", "exc_info", "trace_id", "span_id"})
+"""What a record of OpenTelemetry has a place of its own for."""
 
 _labels: ContextVar[Mapping[str, str]] = ContextVar("parley_labels", default={})  # noqa: B039 (never changed)
 
@@ -61,6 +75,7 @@ def configure_logging(level: Level = "info", *, stream: TextIO | None = None) ->
         _add_trace,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _send,
     ]
     renderer: list[Processor] = (
         # Plain: a prettier traceback would print local variables, and with them keys and prompts.
@@ -110,6 +125,33 @@ def _add_labels(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
     for name, value in _labels.get().items():
         event.setdefault(name, value)
     return event
+
+
+def _send(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Hand a line to OpenTelemetry, which drops it unless telemetry was asked to export lines."""
+    source = str(event.get("module") or event.get("logger") or "")
+    if source.startswith("opentelemetry"):
+        return event  # an exporter that fails says so, and that would be exported
+    level = str(event["level"])
+    record = LogRecord(
+        timestamp=time.time_ns(),
+        context=get_current(),
+        severity_text=level,
+        severity_number=_SEVERITIES.get(level),
+        body=str(event.get("event", "")),
+        attributes={name: str(event[name]) for name in event.keys() - _SAID if not name.startswith("_")},
+        exception=_exception(event.get("exc_info")),
+    )
+    get_otel_logger(source).emit(record)
+    return event
+
+
+def _exception(info: object) -> BaseException | None:
+    if isinstance(info, tuple):
+        info = info[1]
+    if isinstance(info, BaseException):
+        return info
+    return sys.exc_info()[1] if info else None
 
 
 def _add_trace(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -6,23 +6,22 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health
 
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
+from parley.runtime.health import Health, Ready
 from parley.runtime.identity.guard import OPEN, Guard, Way
 from parley.runtime.logs import get_logger
 from parley.runtime.message_size import MAX_MESSAGE_BYTES
 from parley.runtime.reflection import add_reflection
 from parley.runtime.server_interceptors import Admission, CallInterceptor
+from parley.runtime.stopping import stop_task
 from parley.runtime.tls import ServerTls
 
 __all__ = ["CannotListenError", "Draining", "RunningServer", "ServerSettings", "Service", "serve", "serving"]
-
-_SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 
 _logger = get_logger(__name__)
 
@@ -33,6 +32,7 @@ class Service:
 
     `ways` are its own ways in, beside those of every service. `listening` hears where the server is reached, just before the first call.
     `admission` may refuse a call to a tenant that was let in.
+    `ready` is asked every few seconds whether the service can work.
     """
 
     name: str
@@ -40,13 +40,14 @@ class Service:
     listening: Callable[[str], None] | None = None
     ways: tuple[Way, ...] = ()
     admission: Admission | None = None
+    ready: Ready | None = None
 
 
 class CannotListenError(ConfigurationError):
     """Nothing can listen where a server should; `where` is the address, with the reason where there is one."""
 
-    def __init__(self, where: str) -> None:
-        super().__init__(f"PARLEY_HOST, PARLEY_PORT: cannot listen on {where}; choose another")
+    def __init__(self, where: str, variable: str = "PARLEY_PORT") -> None:
+        super().__init__(f"PARLEY_HOST, {variable}: cannot listen on {where}; choose another")
         self.where = where
 
 
@@ -58,6 +59,8 @@ class ServerSettings:
     port: int = 0
     grace_seconds: float = 30.0
     """From the stop signal until running calls are cut; handing over and finishing share it."""
+    health_port: int | None = None
+    """A second port, on which health alone is told, to anybody and in the clear; None: there is none."""
     max_message_bytes: int = MAX_MESSAGE_BYTES
     max_concurrent_streams: int = 1024
     """Calls at a time on one connection; more wait at the client."""
@@ -77,15 +80,18 @@ class RunningServer:
     def __init__(
         self,
         server: grpc.aio.Server,
-        checks: "_Health",
+        checks: Health,
         settings: ServerSettings,
         port: int,
         draining: Draining,
+        beside: Sequence[grpc.aio.Server] = (),
     ) -> None:
         self._server = server
+        self._beside = beside
         self._checks = checks
         self._grace_seconds = settings.grace_seconds
         self._drained: asyncio.Task[None] | None = None
+        self._following = asyncio.create_task(checks.follow())
         self.port = port
         self.address = _address(settings.host, port)
         self.draining = draining
@@ -117,22 +123,9 @@ class RunningServer:
             if not await _bounded(asyncio.shield(stopping), at_once, None):
                 await self._server.stop(None)
             await stopping
-
-
-class _Health:
-    """The health of the whole server ("") and of each service by name."""
-
-    def __init__(self, server: grpc.aio.Server, names: Sequence[str]) -> None:
-        self._servicer = health.aio.HealthServicer()
-        self._names = ("", *names)
-        health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
-
-    async def ready(self) -> None:
-        for name in self._names:
-            await self._servicer.set(name, _SERVING)
-
-    async def flip(self) -> None:
-        await self._servicer.enter_graceful_shutdown()
+            await stop_task(self._following)
+            for each in self._beside:
+                await each.stop(None)
 
 
 @asynccontextmanager
@@ -192,11 +185,15 @@ async def _start(services: Sequence[Service], settings: ServerSettings, draining
     names = [service.name for service in services]
     for service in services:
         service.register(server)
-    checks = _Health(server, names)
+    checks = Health({service.name: service.ready for service in services})
+    checks.register(server)
     add_reflection((*names, health.SERVICE_NAME), server)
     port = _listen(server, settings)
+    beside = _health_server(checks, settings)
     await checks.ready()
-    running = RunningServer(server, checks, settings, port, draining)
+    for each in beside:
+        await each.start()
+    running = RunningServer(server, checks, settings, port, draining, beside)
     for service in services:
         if service.listening is not None:
             service.listening(running.address)
@@ -217,6 +214,20 @@ def _options(settings: ServerSettings) -> list[tuple[str, int]]:
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_ping_strikes", 0),
     ]
+
+
+def _health_server(checks: Health, settings: ServerSettings) -> Sequence[grpc.aio.Server]:
+    """Return the server of the health port, if there is to be one: probes have neither certificates nor keys."""
+    if settings.health_port is None:
+        return ()
+    server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+    checks.register(server)
+    where = _address(settings.host, settings.health_port)
+    try:
+        server.add_insecure_port(where)
+    except RuntimeError:
+        raise CannotListenError(where, "PARLEY_HEALTH_PORT") from None
+    return (server,)
 
 
 def _listen(server: grpc.aio.Server, settings: ServerSettings) -> int:

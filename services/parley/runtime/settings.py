@@ -29,6 +29,12 @@ class ServiceSettings(AccessSettings):
     )
 
     port: int = Field(default=0, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    health_port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65535,
+        description="Second port, on which health alone is told, in the clear, for probes; unset: none.",
+    )
     log_level: Level = Field(default="info", description="Least severe level that is logged.")
     grace_seconds: float = Field(
         default=30.0, ge=0, le=3600, description="Seconds from a stop signal until running calls are cut."
@@ -55,6 +61,7 @@ class ServiceSettings(AccessSettings):
             host=self.host,
             port=self.port,
             grace_seconds=self.grace_seconds,
+            health_port=self.health_port,
             guard=self.guard(*ways),
             tls=self.server_tls(),
         )

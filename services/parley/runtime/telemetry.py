@@ -2,16 +2,19 @@
 
 import os
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry import metrics, trace
+from opentelemetry._logs import set_logger_provider
 from opentelemetry.context import Context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from parley.runtime.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk._logs.export import LogRecordExporter
     from opentelemetry.sdk.metrics.export import MetricExporter
     from opentelemetry.sdk.trace.export import SpanExporter
 
@@ -114,12 +117,14 @@ _shared: Final = _Shared()
 
 def _start(service_name: str) -> list[Callable[[], None]]:
     traces, metric = _protocol("TRACES"), _protocol("METRICS")
-    if not (traces or metric):
+    logs = _protocol("LOGS") if os.environ.get("OTEL_LOGS_EXPORTER") else None  # stderr has them already
+    if not (traces or metric or logs):
         return []
     # Loading the SDK and its exporters takes a tenth of a second that most starts need not pay.
     from opentelemetry.sdk.resources import Resource
 
-    resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or service_name})
+    name = os.environ.get("OTEL_SERVICE_NAME") or service_name
+    resource = Resource.create({"service.name": name, "service.version": version("parley")})
     stops: list[Callable[[], None]] = []
     if traces:
         from opentelemetry.sdk.trace import TracerProvider
@@ -137,6 +142,14 @@ def _start(service_name: str) -> list[Callable[[], None]]:
         meters = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
         metrics.set_meter_provider(meters)
         stops.append(meters.shutdown)
+    if logs:
+        from opentelemetry.sdk._logs import LoggerProvider
+        from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+
+        loggers = LoggerProvider(resource, shutdown_on_exit=False)
+        loggers.add_log_record_processor(BatchLogRecordProcessor(_log_exporter(logs)))
+        set_logger_provider(loggers)
+        stops.append(loggers.shutdown)
     return stops
 
 
@@ -160,6 +173,16 @@ def _metric_exporter(protocol: str) -> "MetricExporter":
     )
 
     return HttpMetricExporter(timeout=_EXPORT_SECONDS)
+
+
+def _log_exporter(protocol: str) -> "LogRecordExporter":
+    if protocol == _GRPC:
+        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
+
+        return OTLPLogExporter(timeout=_EXPORT_SECONDS)
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as HttpLogExporter
+
+    return HttpLogExporter(timeout=_EXPORT_SECONDS)
 
 
 def _protocol(signal: str) -> str | None:

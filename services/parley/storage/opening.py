@@ -18,6 +18,7 @@ from parley.storage.sqlite.documents import SqliteDocuments
 from parley.storage.sqlite.log import SqliteLog
 
 _SQLITE = "sqlite:///"
+_NO_LOG = "no-such-log"
 _MONGODB = ("mongodb://", "mongodb+srv://")
 _VECTORS_HELP = "PARLEY_VECTORS must be edge:FOLDER or http://HOST:PORT (Qdrant's gRPC port, 6334 by default)"
 _HANDOVER_SECONDS: Final = 10.0
@@ -38,6 +39,10 @@ class Store:
     documents: Documents
     log: Log
     exclusive: bool
+
+    async def answers(self) -> None:
+        """Return if the store can be read now. Raises StorageError."""
+        await self.log.read(_NO_LOG, limit=1)
 
 
 def sqlite_folder(url: str) -> Path | None:

@@ -51,4 +51,4 @@ class EchoEndpoint:
         self.closed = True
 
 
-KIND: Final = ProviderKind("echo", connect=EchoEndpoint)
+KIND: Final = ProviderKind("parrot", connect=EchoEndpoint)

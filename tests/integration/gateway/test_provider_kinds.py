@@ -13,7 +13,7 @@ from tests.integration.gateway.harness import request, running
 FILE = """
 providers:
   - name: mountain
-    kind: echo
+    kind: parrot
     base_url: http://echo.invalid/v1
 """
 
@@ -37,7 +37,7 @@ async def test_a_provider_of_a_kind_from_outside_answers_a_call(tmp_path: Path) 
 
 async def test_a_kind_that_nobody_handed_in_stops_the_start_and_names_the_line(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"agents\.yaml:4: providers\[0\]\.kind: .*echo; kinds: azure"
+        ConfigurationError, match=r"agents\.yaml:4: providers\[0\]\.kind: .*parrot; kinds: azure"
     ):
         async with running(settings(tmp_path)):
             pass

@@ -18,12 +18,17 @@ _route_attempts: Final = _meter.create_counter(
 )
 _tokens: Final = _meter.create_counter("parley.gateway.tokens", "{token}", "Tokens read and written.")
 _cost: Final = _meter.create_counter(
-    "parley.gateway.cost", "u$", "Millionths of a US dollar, where prices are known."
+    "parley.gateway.cost", "{microdollar}", "Millionths of a US dollar, where prices are known."
 )
 _breakers: Final = _meter.create_gauge(
-    "parley.gateway.breaker.state", "1", "0 closed, 1 half-open, 2 open, of a route at this replica."
+    "parley.gateway.breaker.state", "{state}", "0 closed, 1 half-open, 2 open, of a route at this replica."
 )
-_queue: Final = _meter.create_histogram("parley.gateway.queue.duration", "s", "Wait for a slot at a route.")
+_queue: Final = _meter.create_histogram(
+    "parley.gateway.queue.duration",
+    "s",
+    "Wait for a slot at a route.",
+    explicit_bucket_boundaries_advisory=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 90),
+)
 _STATES: Final = {BreakerState.CLOSED: 0, BreakerState.HALF_OPEN: 1, BreakerState.OPEN: 2}
 
 

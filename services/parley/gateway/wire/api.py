@@ -72,11 +72,14 @@ class ModelReply:
     """What an endpoint said besides the text.
 
     `tool_begun` says that it began to ask for a tool, `refused` that it did no work for the request.
+    `id` and `finish_reason` are the endpoint's own words, empty where it says nothing.
     `reasoning_characters` counts reasoning that came beside the text, and `thinks` says that it is at it now, perhaps
     without a word. `reasoning` is what goes back with the results of the tools that it asks for, known at the end.
     """
 
     model: str = ""
+    id: str = ""
+    finish_reason: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
     finished: bool = False

@@ -119,6 +119,7 @@ class ChatReader:
             self.reply.output_tokens = written_tokens(usage, "prompt_tokens", "completion_tokens")
         if not self.reply.model:
             self.reply.model = as_name(answer.get("model"))
+            self.reply.id = as_name(answer.get("id"))
         choices = answer.get("choices")
         if not isinstance(choices, list) or not choices:
             return ""
@@ -126,6 +127,7 @@ class ChatReader:
         why = choice.get("finish_reason")
         if why is not None:
             self.reply.finished = True
+            self.reply.finish_reason = as_name(why)
             self.reply.truncated = why == "length"
             if why == "error":
                 raise of_error_object(

@@ -6,6 +6,7 @@ a pydantic object for every token would cost more than everything else here.
 
 from dataclasses import replace
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 import openai
@@ -32,6 +33,7 @@ from parley.gateway.wire.errors import (
     was_not_sent,
 )
 from parley.gateway.wire.listed_models import ListedModel, text_models
+from parley.gateway.wire.metrics import Operation
 from parley.gateway.wire.provider import Provider
 from parley.gateway.wire.redaction import Redaction
 from parley.gateway.wire.streams import (
@@ -73,6 +75,7 @@ class OpenAIEndpoint:
             self._headers = {"Authorization": Omit(), provider.key_header: self._secret}
         self._connect_timeout = httpx2.Timeout(None, connect=limits.connect_seconds)
         self._client = _client(provider, self._secret, limits)
+        self._server = _server(provider.base_url)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -194,7 +197,8 @@ class OpenAIEndpoint:
         heard: Heard,
     ) -> Reply:
         used.requests += 1
-        reading = reader(api)
+        reading, failed = reader(api), None
+        operation = Operation(self.provider.name, request.model, self._server)
         with _tracer.start_as_current_span(
             f"chat {request.model}",
             kind=SpanKind.CLIENT,
@@ -205,6 +209,7 @@ class OpenAIEndpoint:
             try:
                 text = await heard.within(self._read(api, sent, request, reading, heard))
             except BaseException as error:
+                failed = error
                 spans.fail(span, error)
                 raise
             finally:
@@ -212,6 +217,7 @@ class OpenAIEndpoint:
                     _estimate(reading.reply, request, heard.characters)
                 used.input_tokens += reading.reply.input_tokens
                 used.output_tokens += reading.reply.output_tokens
+                operation.end(reading.reply, failed)
                 if span.is_recording():
                     spans.describe(span, reading.reply)
             if self._limits.trace_content and span.is_recording():
@@ -278,6 +284,7 @@ class OpenAIEndpoint:
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": self.provider.name,
             "gen_ai.request.model": request.model,
+            **self._server,
             **labels.attributes(),
         }
         if request.max_output_tokens:
@@ -301,6 +308,13 @@ def _estimate(reply: ModelReply, request: ModelRequest, characters: int) -> None
     if not reply.output_tokens:
         asked = sum(len(each.arguments) for each in reply.tool_requests)
         reply.output_tokens = (characters + asked) // 4
+
+
+def _server(base_url: str) -> dict[str, str | int]:
+    """Return where an endpoint is, under the names of the semantic conventions; never a path or a name of a user."""
+    parts = urlsplit(base_url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return {"server.address": parts.hostname or "", **({"server.port": port} if port else {})}
 
 
 def _client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpenAI:

@@ -126,18 +126,19 @@ class ResponsesReader:
 
     def whole(self, answer: Mapping[str, Any]) -> str:
         """Return the text of an answer that came in one piece."""
-        self.reply.model = as_name(answer.get("model"))
+        self.reply.model, self.reply.id = as_name(answer.get("model")), as_name(answer.get("id"))
         usage = as_mapping(answer.get("usage"))
         self.reply.input_tokens = as_count(usage.get("input_tokens"))
         self.reply.output_tokens = written_tokens(usage, "input_tokens", "output_tokens")
         if answer.get("error") or answer.get("status") == "failed":
             raise of_error_object(answer.get("error"))
         self.reply.finished = answer.get("status") in {"completed", "incomplete", None}
+        self.reply.finish_reason = "stop" if answer.get("status") == "completed" else ""
         if answer.get("status") == "incomplete":
             why = as_mapping(answer.get("incomplete_details")).get("reason")
             if why == "content_filter":
                 raise Failure(CONTENT_REFUSED, "the endpoint's content filter stopped the answer")
-            self.reply.truncated = True
+            self.reply.truncated, self.reply.finish_reason = True, "length"
         items = as_mappings(answer.get("output"))
         heard = {item["type"] for item in (*self._asked, *self._thought)}
         for item in items:

@@ -12,7 +12,7 @@ from parley.gateway.prompt.parts import Message
 from parley.gateway.prompt.tools import ToolTurn
 from parley.gateway.wire.api import ModelReply
 
-__all__ = ["describe", "fail", "messages_json"]
+__all__ = ["describe", "error_type", "fail", "messages_json"]
 
 
 def describe(span: Span, reply: ModelReply) -> None:
@@ -21,16 +21,24 @@ def describe(span: Span, reply: ModelReply) -> None:
     span.set_attribute("gen_ai.usage.output_tokens", reply.output_tokens)
     if reply.model:
         span.set_attribute("gen_ai.response.model", reply.model)
+    if reply.id:
+        span.set_attribute("gen_ai.response.id", reply.id)
+    if reply.finish_reason:
+        span.set_attribute("gen_ai.response.finish_reasons", (reply.finish_reason,))
+
+
+def error_type(error: BaseException) -> str:
+    """Return what an error is called in traces and metrics: a status, a failure kind or a class."""
+    if isinstance(error, Failure):
+        return str(error.status or error.kind.name)
+    if isinstance(error, openai.APIStatusError):
+        return str(error.status_code)
+    return type(error).__name__
 
 
 def fail(span: Span, error: BaseException) -> None:
     """Say what the request failed with, without a word that may repeat what was sent."""
-    if isinstance(error, Failure):
-        kind = str(error.status or error.kind.name)
-    elif isinstance(error, openai.APIStatusError):
-        kind = str(error.status_code)
-    else:
-        kind = type(error).__name__
+    kind = error_type(error)
     span.set_attribute("error.type", kind)
     span.set_status(Status(StatusCode.ERROR, kind))
 

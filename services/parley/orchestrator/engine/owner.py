@@ -1,13 +1,15 @@
 """One debate in the hands of the replica that claimed it: from the claim to its end, or to where it rests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
 from google.protobuf.message import DecodeError
 from opentelemetry.trace import Status, StatusCode
 
+from parley.orchestrator import metrics
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.execution import Execution, leaves
 from parley.orchestrator.engine.format import Format, Formats
@@ -134,11 +136,33 @@ class DebateOwner:
             span.set_attribute("gen_ai.operation.name", "invoke_workflow")
             span.set_attribute("gen_ai.conversation.id", self._record.debate)
             span.set_attribute("parley.epoch", self._journal.epoch)
-            await self._alive()
+            with self._measured(spec.format):
+                await self._alive()
             failed = self._journal.recorded.failure
             if failed is not None:
                 description = f"{failed.failure.reason}: {failed.failure.message}"
                 span.set_status(Status(StatusCode.ERROR, description))
+
+    @contextmanager
+    def _measured(self, debate_format: str) -> Iterator[None]:
+        """Measure the debate if it ends in the block."""
+        recorded, record = self._journal.recorded, self._record
+        before, meter = (recorded.concluded, recorded.failure), recorded.meter
+        with metrics.running():
+            try:
+                yield
+            finally:
+                concluded, failure = recorded.concluded, recorded.failure
+                if (concluded, failure) != before and (concluded or failure):
+                    outcome = FAILED if concluded is None else _ended_status(concluded)
+                    metrics.debate_ended(
+                        debate_format,
+                        outcome.lower(),
+                        (self._dependencies.clock.now() - record.accepted_at).total_seconds(),
+                        tenant=record.tenant,
+                        tokens=meter.tokens,
+                        cost_micros=meter.cost_micros,
+                    )
 
     @property
     def progressed(self) -> bool:
@@ -201,7 +225,12 @@ class DebateOwner:
             await needs.index.claimed(record, needs.owner, self._journal.epoch, self._now())
             await self._lay_down()
             return created
-        await self._journal.claim(needs.owner, *([Draft("created", opening)] if opening else []))
+        try:
+            await self._journal.claim(needs.owner, *([Draft("created", opening)] if opening else []))
+        except ClaimLostError:
+            metrics.claimed(taken=False)
+            raise
+        metrics.claimed(taken=True)
         self.accepted.set()
         await needs.index.claimed(record, needs.owner, self._journal.epoch, self._now())
         return created
@@ -367,6 +396,8 @@ class DebateOwner:
         )
 
     async def _tell_status(self, status: str) -> None:
+        if status == WAITING:
+            metrics.waited(self._record.format)
         try:
             await self._note_status(status, is_open=True, owner=self._dependencies.owner)
         except StoreUnavailableError as away:

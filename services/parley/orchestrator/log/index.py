@@ -6,6 +6,7 @@ The log remains the truth.
 import base64
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from typing import Any
 
 from parley.runtime.unreadable import each_readable, read_or_raise
@@ -96,6 +97,11 @@ class DebateRecord:
     opening: str
     address: str = ""
     subject: str | None = None
+
+    @property
+    def accepted_at(self) -> datetime:
+        """When the debate was accepted."""
+        return datetime.fromisoformat(self.created.partition("/")[0])
 
     @property
     def key(self) -> str:

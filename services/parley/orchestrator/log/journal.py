@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
+from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, check_recordable, open_entry, seal
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.replay import Recorded
@@ -204,7 +205,7 @@ class Journal:
 
     async def _store(self, sealed: Sequence[Envelope], *, patient: bool = False) -> None:
         record = Record(sealed[0].sequence, uuid.uuid4().hex, tuple(each.entry for each in sealed))
-        name = log_name(self.tenant, self.debate)
+        name, began = log_name(self.tenant, self.debate), self._clock.monotonic()
         try:
             await retry(
                 lambda: self._log.append(name, record),
@@ -215,5 +216,6 @@ class Journal:
             )
         except AppendConflictError as conflict:
             raise ClaimLostError(f"debate {self.debate} was claimed by another replica") from conflict
-        self._last = sealed[-1]
-        self.recorded.take(sealed, self._clock.monotonic())
+        self._last, now = sealed[-1], self._clock.monotonic()
+        metrics.appended(now - began)
+        self.recorded.take(sealed, now)

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from time import monotonic
 
+from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.orchestrator.log.journal import log_name, open_records
 from parley.orchestrator.model.delta import Delta
@@ -61,6 +62,7 @@ class Watching:
         news, cursor = asyncio.Event(), _Cursor(log_name(tenant, debate), after)
         heartbeats = _Heartbeats(self.heartbeat_seconds)
         async with AsyncExitStack() as stack:
+            stack.enter_context(metrics.watching())
             pieces: deque[Delta] = deque()
             if text:
                 pieces = stack.enter_context(self.deltas.listen(debate, news))

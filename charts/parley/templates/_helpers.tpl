@@ -1,0 +1,84 @@
+{{/* What is fixed of each service: its port, its gRPC name, what it needs and whom it calls. */}}
+{{- define "parley.facts" -}}
+orchestrator: {port: 7401, grpc: parley.v1.OrchestratorService, store: true, calls: [orchestrator, gateway, convergence, ratings, memory]}
+gateway: {port: 7402, grpc: parley.v1.GatewayService, store: true, calls: []}
+convergence: {port: 7403, grpc: parley.v1.ConvergenceService, store: false, calls: []}
+ratings: {port: 7404, grpc: parley.v1.RatingsService, store: true, calls: []}
+memory: {port: 7405, grpc: parley.v1.MemoryService, store: true, calls: [convergence]}
+{{- end }}
+
+{{- define "parley.healthPort" -}}7499{{- end }}
+{{- define "parley.user" -}}10001{{- end }}
+
+{{- define "parley.fullname" -}}
+{{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- $name := default .Chart.Name .Values.nameOverride }}
+{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* A service as its values have it: the defaults, and its own before them. Call with (list $ name). */}}
+{{- define "parley.service" -}}
+{{- $root := index . 0 }}{{ $name := index . 1 }}
+{{- mergeOverwrite (deepCopy $root.Values.defaults) (deepCopy (index $root.Values.services $name | default dict)) | toYaml }}
+{{- end }}
+
+{{/* Labels that select a service's pods, and never change. Call with (list $ name). */}}
+{{- define "parley.selector" -}}
+app.kubernetes.io/name: {{ (index . 0).Chart.Name }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{- define "parley.labels" -}}
+{{ include "parley.selector" . }}
+app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: parley
+app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version }}
+{{- end }}
+
+{{/* Call with (list $ name). */}}
+{{- define "parley.image" -}}
+{{- $image := (index . 0).Values.image }}
+{{- $service := include "parley.service" . | fromYaml }}
+{{- $name := printf "%s%s" $image.prefix (index . 1) }}
+{{- if $image.registry }}{{ $name = printf "%s/%s" (trimSuffix "/" $image.registry) $name }}{{ end }}
+{{- if $service.digest }}{{ $name }}@{{ $service.digest }}{{ else }}{{ $name }}:{{ default (index . 0).Chart.AppVersion $image.tag }}{{ end }}
+{{- end }}
+
+{{/* host:port of a service, as others call it: a headless Service, so that clients go round its pods. */}}
+{{- define "parley.address" -}}
+{{- $facts := include "parley.facts" (index . 0) | fromYaml }}
+{{- include "parley.fullname" (index . 0) }}-{{ index . 1 }}:{{ (index $facts (index . 1)).port }}
+{{- end }}
+
+{{- define "parley.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: {{ . }}
+runAsGroup: {{ . }}
+fsGroup: {{ . }}
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "parley.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/* The variable of a setting: the standard ones have names of their own. */}}
+{{- define "parley.variable" -}}
+{{- if or (hasPrefix "openai_" .) (hasPrefix "openrouter_" .) }}{{ upper . }}{{ else }}PARLEY_{{ upper . }}{{ end }}
+{{- end }}
+
+{{- define "parley.telemetryVariables" -}}
+OTEL_EXPORTER_OTLP_ENDPOINT: {{ .Values.telemetry.endpoint | quote }}
+OTEL_EXPORTER_OTLP_PROTOCOL: {{ .Values.telemetry.protocol | quote }}
+OTEL_TRACES_SAMPLER: parentbased_traceidratio
+OTEL_TRACES_SAMPLER_ARG: {{ .Values.telemetry.sampleRatio | toString | quote }}
+OTEL_METRIC_EXPORT_INTERVAL: {{ mul .Values.telemetry.metricSeconds 1000 | toString | quote }}
+{{- end }}

@@ -1,0 +1,84 @@
+"""Hold one debate to see that an installation works: `python -m parley.client.trial HOST:PORT`.
+
+The agents are sent to the route `echo/echo`, which asks no model and is there where the gateway runs with PARLEY_ECHO=true.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from parley.client.debates import ParleyClient
+from parley.client.payload import kind_of
+from parley.client.watching import TextPiece
+from parley.runtime.errors import ParleyError
+from parley.v1.agent_pb2 import Agent
+from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, DebateSpec, DebateStatus, Participant
+from parley.v1.panel_pb2 import PanelSettings
+
+__all__ = ["hold_trial", "main"]
+
+_QUESTION: Final = "Does this installation work?"
+_FAILED: Final = 1
+
+
+async def hold_trial(target: str, *, tenant: str, route: str, seconds: float) -> Debate:
+    """Hold a debate of one round over a route and return it as it ended; print each event's name as it comes.
+
+    Raises ParleyError, and TimeoutError after so many seconds.
+    """
+    async with asyncio.timeout(seconds), ParleyClient(target, tenant) as parley:
+        debate_id = await parley.create_debate(_spec(route))
+        print(f"debate {debate_id}", flush=True)  # noqa: T201 (what a person reads in the pod's log)
+        async for event in parley.watch(debate_id):
+            if not isinstance(event, TextPiece):
+                print(f"  {event.sequence:4} {kind_of(event)}", flush=True)  # noqa: T201
+        return await parley.get(debate_id)
+
+
+def _spec(route: str) -> DebateSpec:
+    def participant(agent_id: str, role: str) -> Participant:
+        return Participant(agent=Agent(id=agent_id, role=role, routes=[route]))
+
+    return DebateSpec(
+        question=_QUESTION,
+        agents=[participant("one", "architect"), participant("two", "simplicity")],
+        judge=participant("judge", "judge"),
+        panel=PanelSettings(rounds=1),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Hold the debate that the arguments ask for, print its answer, and return 0 if it completed, 1 if not."""
+    parser = argparse.ArgumentParser(prog="python -m parley.client.trial", description=__doc__)
+    parser.add_argument("target", help="the orchestrator, as HOST:PORT")
+    parser.add_argument("--tenant", default="default", help="whose debate it is (default: %(default)s)")
+    parser.add_argument("--route", default="echo/echo", help="the route that answers (default: %(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=120.0, help="how long it may take (default: %(default)s)"
+    )
+    given = parser.parse_args(arguments)
+    try:
+        debate = asyncio.run(
+            hold_trial(given.target, tenant=given.tenant, route=given.route, seconds=given.seconds)
+        )
+    except ParleyError as error:
+        return _refuse(f"{given.target}: {error}")
+    except TimeoutError:
+        return _refuse(f"{given.target}: no answer within {given.seconds:g} s")
+    if debate.status != DEBATE_STATUS_COMPLETED:
+        return _refuse(
+            f"{debate.id}: ended as {DebateStatus.Name(debate.status)}: {debate.failure.message or 'no answer'}"
+        )
+    print(debate.answer)  # noqa: T201
+    return 0
+
+
+def _refuse(message: str) -> int:
+    print(f"trial: {message}", file=sys.stderr)  # noqa: T201
+    return _FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""What the orchestrator measures, through the OpenTelemetry meter."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from parley.runtime import telemetry
+
+__all__ = ["appended", "claimed", "debate_ended", "running", "waited", "watching"]
+
+_meter: Final = telemetry.meter(__name__)
+# Whoever may choose its own tenant or bring formats along could make labels without end.
+_tenants: Final = telemetry.BoundedNames()
+_SECONDS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600, 7200, 14400)
+"""A debate takes from seconds (a demonstration) to hours (a person is waited for)."""
+_APPEND_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+_running: Final = _meter.create_up_down_counter(
+    "parley.debates.running", "{debate}", "Debates that this replica owns now."
+)
+_duration: Final = _meter.create_histogram(
+    "parley.debate.duration",
+    "s",
+    "From a debate's creation to its end, by format and outcome: completed, cancelled or failed.",
+    explicit_bucket_boundaries_advisory=_SECONDS,
+)
+_waits: Final = _meter.create_counter(
+    "parley.debate.waits", "{wait}", "Times that a debate began to wait for a person or for providers."
+)
+_claims: Final = _meter.create_counter(
+    "parley.debate.claims", "{claim}", "Claims of debates by outcome: taken, or lost to another replica."
+)
+_appends: Final = _meter.create_histogram(
+    "parley.log.append.duration",
+    "s",
+    "One append to a debate's log, repetitions included.",
+    explicit_bucket_boundaries_advisory=_APPEND_SECONDS,
+)
+_watchers: Final = _meter.create_up_down_counter(
+    "parley.watchers", "{watcher}", "Streams that follow debates at this replica."
+)
+_tenant_debates: Final = _meter.create_counter(
+    "parley.tenant.debates", "{debate}", "Debates that ended, by tenant."
+)
+_tenant_tokens: Final = _meter.create_counter(
+    "parley.tenant.tokens", "{token}", "Tokens of debates that ended, by tenant."
+)
+_tenant_cost: Final = _meter.create_counter(
+    "parley.tenant.cost", "{microdollar}", "Millionths of a US dollar of debates that ended, by tenant."
+)
+
+
+@contextmanager
+def running() -> Iterator[None]:
+    """Count a debate as owned here for the block."""
+    _running.add(1)
+    try:
+        yield
+    finally:
+        _running.add(-1)
+
+
+@contextmanager
+def watching() -> Iterator[None]:
+    """Count a stream that follows a debate for the block."""
+    _watchers.add(1)
+    try:
+        yield
+    finally:
+        _watchers.add(-1)
+
+
+def claimed(*, taken: bool) -> None:
+    """Count a claim."""
+    _claims.add(1, {"parley.outcome": "taken" if taken else "lost"})
+
+
+def appended(seconds: float) -> None:
+    """Note how long an append took."""
+    _appends.record(seconds)
+
+
+def waited(debate_format: str) -> None:
+    """Count that a debate began to wait."""
+    _waits.add(1, {"parley.format": debate_format})
+
+
+def debate_ended(
+    debate_format: str, outcome: str, seconds: float, *, tenant: str, tokens: int, cost_micros: int
+) -> None:
+    """Note the end of a debate, and what it used up to its answer."""
+    _duration.record(seconds, {"parley.format": debate_format, "parley.outcome": outcome})
+    labels = {"parley.tenant": _tenants.label(tenant)}
+    _tenant_debates.add(1, labels)
+    if tokens:
+        _tenant_tokens.add(tokens, labels)
+    if cost_micros:
+        _tenant_cost.add(cost_micros, labels)

@@ -1,0 +1,79 @@
+"""The health that a server tells: whether it lives, and whether it can work now."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from parley.runtime.logs import get_logger
+
+__all__ = ["LIVENESS", "Health", "Ready"]
+
+Ready = Callable[[], Awaitable[object]]
+"""Returns if a service can work now, and raises if not: because its store does not answer, for one."""
+
+LIVENESS: Final = "liveness"
+"""The name under which a process says that it lives, whatever becomes of what it needs."""
+_SERVING: Final = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
+_CHECK_SECONDS: Final = 5.0
+"""Between two checks, and how long one may take."""
+
+_logger = get_logger(__name__)
+
+
+class Health:
+    """The health of each service by its name, of all of them (""), and of the process (`liveness`).
+
+    A service whose check fails is NOT_SERVING until it succeeds: whoever sends it calls is to send them elsewhere. To
+    start it again would help nothing, so `liveness` stays SERVING.
+    """
+
+    def __init__(self, checks: Mapping[str, Ready | None]) -> None:
+        self._servicer = health.aio.HealthServicer()
+        self._checks = checks
+        self._failing: frozenset[str] = frozenset()
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Let a server tell of it."""
+        health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
+
+    async def ready(self) -> None:
+        """Say that everything can work."""
+        for name in ("", LIVENESS, *self._checks):
+            await self._servicer.set(name, _SERVING)
+
+    async def flip(self) -> None:
+        """Say that nothing will be served any more."""
+        await self._servicer.enter_graceful_shutdown()
+
+    async def follow(self, seconds: float = _CHECK_SECONDS) -> None:
+        """Check every so many seconds, until cancelled."""
+        while True:
+            await asyncio.sleep(seconds)
+            await self.check(seconds)
+
+    async def check(self, seconds: float = _CHECK_SECONDS) -> None:
+        """Check each service once, for so many seconds at most, and say what came of it."""
+        failing = set()
+        for name, ready in self._checks.items():
+            if ready is not None and not await self._works(name, ready, seconds):
+                failing.add(name)
+        for name in self._checks:
+            await self._servicer.set(name, _NOT_SERVING if name in failing else _SERVING)
+        await self._servicer.set("", _NOT_SERVING if failing else _SERVING)
+        self._failing = frozenset(failing)
+
+    async def _works(self, name: str, ready: Ready, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await ready()
+        except Exception as error:  # noqa: BLE001 (whatever it is, the service cannot work)
+            if name not in self._failing:
+                _logger.warning("not ready", service=name, reason=str(error) or type(error).__name__)
+            return False
+        if name in self._failing:
+            _logger.info("ready again", service=name)
+        return True

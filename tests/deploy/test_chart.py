@@ -1,0 +1,151 @@
+"""The chart renders, for every example, what Kubernetes takes and what was looked at last time."""
+
+import copy
+import re
+import shlex
+from typing import Any
+
+import helm_python
+import kubernetes_validate
+import pytest
+import yaml
+
+from parley.cli.app import parley
+from tests.deploy.chart import CHART, EXAMPLES, SETTINGS, Rendered, example, render, values_of
+from tests.deploy.values_schema import SCHEMA, schema_text
+
+KUBERNETES = [("minimal", "1.37"), ("production", "1.37"), ("dev", "1.37"), ("production", "1.30")]
+"""The newest whose schemas are known here, and the oldest that the chart is for."""
+_NOT_KUBERNETES = {"PrometheusRule"}
+"""Kinds of others, which have no schema here."""
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_helm_has_nothing_to_say_against_it(name: str) -> None:
+    found = helm_python.lint(CHART, values_of(name))
+    said = [each["error"] for each in found["messages"] if each["error"] != "icon is recommended"]
+    assert (said, found["errors"]) == ([], [])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_renders_what_was_looked_at_last_time(name: str) -> None:
+    kept = CHART / "examples" / name / "rendered.yaml"
+    now = example(name).text
+    assert kept.read_text() == now, "look at the difference, then: python -m tests.deploy.rendered_examples"
+
+
+@pytest.mark.parametrize(("name", "version"), KUBERNETES)
+def test_every_object_is_one_that_kubernetes_knows(name: str, version: str) -> None:
+    for each in example(name).objects:
+        if each["kind"] not in _NOT_KUBERNETES:
+            kubernetes_validate.validate(each, version, strict=True)
+
+
+def test_every_object_says_what_it_belongs_to_and_has_a_name_of_its_own() -> None:
+    for name in EXAMPLES:
+        objects = example(name).objects
+        names = [(each["kind"], each["metadata"]["name"]) for each in objects]
+        assert len(names) == len(set(names))
+        for each in objects:
+            assert each["metadata"]["namespace"] == "debates"
+            assert each["metadata"]["labels"]["app.kubernetes.io/instance"] == "parley"
+
+
+def test_the_schema_names_the_settings_that_services_have_now() -> None:
+    text = SCHEMA.read_text()
+    assert text == schema_text(text), "run: python -m tests.deploy.values_schema"
+
+
+def test_the_schema_names_every_value_of_the_chart_and_no_other() -> None:
+    def compare(value: Any, schema: dict[str, Any], path: str) -> None:
+        if "$ref" in schema:
+            schema = follow(schema["$ref"])
+        if schema.get("additionalProperties") is False:
+            assert set(value) <= set(schema.get("properties", ())), path
+            for name, part in value.items():
+                compare(part, schema["properties"][name], f"{path}.{name}")
+
+    def follow(reference: str) -> dict[str, Any]:
+        part: Any = whole
+        for name in reference.removeprefix("#/").split("/"):
+            part = part[name]
+        return dict(part)
+
+    whole = yaml.safe_load(SCHEMA.read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(values) == set(whole["properties"]) - {"global"}
+    assert set(values["defaults"]) == set(whole["properties"]["defaults"]["properties"])
+    assert set(values["services"]) == set(SETTINGS)
+    compare(values, whole, "values")
+
+
+def changed(path: str, value: Any, name: str = "production") -> dict[str, Any]:
+    values = copy.deepcopy(values_of(name))
+    part = values
+    *parents, last = path.split(".")
+    for each in parents:
+        part = part.setdefault(each, {})
+    part[last] = value
+    return values
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("store.existingSecret", ""),
+        ("mongodb.enabled", True),
+        ("vectors.url", ""),
+        ("qdrant.enabled", True),
+        ("telemetry.endpoint", ""),
+        ("services.orchestrator.autoscaling.minReplicas", 50),
+        ("services.gateway.autoscaling.debates", 3),
+        ("services.gateway.resources", {"limits": {"memory": ""}}),
+        ("services.gateway.resources", {"requests": {"cpu": ""}}),
+        ("image.tag", "latest"),
+        ("image.pullPolicy", "Sometimes"),
+        ("vectors.url", "qdrant:6334"),
+        ("services.orchestrator.settings.max_debates", 0),
+        ("services.orchestrator.settings.max_debate", 10),
+        ("services.convergence.digest", "sha256:12"),
+        ("defaults.preStopSeconds", 0),
+        ("mongodb.image", "mongo"),
+        ("telemetry.protocol", "http"),
+        ("replicas", 3),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_name(path: str, value: Any) -> None:
+    with pytest.raises(helm_python.HelmError) as refused:
+        render(changed(path, value))
+    named = path.rpartition(".")[2] if not isinstance(value, dict) else next(iter(value))
+    assert named in str(refused.value)
+
+
+def test_no_store_and_no_provider_are_refused_with_what_to_do() -> None:
+    for gone, told in (
+        ("store", "store.existingSecret is empty: name a Secret"),
+        ("services", "services.gateway.existingSecret is empty: name a Secret"),
+    ):
+        values = {name: part for name, part in values_of("minimal").items() if name != gone}
+        with pytest.raises(helm_python.HelmError, match=re.escape(told)):
+            render(values)
+
+
+def commands(rendered: Rendered) -> list[list[str]]:
+    lines = (line.strip() for line in rendered.notes.splitlines())
+    return [shlex.split(line) for line in lines if line.startswith(("kubectl ", "helm ", "parley "))]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_commands_of_the_notes_name_what_is_installed(name: str) -> None:
+    rendered = example(name)
+    installed = {f"{each['kind'].lower()}/{each['metadata']['name']}" for each in rendered.objects}
+    found = commands(rendered)
+    assert len(found) >= len(SETTINGS) + 2
+    for words in found:
+        if words[0] == "parley":
+            known = {option for each in parley.commands[words[1]].params for option in each.opts}
+            assert {word for word in words if word.startswith("--")} <= known
+        else:
+            assert words[words.index("--namespace") + 1] == "debates"
+            assert all(word in installed for word in words if "/" in word)
+    assert any(words[:2] == ["helm", "test"] for words in found) == bool(rendered.of("Pod"))

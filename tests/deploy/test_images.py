@@ -1,0 +1,90 @@
+"""The images: each has what its service imports, and the files that build and start them agree with the services."""
+
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.chart import ROOT, SETTINGS
+from tests.deploy.values_schema import variable
+
+IMPORT_ALL = """
+import importlib, importlib.abc, importlib.metadata, json, pkgutil, re, sys
+
+service, locked = sys.argv[1], set(json.loads(sys.argv[2]))
+plain = lambda name: re.sub(r"[-_.]+", "-", name).lower()
+owners = {module: {plain(each) for each in found} for module, found in importlib.metadata.packages_distributions().items()}
+
+class OnlyLocked(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        owner = owners.get(name.partition(".")[0], set()) - {"parley"}
+        if owner and not owner & locked:
+            raise ModuleNotFoundError(f"{name} is of {', '.join(owner)}, which is not in the lock", name=name)
+
+sys.meta_path.insert(0, OnlyLocked())
+for package in (f"parley.{service}", "parley.runtime", "parley.client"):
+    found = importlib.import_module(package)
+    for each in pkgutil.walk_packages(found.__path__, f"{package}."):
+        if not each.name.startswith("parley.gateway.local_model.server"):
+            importlib.import_module(each.name)
+importlib.import_module("parley.storage.opening")
+if service != "convergence":
+    importlib.import_module("parley.storage.mongodb.log")
+if service == "memory":
+    importlib.import_module("parley.storage.qdrant.server")
+"""
+
+
+def locked(lock: str) -> list[str]:
+    text = (ROOT / "requirements" / f"{lock}.txt").read_text()
+    return [re.sub(r"[-_.]+", "-", name).lower() for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("service", SETTINGS)
+def test_an_image_has_whatever_its_service_imports(service: str) -> None:
+    command = [sys.executable, "-c", IMPORT_ALL, service, json.dumps(locked(service))]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
+    assert ended.returncode == 0, ended.stderr.strip().splitlines()[-1]
+
+
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
+    return found
+
+
+def test_the_services_of_compose_get_variables_that_they_read_and_ports_that_they_listen_on() -> None:
+    for service, settings in SETTINGS.items():
+        given = compose()["services"][service]
+        read = {variable(service, name) for name in settings.model_fields}
+        assert {each for each in given["environment"] if not each.startswith("OTEL_")} <= read, service
+        assert given["environment"]["PARLEY_PORT"] == str(settings.model_fields["port"].default)
+        assert given["build"]["args"] == {"SERVICE": service}
+        assert given["read_only"] is True
+        assert given["user"] == "10001:10001"
+
+
+def test_compose_opens_ports_on_this_machine_alone_and_takes_no_image_that_changes() -> None:
+    for name, given in compose()["services"].items():
+        assert all(str(port).startswith("127.0.0.1:") for port in given.get("ports", ())), name
+        assert ":" in given["image"], name
+        assert not given["image"].endswith(":latest"), name
+
+
+def test_files_that_compose_mounts_are_there() -> None:
+    for name, given in compose()["services"].items():
+        for volume in given.get("volumes", ()):
+            if volume.startswith("."):
+                assert (ROOT / "docker" / volume.split(":")[0]).is_file(), f"{name}: {volume}"
+
+
+def test_an_image_runs_as_the_user_of_the_chart_starts_without_a_shell_and_is_called_as_there() -> None:
+    lines = (ROOT / "docker" / "Dockerfile").read_text().splitlines()
+    assert "USER 10001:10001" in lines
+    assert 'ENTRYPOINT ["python3", "/app/start.py"]' in lines
+    assert "latest" not in "".join(lines)
+    run_stage = lines[max(number for number, line in enumerate(lines) if line.startswith("FROM ")) :]
+    assert not [line for line in run_stage if line.startswith("RUN ")]  # so the base needs no shell
