@@ -8,7 +8,10 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 
+from parley.orchestrator.api import servicer
+from parley.orchestrator.model.digest import digest
 from parley.runtime.server import RunningServer
 from parley.storage.opening import open_store
 from parley.v1 import agent_pb2, debate_pb2, event_pb2, orchestrator_pb2
@@ -59,6 +62,22 @@ async def test_the_same_request_is_the_same_debate_and_other_content_is_refused(
     assert (failure.code, failure.reason) == (grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED")
     await orchestrator.watch(answers[0].debate_id)
     assert len(gateway.calls) == 14
+
+
+async def test_the_content_of_a_request_is_reckoned_once(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reckoned: list[Message] = []
+
+    def counted(content: Message) -> str:
+        reckoned.append(content)
+        return digest(content)
+
+    monkeypatch.setattr(servicer, "digest", counted)
+    await orchestrator.create()
+    assert [each.question for each in reckoned if isinstance(each, debate_pb2.DebateSpec)] == [
+        "Is water wet?"
+    ]
 
 
 async def test_a_budget_of_money_that_cannot_be_kept_is_said_before_the_first_call(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from parley.orchestrator.formats.moderated.ends import ENDS
 from parley.v1.convergence_pb2 import (
     CONVERGENCE_VERDICT_CONTINUING,
     CONVERGENCE_VERDICT_DIVERGING,
@@ -11,10 +12,8 @@ from parley.v1.convergence_pb2 import (
     ConvergenceVerdict,
 )
 from parley.v1.debate_pb2 import (
-    STOP_REASON_CLEAR_WINNER,
     STOP_REASON_CONVERGED,
     STOP_REASON_PERSON,
-    STOP_REASON_STAGNATION,
     StopReason,
 )
 from parley.v1.moderated_pb2 import (
@@ -34,9 +33,7 @@ CONFIDENCE_WORDS: Final[Mapping[int, str]] = {
     CONFIDENCE_HIGH: "high",
 }
 _MOST: Final[Mapping[int, "Confidence.ValueType"]] = {
-    STOP_REASON_CONVERGED: CONFIDENCE_HIGH,
-    STOP_REASON_CLEAR_WINNER: CONFIDENCE_HIGH,
-    STOP_REASON_STAGNATION: CONFIDENCE_MEDIUM,
+    **{each.reason: each.most for each in ENDS.values()},
     STOP_REASON_PERSON: CONFIDENCE_MEDIUM,
 }
 """By why the rounds ended; where all were held without one of these, or a limit ended them: low."""

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.moderated.activities import COMPLETION, EVALUATION
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round, names
+from parley.orchestrator.formats.moderated.ends import ENDS
 from parley.orchestrator.formats.moderated.fairness import Heard, left_out
 from parley.orchestrator.formats.moderated.points import letter_in
 from parley.orchestrator.formats.moderated.words import MODERATOR, said_in_round
@@ -34,9 +35,7 @@ _TOLD: Final = (
     " sentences. If one has left the subject, say here what it is to come back to.\n"
     "- off_topic: letters of agents whose argument was not on the question that was asked.\n"
     "- reason: what the decision below follows from, in a sentence.\n"
-    "- decision: `agreement` if their recommendations have come to be the same in what would be done; `clear_winner` if one"
-    " stands and the others have conceded its key points; `stagnation` if the same is said again and another round would bring"
-    " nothing new; `clarify` if one agent has to answer a question of yours before the others can go on; else `go_on`. Different"
+    "- decision: {ends}; `clarify` if one agent has to answer a question of yours before the others can go on; else `go_on`. Different"
     " reasons for one and the same recommendation are agreement; politeness is not.\n"
     "- agent: the letter of the winner, or of the agent that you ask; else empty. question: what you ask it; else empty."
 )
@@ -137,7 +136,8 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
     """
     debate, number = discussion.debate, held.number
     judge = debate.spec.judge
-    told = _TOLD.format(number=number)
+    ends = "; ".join(f"`{each.name}` if {each.when}" for each in ENDS.values())
+    told = _TOLD.format(number=number, ends=ends)
     if number == discussion.settings.max_rounds:
         told = f"{told}\n{_LAST}"
     before = (

@@ -7,6 +7,7 @@ from typing import Final
 from parley.orchestrator.formats.moderated.activities import ARGUMENT, REBUTTAL, REPLY
 from parley.orchestrator.formats.moderated.argue import argue, argument_key
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round
+from parley.orchestrator.formats.moderated.ends import AGREEMENT, CLEAR_WINNER, ENDS, STAGNATION
 from parley.orchestrator.formats.moderated.evaluate import Evaluation, evaluate, plain_summary
 from parley.orchestrator.formats.moderated.flags import flag, measures
 from parley.orchestrator.formats.moderated.perspectives import opposing_pairs
@@ -24,26 +25,15 @@ from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import in_words, quotation
 from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONVERGED, CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
 from parley.v1.critique_pb2 import Critique
-from parley.v1.debate_pb2 import (
-    STOP_REASON_CLEAR_WINNER,
-    STOP_REASON_CONVERGED,
-    STOP_REASON_STAGNATION,
-    StopReason,
-)
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed
 
 __all__ = ["Verdict", "hold_round"]
 
 _AGREEMENT: Final = 90
 """Percent of agreement from which a round has converged."""
-_ENDING: Final[dict[str, "StopReason.ValueType"]] = {
-    "agreement": STOP_REASON_CONVERGED,
-    "stagnation": STOP_REASON_STAGNATION,
-    "clear_winner": STOP_REASON_CLEAR_WINNER,
-}
 _MEASURED: Final = {
-    CONVERGENCE_VERDICT_CONVERGED: "agreement",
-    CONVERGENCE_VERDICT_STABLE_DISAGREEMENT: "stagnation",
+    CONVERGENCE_VERDICT_CONVERGED: AGREEMENT.name,
+    CONVERGENCE_VERDICT_STABLE_DISAGREEMENT: STAGNATION.name,
 }
 """What an assessment comes to where the moderator says nothing."""
 _REPLY: Final = "Answer it in a few sentences, to the point."
@@ -257,16 +247,12 @@ def _verdict(
 ) -> Verdict:
     """Return what follows from an evaluation, with what is put to the debaters next."""
     letters = {discussion.debate.letter(each): each for each in held.arguments}
-    reason = _ENDING.get(found.decision)
-    words = {
-        "agreement": "the perspectives agree",
-        "stagnation": "nothing new is said any more",
-        "clear_winner": f"{discussion.name_of(letters[found.agent])} has won"
-        if found.agent in letters
-        else "one perspective has won",
-    }.get(found.decision, "the debate goes on")
+    end = ENDS.get(found.decision)
+    words = end.words if end is not None else "the debate goes on"
+    if end is CLEAR_WINNER and found.agent in letters:
+        words = f"{discussion.name_of(letters[found.agent])} has won"
     finding = f"{words}: {found.reason}" if found.reason else words
-    ended = None if reason is None else RoundsEnded(reason=reason, explanation=finding)
+    ended = None if end is None else RoundsEnded(reason=end.reason, explanation=finding)
     blocks = [f"Round {held.number} in sum:\n{held.summary}"]
     if found.decision == "clarify" and found.question and found.agent in letters:
         asked = discussion.name_of(letters[found.agent])
