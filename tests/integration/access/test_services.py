@@ -116,6 +116,24 @@ async def test_while_a_secret_is_replaced_a_debate_waits_and_no_step_fails(
     assert not any(each.HasField("step_failed") for each in log)
 
 
+async def test_while_a_secret_is_replaced_ratings_and_memory_are_told_later(
+    gateway: ScriptedGateway, tmp_path: Path
+) -> None:
+    known = Known()
+    hold = gateway.hold("*synthesis*")
+    async with secured(gateway, tmp_path, known=known) as (orchestrator, headers), asyncio.timeout(WITHIN):
+        debate = await created(orchestrator, headers)
+        await gateway.wait_for("*synthesis*")
+        known.secret = "another" * 5
+        hold.release()
+        for _ in range(3):
+            await known.unknown.acquire()
+        assert not gateway.matches
+        known.secret = SECRET
+        assert (await events(orchestrator, debate, headers))[-1].HasField("closed")
+    assert len(gateway.matches) == 1
+
+
 async def test_a_service_with_another_secret_is_not_known_and_no_debate_fails_for_it(
     gateway: ScriptedGateway, tmp_path: Path
 ) -> None:
