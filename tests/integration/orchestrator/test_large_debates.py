@@ -23,6 +23,10 @@ from tests.support.moderated_debates import ModeratedScript
 from tests.support.orchestration import Orchestrator, events_of, failure_of, kind_of, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway, answer_text, judgement
 
+pytestmark = pytest.mark.timeout(
+    600
+)  # tens of megabytes go through four commands, on a machine that may be busy
+
 _NAMES = ("ada", "bo", "cy", "dee", "eve")
 _LONG = 200_000
 _WITHIN = 120.0
