@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TextIO
 
 from parley.runtime.errors import ConfigurationError
+from parley.runtime.loopback import loopback
 from parley.storage.folder import FolderLock, is_shared, read_address
 from parley.storage.opening import in_use, sqlite_folder
 
@@ -32,8 +33,7 @@ __all__ = [
     "running_at",
 ]
 
-_HOST: Final = "127.0.0.1"
-_NOBODY: Final = f"{_HOST}:9"
+_NOBODY: Final = "127.0.0.1:9"
 _LOCK_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.05
 _GRACE_SECONDS: Final = 2.0
@@ -369,7 +369,9 @@ async def _memory(store: str, folder: Path | None, convergence: str, port: int) 
 async def _served(service: "Service", port: int, draining: "Draining | None" = None) -> AsyncIterator[str]:
     from parley.runtime.server import ServerSettings, serving
 
-    async with serving([service], ServerSettings(_HOST, port, _GRACE_SECONDS), draining=draining) as running:
+    async with serving(
+        [service], ServerSettings(loopback(), port, _GRACE_SECONDS), draining=draining
+    ) as running:
         yield running.address
 
 
