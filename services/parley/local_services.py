@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import SecretStr
 
+from parley.runtime.loopback import loopback
+
 if TYPE_CHECKING:  # what runs is imported where it is started: a command that starts nothing is spared it
     from parley.orchestrator.settings import OrchestratorSettings
     from parley.runtime.draining import Draining
@@ -20,8 +22,7 @@ if TYPE_CHECKING:  # what runs is imported where it is started: a command that s
 
 __all__ = ["FREE_PORTS", "NOBODY", "LocalOptions", "LocalServices", "Others", "Ports", "Purpose", "together"]
 
-_HOST: Final = "127.0.0.1"
-NOBODY: Final = f"{_HOST}:9"
+NOBODY: Final = "127.0.0.1:9"
 """The address of a service that was not started."""
 _GRACE_SECONDS: Final = 2.0
 
@@ -208,7 +209,7 @@ class LocalServices:
             if auth != "none":
                 files.enter_context(self._token.told(int(address.rpartition(":")[2])))
 
-        settings = ServerSettings(_HOST, port, _GRACE_SECONDS, guard=self._guard(service, auth))
+        settings = ServerSettings(loopback(), port, _GRACE_SECONDS, guard=self._guard(service, auth))
         service = dataclasses.replace(service, listening=listening)
         with ExitStack() as files:
             async with serving([service], settings, draining=draining) as running:

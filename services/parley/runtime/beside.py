@@ -20,11 +20,18 @@ async def beside(what: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[No
 
     If the work fails, the block is cancelled, so that a server in it drains, and PartFailedError is raised.
     """
+    leaving = False
     async with stoppable() as stop:
 
         async def watched() -> None:
             try:
                 await work
+            except asyncio.CancelledError as error:
+                if leaving:
+                    raise
+                # Nobody asked for it: a library let a cancellation of its own through.
+                _logger.exception("a part of the service was cancelled", part=what)
+                stop(_failed(what, error))
             except Exception as error:
                 _logger.exception("a part of the service failed", part=what)
                 stop(_failed(what, error))
@@ -33,6 +40,7 @@ async def beside(what: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[No
         try:
             yield
         finally:
+            leaving = True
             await stop_task(task)
             work.close()  # it may not have begun
 
@@ -57,6 +65,6 @@ async def stoppable() -> AsyncIterator[Callable[[Exception], None]]:
         raise reasons[0] from None
 
 
-def _failed(what: str, error: Exception) -> PartFailedError:
+def _failed(what: str, error: BaseException) -> PartFailedError:
     said = " ".join(str(error).split())
     return PartFailedError(f"{what} failed: {type(error).__name__}{f': {said}' if said else ''}")

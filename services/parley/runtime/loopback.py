@@ -1,12 +1,28 @@
-"""Which addresses no other machine reaches."""
+"""This machine, as it reaches itself, and which addresses no other machine reaches."""
 
+import errno
+import socket
+from functools import cache
 from ipaddress import ip_address
 from typing import Final
 
-__all__ = ["is_loopback", "is_loopback_target", "port_of"]
+__all__ = ["is_loopback", "is_loopback_target", "loopback", "port_of"]
 
 _LOCAL_SCHEMES: Final = ("unix:", "unix-abstract:")
 _SCHEMES: Final = ("dns:///", "dns:", "ipv4:", "ipv6:")
+
+
+@cache
+def loopback() -> str:
+    """Return 127.0.0.1, or ::1 where this machine has no IPv4."""
+    try:
+        with socket.socket(socket.AF_INET) as probe:
+            probe.bind(("127.0.0.1", 0))
+    except OSError as error:
+        if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+            return "::1"
+        raise
+    return "127.0.0.1"
 
 
 def is_loopback(host: str) -> bool:

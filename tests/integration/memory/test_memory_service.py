@@ -1,5 +1,6 @@
 """The memory service over real gRPC, beside a convergence service that embeds by words."""
 
+import asyncio
 import base64
 import os
 import shutil
@@ -19,9 +20,10 @@ from parley.convergence.embeddings import embeddings
 from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.__main__ import build
 from parley.memory.debate import DEBATES
+from parley.memory.filling import Filler
 from parley.memory.settings import MemorySettings
 from parley.runtime.channel import channel
-from parley.runtime.errors import ConfigurationError, ParleyError, from_rpc_error
+from parley.runtime.errors import ConfigurationError, ParleyError, PartFailedError, from_rpc_error
 from parley.runtime.server import Service, serving
 from parley.storage.opening import open_store
 from parley.storage.qdrant import edge
@@ -311,3 +313,21 @@ async def test_on_a_disk_that_is_nearly_full_memory_says_so_and_goes_on_when_the
             assert len(await recalled(stub, "Kafka for orders?")) == 1
         assert (await stub.RecordDebate(debate("deb-2", PRICES))).existed
         assert len(await recalled(stub, "raise prices?")) == 1
+
+
+async def test_a_memory_whose_index_is_not_kept_any_more_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fill(*_: object) -> None:
+        raise KeyError("debates-x")
+
+    monkeypatch.setattr(Filler, "fill", fill)
+
+    async def until_it_ends(address: str) -> None:
+        async with asyncio.timeout(30), running(tmp_path, address) as stub:
+            await stub.RecordDebate(debate("deb-1"))
+            await asyncio.Event().wait()
+
+    async with convergence() as address:
+        with pytest.raises(PartFailedError, match=r"^making memory's index failed: KeyError: 'debates-x'$"):
+            await until_it_ends(address)

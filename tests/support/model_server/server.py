@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from parley.runtime.loopback import loopback
 from tests.support.model_server.control import HANDLING, control, show_ledger
 from tests.support.model_server.handling import Handling
 from tests.support.model_server.latency import Latency
@@ -56,7 +57,8 @@ class ModelServer:
         """What the openai client takes as its base URL; it stays the same over a stop and a start."""
         if self.port == 0:
             raise RuntimeError("the model server has no address yet: start it first")
-        return f"http://127.0.0.1:{self.port}/v1"
+        host = loopback()
+        return f"http://[{host}]:{self.port}/v1" if ":" in host else f"http://{host}:{self.port}/v1"
 
     @property
     def switches(self) -> Switches:
@@ -100,7 +102,7 @@ class ModelServer:
             app, access_log=None, handler_cancellation=True, shutdown_timeout=_AT_ONCE, handle_signals=False
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, backlog=1024)
+        site = web.TCPSite(self._runner, loopback(), self.port, backlog=1024)
         await site.start()
         self.port = self._runner.addresses[0][1]
 

@@ -73,6 +73,18 @@ async def test_a_part_that_fails_as_the_block_ends_is_not_lost() -> None:
         await block()
 
 
+async def test_a_part_that_is_cancelled_though_nobody_asked_ends_the_block() -> None:
+    async def part() -> None:
+        raise asyncio.CancelledError
+
+    async def block() -> None:
+        async with asyncio.timeout(30), beside("keeping the calls", part()):
+            await for_ever()
+
+    with pytest.raises(PartFailedError, match=r"^keeping the calls failed: CancelledError$"):
+        await block()
+
+
 async def test_a_cancelled_block_stays_cancelled() -> None:
     async def block() -> None:
         async with failing():

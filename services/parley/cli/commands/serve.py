@@ -54,8 +54,9 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
             raise CommandError(
                 f"{system.store} is in use by the Parley at {system.orchestrator_address}; stop that one first"
             )
+        host = system.orchestrator_address.rpartition(":")[0]
         for name, listening in dataclasses.asdict(options.ports).items():
-            sys.stdout.write(f"{name:12}  127.0.0.1:{listening}\n")
+            sys.stdout.write(f"{name:12}  {host}:{listening}\n")
         sys.stdout.flush()
         await _tell_of_model(system)
         say(f"Debates are kept in {system.store}. Ctrl-C stops.")

@@ -1,0 +1,64 @@
+"""A machine that has IPv6 alone: everything listens and is reached on ::1."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.timeout(300)  # a start takes its time on a machine that is busy
+
+ONLY_IPV6 = "ip link set lo up && ip addr del 127.0.0.1/8 dev lo"
+DEBATES = """
+set -e
+cd "$1"
+"$2" -m tests.support.model_server --port 18080 > "$3/url" &
+models=$!
+until [ -s "$3/url" ]; do sleep 0.1; done
+export OPENAI_BASE_URL=http://[::1]:18080/v1 PARLEY_MODEL=test
+cd "$3"
+"$2" -m parley.cli debate "Which?" --agents architect,security --rounds 1
+"$2" -m parley.cli up --port 17401 > up.txt 2> up.err &
+up=$!
+until grep -q memory up.txt; do kill -0 $up; sleep 0.1; done
+cat up.txt
+"$2" -m parley.cli list --server "[::1]:17401"
+PARLEY_HOST=::1 PARLEY_PORT=17501 PARLEY_STORE=sqlite:///other "$2" -m parley.cli serve ratings 2> serve.err &
+serving=$!
+until grep -q 17501 serve.err; do kill -0 $serving; sleep 0.1; done
+"$2" -m parley.cli ratings --server "[::1]:17501"
+kill $up $serving $models
+wait $up $serving
+"$2" -m parley.cli list --server "[::1]:17401" || true
+"""
+
+
+@pytest.fixture
+def only_ipv6() -> list[str]:
+    """The beginning of a command line whose command has a network of its own, with IPv6 alone."""
+    command = ["unshare", "-n", "bash", "-c", f'{ONLY_IPV6} && exec "$@"', "-"]
+    tried = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        pytest.skip(f"NOT TRIED, since there is no network of our own to be had: {tried.stderr.strip()}")
+    return command
+
+
+def test_debates_and_services_run_on_a_machine_that_has_ipv6_alone(
+    tmp_path: Path, only_ipv6: list[str]
+) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PARLEY_", "OPENAI_"))}
+    root = str(Path(__file__).parent.parent.parent)
+    ended = subprocess.run(
+        [*only_ipv6, "bash", "-c", DEBATES, "-", root, sys.executable, str(tmp_path)],
+        env={**kept, "PARLEY_STORE": f"sqlite:///{tmp_path / 'data'}", "PARLEY_LOCAL_SERVERS": "off"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert ended.returncode == 0, (ended.stdout, ended.stderr)
+    assert "orchestrator  [::1]:17401" in ended.stdout
+    assert ended.stdout.count("completed") == 1, "the list that the server gave"
+    assert "no orchestrator answers at [::1]:17401 (connection refused); start one with:" in ended.stderr
