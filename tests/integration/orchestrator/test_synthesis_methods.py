@@ -14,7 +14,7 @@ from parley.v1.event_pb2 import Concluded
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_MERGE, SYNTHESIS_METHOD_VOTING
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE, VOTE_STRENGTH_SPLIT, VOTE_STRENGTH_UNANIMOUS
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, backstage, check_log, make_spec
+from tests.support.orchestration import Backstage, backstage, check_log, make_spec, until
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 
 
@@ -125,16 +125,26 @@ async def test_a_vote_without_a_quorum_fails_and_is_held_again_when_the_debate_i
     assert stage.gateway.steps("vote/ada") == ["vote/ada"], "who has voted is not asked again"
 
 
-async def test_voters_whose_provider_may_come_back_are_waited_for(tmp_path: Path) -> None:
+async def test_voters_whose_provider_may_come_back_are_asked_again_and_then_waited_for(
+    tmp_path: Path,
+) -> None:
     gateway, clock = Voters({"ada": "ada", "bo": "ada"}), ManualClock()
-    gateway.fail("vote/bo", refusal("PROVIDER_UNAVAILABLE"), attempt=1)
+    gateway.fail("vote/bo", refusal("PROVIDER_UNAVAILABLE"), times=2)
+
+    async def asked_again() -> bool:
+        clock.advance(5)
+        return len(gateway.steps("vote/bo")) > 1
+
     async with backstage(tmp_path, gateway) as stage, stage.replica(clock=clock) as replica:
         debate = await replica.create(make_spec(2, 1, synthesis_method=SYNTHESIS_METHOD_VOTING))
+        await gateway.wait_for("vote/bo")
+        await until(asked_again, "bo is asked again")
         await stage.has(debate, "wait_started")
         await clock.sleeping(2)
         clock.advance(5)
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
+    assert gateway.steps("vote/bo") == ["vote/bo"] * 3
     assert outcome(events).panel.vote.strength == VOTE_STRENGTH_UNANIMOUS
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "estimate",
     "may_pass",
     "next_wait",
+    "passes_soon",
     "tallies",
 ]
 
@@ -42,6 +43,11 @@ _ANSWER_PROMPT_TOKENS = 500
 def may_pass(reason: str) -> bool:
     """Return whether a step that failed for this reason may succeed later, without anybody's doing."""
     return reason in _MAY_PASS
+
+
+def passes_soon(reason: str) -> bool:
+    """Return whether a step that failed for this reason, and at once, is worth asking again some seconds later."""
+    return reason in _MAY_PASS - {"CALL_TIMEOUT"}
 
 
 def next_wait(waited: float, limit: float) -> float:

@@ -314,6 +314,7 @@ class Debate:
             is_structured=shape is not None,
             concurrency=task.concurrency,
             scopes=_scopes.get(),
+            is_asked_again=task.is_asked_again,
         )
 
         async def call(attempt: StepAttempt) -> StepSucceeded:

@@ -4,10 +4,11 @@ from asyncio import Event, Semaphore
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 
+from parley.orchestrator.engine.budget import passes_soon
 from parley.orchestrator.engine.gate import Gate
 from parley.orchestrator.engine.limiter import Limiter
 from parley.orchestrator.engine.slot import Slot
-from parley.orchestrator.engine.steps import StepAttempt, StepRequest
+from parley.orchestrator.engine.steps import StepAttempt, StepRequest, either
 from parley.orchestrator.log.envelope import Draft, UnrecordableError
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import Outcome
@@ -20,6 +21,8 @@ from parley.v1.event_pb2 import StepFailed, StepStarted, StepSucceeded
 __all__ = ["MakeCall", "StepRunner"]
 
 _UNRECORDABLE = "UNRECORDABLE"
+_AGAIN_SECONDS = 5.0
+"""How long after a failure that may soon have passed an agent is asked again."""
 _BACKOFF = Backoff(first=0.2, maximum=5.0)
 
 MakeCall = Callable[[StepAttempt], Awaitable[StepSucceeded]]
@@ -53,8 +56,14 @@ class StepRunner:
             ReplayError: something else was asked under its key before.
         """
         number, recorded = self._look_up(asked)
-        if recorded is not None:
-            return recorded
+        outcome = recorded or await self._attempted(asked, number, call)
+        if number == 1 and asked.is_asked_again and _passes_soon(outcome):
+            # A limit that was reached meanwhile refuses it like any other step, and as well in a replay.
+            await either(self.limiter.ended, self._clock, _AGAIN_SECONDS)
+            outcome = await self._attempted(asked, 2, call)
+        return outcome
+
+    async def _attempted(self, asked: StepRequest, number: int, call: MakeCall) -> Outcome:
         attempt = StepAttempt(asked, number, started=(asked.key, number) in self._recorded.started)
         async with self._turn(asked), self.limiter.reserved(attempt):
             try:
@@ -151,6 +160,10 @@ class StepRunner:
             if answered.HasField("reply"):
                 attempt.usage = answered.reply.usage
             return answered
+
+
+def _passes_soon(outcome: Outcome) -> bool:
+    return isinstance(outcome, StepFailed) and passes_soon(outcome.reason)
 
 
 def _check_same_request(key: str, before: str, now: str) -> None:

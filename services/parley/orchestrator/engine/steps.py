@@ -24,6 +24,7 @@ class StepRequest:
         is_answer: Whether it makes the debate's answer, which is asked for in spite of limits.
         is_structured: Whether a structured answer is asked for.
         concurrency: The label of its limit; empty for none.
+        is_asked_again: Whether it is asked once more where it failed for a reason that may soon have passed.
         scopes: The groups of steps that are settled together and that it belongs to.
     """
 
@@ -35,6 +36,7 @@ class StepRequest:
     is_structured: bool = False
     concurrency: str = ""
     scopes: frozenset[str] = frozenset()
+    is_asked_again: bool = False
 
 
 @dataclass(slots=True, eq=False)

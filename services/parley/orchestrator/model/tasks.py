@@ -116,6 +116,8 @@ class Task:
         seconds: Its own time limit, fallback included; None for the debate's.
         answer_start: How the answer begins, where the model can go on from there; empty: it begins itself.
         max_characters: A plain answer is cut to so many characters before it is recorded; 0: it is not cut.
+        is_asked_again: Whether it is asked once more, some seconds later, where it failed for a reason that may soon have passed.
+            What comes of that is recorded before anything follows from it. It belongs to a format's version.
         annotate: Adds to a reply, before it is recorded, what its text says as data; it follows from the text alone.
     """
 
@@ -128,3 +130,4 @@ class Task:
     answer_start: str = ""
     max_characters: int = 0
     annotate: Callable[[Reply], None] | None = None
+    is_asked_again: bool = False

@@ -170,7 +170,14 @@ async def critique(
         reply.critique.CopyFrom(shape.read(reply.text).to_proto())
 
     work = CRITIQUE.work(critic.id, situation.number, proposal.agent)
-    task = Task(work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY, annotate=annotate)
+    task = Task(
+        work,
+        prompt,
+        spec.max_output_tokens,
+        concurrency=CONCURRENCY,
+        annotate=annotate,
+        is_asked_again=True,
+    )
     key = f"round/{situation.number}/critique/{critic.id}/of/{proposal.agent}"
     made = await debate.ask_for(key, critic, task, shape)
     if isinstance(made, StepFailed):

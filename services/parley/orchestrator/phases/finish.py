@@ -49,7 +49,14 @@ async def finish(
     )
     work = FINAL_REFINEMENT.work(agent.id, situation.number)
     annotate = note_claims if situation.cites else None
-    task = Task(work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY, annotate=annotate)
+    task = Task(
+        work,
+        prompt,
+        spec.max_output_tokens,
+        concurrency=CONCURRENCY,
+        annotate=annotate,
+        is_asked_again=True,
+    )
     reply = await debate.ask(f"round/{situation.number}/finish/{agent.id}", agent, task)
     if isinstance(reply, StepFailed):
         return reply

@@ -52,7 +52,14 @@ async def refine(
     )
     work = REFINEMENT.work(agent.id, situation.number)
     annotate = partial(_annotate, raised, situation)
-    task = Task(work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY, annotate=annotate)
+    task = Task(
+        work,
+        prompt,
+        spec.max_output_tokens,
+        concurrency=CONCURRENCY,
+        annotate=annotate,
+        is_asked_again=True,
+    )
     reply = await debate.ask(f"round/{situation.number}/refine/{agent.id}", agent, task)
     if isinstance(reply, StepFailed):
         return reply

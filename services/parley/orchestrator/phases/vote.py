@@ -62,6 +62,7 @@ class _Poll:
     requirements: str
     terms: VoteTerms
     schema_of: SchemaOf
+    is_asked_again: bool
 
     @property
     def options(self) -> list[str]:
@@ -94,6 +95,8 @@ async def hold_vote(
     requirements: str = "",
     terms: VoteTerms = PANEL_TERMS,
     schema_of: SchemaOf = asked_schema,
+    *,
+    is_asked_again: bool = True,
 ) -> Vote:
     """Let agents vote on each other's work, and return what that came to.
 
@@ -106,7 +109,7 @@ async def hold_vote(
     """
     if not voters:
         raise DebateFailedError("QUORUM_LOST", "every agent is muted", phase=VOTE.name)
-    poll = _Poll(debate, voters, work, requirements, terms, schema_of)
+    poll = _Poll(debate, voters, work, requirements, terms, schema_of, is_asked_again)
     if terms.one_voice:
         message = (
             f"all voters share one model family ({terms.one_voice}): their votes are one voice, and their agreement"
@@ -259,7 +262,9 @@ async def _ballot(poll: _Poll, voter: AgentSpec) -> Ballot | StepFailed:
         *(quotation(f"Proposal {number}", each.text) for number, each in enumerate(shown, start=1)),
         PromptPart("user", told),
     )
-    task = Task(VOTE.work(voter.id, poll.terms.round), prompt, is_answer=True)
+    task = Task(
+        VOTE.work(voter.id, poll.terms.round), prompt, is_answer=True, is_asked_again=poll.is_asked_again
+    )
     shape = AnswerShape("ballot", _Ballot, _schema(len(shown), poll.schema_of), _rendered)
     cast = await debate.ask_for(key, voter, task, shape)
     if isinstance(cast, StepFailed):

@@ -137,7 +137,9 @@ async def rebut(
         reply.in_reply_to.extend(point.reference for point in _answered(read, others))
 
     key, work = f"round/{number}/rebut/{agent.id}", REBUTTAL.work(agent.id, number)
-    made = await debate.ask_for(key, agent, Task(work, prompt, limit, annotate=annotate), shape)
+    made = await debate.ask_for(
+        key, agent, Task(work, prompt, limit, annotate=annotate, is_asked_again=True), shape
+    )
     if isinstance(made, StepFailed):
         return made
     unknown = [

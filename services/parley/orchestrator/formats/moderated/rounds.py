@@ -215,7 +215,7 @@ async def _reply(
         quotation("The moderator asks you", found.question),
         PromptPart("user", f"{_REPLY}{in_words(limit)}"),
     )
-    task = Task(REPLY.work(agent.id, number), prompt, limit)
+    task = Task(REPLY.work(agent.id, number), prompt, limit, is_asked_again=True)
     said = await debate.ask(f"round/{number}/reply/{agent.id}", agent, task)
     if isinstance(said, StepFailed):
         held.failed.append(said)

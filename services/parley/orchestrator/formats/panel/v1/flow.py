@@ -139,7 +139,7 @@ def _final_work(rounds: Sequence[Sequence[Contribution]]) -> list[Contribution]:
 
 async def _voted(debate: Debate, work: Sequence[Contribution], steering: Steering) -> Outcome:
     voters = [agent for agent in debate.participants if agent.id not in steering.muted]
-    vote = await hold_vote(debate, voters, work, schema_of=documented_schema)
+    vote = await hold_vote(debate, voters, work, schema_of=documented_schema, is_asked_again=False)
     author = surest(vote)
     (text,) = (each.text for each in work if each.agent == author)
     return voted_outcome(text, author, vote)
