@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 
 from parley.orchestrator.api.servicer import OrchestratorServicer
@@ -70,7 +71,9 @@ async def build(
     formats = formats or shipped_formats()
     roles = _checked(roles or shipped_roles(), formats)
     draining, deltas, clock = draining or Draining(), Deltas(), SystemClock()
-    connect = partial(channel, settings=settings.channels())
+    channels = settings.channels()
+    connect = partial(channel, settings=channels)
+    to_replicas = partial(channel, settings=replace(channels, tls_name=settings.advertise_name))
     async with (
         _opened(settings.store) as store,
         connect(settings.gateway) as gateway,
@@ -101,7 +104,7 @@ async def build(
         feedback = FeedbackStore(store.documents)
         reporter = FeedbackReporter(feedback, dependencies.services.ratings, clock)
         feeds = Feeds(store.log)
-        forwarding = Forwarding(index, feeds, deltas, dependencies.owner, connect)
+        forwarding = Forwarding(index, feeds, deltas, dependencies.owner, to_replicas)
         servicer = OrchestratorServicer(
             log=store.log,
             index=index,
