@@ -24,14 +24,15 @@ def access_to(target: str, tenant: str, token: str | None = None, ca: str | None
 
     `token` is a key or token. Without one, a system of this user's on this machine is shown the token of its file, and others
     PARLEY_TOKEN, or else what PARLEY_SERVICE_SECRET signs for `tenant`, as services do. `ca` is the file of the authority that signed
-    the server's certificate, or `system`, by default PARLEY_CA; without one, the server is called in the clear. Where servers
+    the server's certificate, or `system`, by default PARLEY_CA; without one, and on this machine for a system of this user's, the
+    server is called in the clear. Where servers
     want certificates, PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY name one.
 
     Raises:
         ConfigurationError: a file that is named cannot be used.
     """
     return ChannelSettings(
-        tls=_tls(os.environ.get("PARLEY_CA", "") if ca is None else ca),
+        tls=_tls(_authority(target) if ca is None else ca),
         headers=_headers(target, tenant, token),
         in_the_clear=os.environ.get("PARLEY_TLS") == "off",
     )
@@ -47,6 +48,12 @@ def _headers(target: str, tenant: str, token: str | None) -> _Headers | None:
         return _bearer(token_for(port), told)()
 
     return read_with_each_call
+
+
+def _authority(target: str) -> str:
+    """Return what PARLEY_CA says; nothing for a system of this user's on this machine, which speaks in the clear."""
+    port = port_of(target)
+    return "" if port is not None and token_for(port) else os.environ.get("PARLEY_CA", "")
 
 
 def _told(tenant: str) -> _Headers | None:

@@ -45,6 +45,7 @@ async def test_this_users_client_gets_in_by_itself_also_with_a_token_for_elsewhe
 ) -> None:
     assert await listed(address) == []
     monkeypatch.setenv("PARLEY_TOKEN", "for-another-server")
+    monkeypatch.setenv("PARLEY_CA", str(Path(__file__).parent / "of-another-server.pem"))
     assert await listed(address) == []
 
 

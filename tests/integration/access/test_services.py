@@ -1,5 +1,6 @@
 """Services among each other: each shows which one it is and whose work it does, and the log tells who wanted it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,7 +9,8 @@ import grpc
 import pytest
 
 from parley.runtime.errors import ParleyError, from_rpc_error
-from parley.runtime.identity.guard import Guard
+from parley.runtime.identity.guard import Guard, Shown
+from parley.runtime.identity.identity import Identity
 from parley.runtime.identity.service_tokens import ServiceTokens
 from parley.storage.opening import open_store
 from parley.v1 import debate_pb2, gateway_pb2, orchestrator_pb2
@@ -29,13 +31,28 @@ def gateway() -> ScriptedGateway:
     return ScriptedGateway()
 
 
+class Known(ServiceTokens):
+    """Believes one secret, which a test may change, and counts those it did not know."""
+
+    def __init__(self) -> None:
+        self.secret = SECRET
+        self.unknown = asyncio.Semaphore(0)
+        super().__init__(lambda: (self.secret.encode(),))
+
+    async def identify(self, shown: Shown) -> Identity | None:
+        found = await super().identify(shown)
+        if found is None:
+            self.unknown.release()
+        return found
+
+
 @asynccontextmanager
 async def secured(
-    gateway: ScriptedGateway, folder: Path, secret: str = SECRET
+    gateway: ScriptedGateway, folder: Path, secret: str = SECRET, known: Known | None = None
 ) -> AsyncIterator[tuple[Orchestrator, Headers]]:
     """An orchestrator and all that it calls, of which nobody is let in unasked; and what a caller of acme's shows."""
     async with (
-        gateway.served(guard=Guard(ServiceTokens(lambda: (SECRET.encode(),)))) as others,
+        gateway.served(guard=Guard(known or Known())) as others,
         orchestrating(folder, others, auth="key", service_secret=secret) as orchestrator,
         open_store(f"sqlite:///{folder}", "orchestrator") as store,
     ):
@@ -79,6 +96,42 @@ async def test_the_log_tells_who_asked_and_who_intervened(gateway: ScriptedGatew
     (acted,) = [each.intervened.intervened_by for each in log if each.HasField("intervened")]
     assert asked == acted
     assert asked.startswith("test (key ")
+
+
+async def test_while_a_secret_is_replaced_a_debate_waits_and_no_step_fails(
+    gateway: ScriptedGateway, tmp_path: Path
+) -> None:
+    known = Known()
+    hold = gateway.hold("*")
+    async with secured(gateway, tmp_path, known=known) as (orchestrator, headers), asyncio.timeout(WITHIN):
+        debate = await created(orchestrator, headers)
+        await gateway.wait_for("*")
+        known.secret = "another" * 5
+        hold.release()
+        for _ in range(3):
+            await known.unknown.acquire()
+        known.secret = SECRET
+        log = await events(orchestrator, debate, headers)
+    assert log[-1].HasField("closed")
+    assert not any(each.HasField("step_failed") for each in log)
+
+
+async def test_while_a_secret_is_replaced_ratings_and_memory_are_told_later(
+    gateway: ScriptedGateway, tmp_path: Path
+) -> None:
+    known = Known()
+    hold = gateway.hold("*synthesis*")
+    async with secured(gateway, tmp_path, known=known) as (orchestrator, headers), asyncio.timeout(WITHIN):
+        debate = await created(orchestrator, headers)
+        await gateway.wait_for("*synthesis*")
+        known.secret = "another" * 5
+        hold.release()
+        for _ in range(3):
+            await known.unknown.acquire()
+        assert not gateway.matches
+        known.secret = SECRET
+        assert (await events(orchestrator, debate, headers))[-1].HasField("closed")
+    assert len(gateway.matches) == 1
 
 
 async def test_a_service_with_another_secret_is_not_known_and_no_debate_fails_for_it(

@@ -129,6 +129,16 @@ async def test_no_signature_but_the_issuers_own_is_believed(
         assert await who(tokens, token) is None
 
 
+async def test_a_token_signed_in_a_way_that_is_not_listed_lets_nobody_in(
+    issuer: TokenIssuer, clock: ManualClock
+) -> None:
+    keys = SigningKeys(fetch_keys(issuer.url, None), clock)
+    issuer.add_key("curve", "ES256")
+    for algorithms, key_id in ((("ES256",), "first"), (("RS256",), "curve")):
+        tokens = JsonWebTokens(TokenRules(issuer.url, AUDIENCE, algorithms), keys)
+        assert await who(tokens, issuer.sign(key_id)) is None
+
+
 class TokenIssuerOfOthers(TokenIssuer):
     """Signs under the same key id with a key of its own."""
 

@@ -78,6 +78,18 @@ def test_what_is_of_use_together_is_set_together(monkeypatch: pytest.MonkeyPatch
         assert part in message
 
 
+def test_rules_for_certificates_are_read_with_the_authority_that_signs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given(monkeypatch, auth="mtls", tls_certificate="a.pem", tls_key="a.key", tls_client_ca="ca.pem")
+    rules = '[{"subject": "spiffe://mesh/*", "roles": ["service"]}, {"subject": "*.a", "tenant": "a", "roles": ["read"]}]'
+    given(monkeypatch, mtls_rules=rules)
+    for settings in (Inner, Outer):
+        loaded = settings.load()
+        assert [each.rule().tenant for each in loaded.mtls_rules] == ["default", "a"]
+        assert loaded.guard() is not OPEN
+
+
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
