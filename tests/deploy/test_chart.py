@@ -16,7 +16,7 @@ from tests.deploy.values_schema import SCHEMA, schema_text
 
 KUBERNETES = [("minimal", "1.37"), ("production", "1.37"), ("dev", "1.37"), ("production", "1.30")]
 """The newest whose schemas are known here, and the oldest that the chart is for."""
-_NOT_KUBERNETES = {"PrometheusRule"}
+_NOT_KUBERNETES = {"Certificate", "PrometheusRule"}
 """Kinds of others, which have no schema here."""
 
 
@@ -110,6 +110,16 @@ def changed(path: str, value: Any, name: str = "production") -> dict[str, Any]:
         ("defaults.preStopSeconds", 0),
         ("mongodb.image", "mongo"),
         ("telemetry.protocol", "http"),
+        ("access.open", True),
+        ("access.clients", []),
+        ("access.clients", ["password"]),
+        ("access.clients", ["mtls"]),
+        ("access.serviceSecret.existingSecret", ""),
+        ("services.orchestrator.settings.jwt_issuer", ""),
+        ("tls.enabled", False),
+        ("tls.inTheClear", True),
+        ("tls.issuerRef.name", ""),
+        ("trial.enabled", True),
         ("replicas", 3),
     ],
 )

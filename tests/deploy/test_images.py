@@ -26,14 +26,15 @@ class OnlyLocked(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"{name} is of {', '.join(owner)}, which is not in the lock", name=name)
 
 sys.meta_path.insert(0, OnlyLocked())
-for package in (f"parley.{service}", "parley.runtime", "parley.client"):
-    found = importlib.import_module(package)
-    for each in pkgutil.walk_packages(found.__path__, f"{package}."):
-        if not each.name.startswith("parley.gateway.local_model.server"):
-            importlib.import_module(each.name)
+found = importlib.import_module(f"parley.{service}")
+for each in pkgutil.walk_packages(found.__path__, f"parley.{service}."):
+    if not each.name.startswith("parley.gateway.local_model.server"):
+        importlib.import_module(each.name)
 importlib.import_module("parley.storage.opening")
 if service != "convergence":
     importlib.import_module("parley.storage.mongodb.log")
+if service == "orchestrator":
+    importlib.import_module("parley.client.trial")  # of the chart's test
 if service == "memory":
     importlib.import_module("parley.storage.qdrant.server")
 """

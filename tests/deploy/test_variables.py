@@ -68,6 +68,8 @@ _PAIRED = {"agreement_encoder", "agreement_encoder_sha256", "agreement_tokenizer
 
 def _sample(part: dict[str, Any]) -> Any:
     match part["type"]:
+        case "array":
+            return [{"subject": "spiffe://cluster/*", "tenant": "research", "roles": ["read"]}]
         case "boolean":
             return True
         case "integer":
@@ -81,7 +83,7 @@ def _sample(part: dict[str, Any]) -> Any:
 def _text(part: dict[str, Any]) -> str:
     if "enum" in part:
         return str(part["enum"][-1])
-    tried = ("text: x", "http://models.svc:8000/v1", "11434,1234")
+    tried = ("text: x", "https://models.svc:8000/v1", "11434,1234", "RS256,ES256")
     return next(each for each in tried if re.search(part.get("pattern", ""), each))
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from parley.client.debates import ParleyClient
 from parley.client.payload import kind_of
 from parley.client.watching import TextPiece
-from parley.runtime.errors import ParleyError
+from parley.runtime.errors import ConfigurationError, ParleyError
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, DebateSpec, DebateStatus, Participant
 from parley.v1.panel_pb2 import PanelSettings
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         debate = asyncio.run(
             hold_trial(given.target, tenant=given.tenant, route=given.route, seconds=given.seconds)
         )
-    except ParleyError as error:
+    except (ParleyError, ConfigurationError) as error:
         return _refuse(f"{given.target}: {error}")
     except TimeoutError:
         return _refuse(f"{given.target}: no answer within {given.seconds:g} s")

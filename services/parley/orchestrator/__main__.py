@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 
 from parley.orchestrator.allowance.allowance import Allowance
@@ -76,7 +77,9 @@ async def build(
     formats = formats or shipped_formats()
     roles = _checked(roles or shipped_roles(), formats)
     draining, deltas, clock = draining or Draining(), Deltas(), SystemClock()
-    connect = partial(channel, settings=settings.channels())
+    channels = settings.channels()
+    connect = partial(channel, settings=channels)
+    to_replicas = partial(channel, settings=replace(channels, tls_name=settings.advertise_name))
     async with (
         _opened(settings.store, reading=reading) as store,
         connect(settings.gateway) as gateway,
@@ -121,7 +124,7 @@ async def build(
             retention=settings.retention(),
         )
         feeds = Feeds(store.log)
-        forwarding = Forwarding(index, feeds, deltas, dependencies.owner, connect)
+        forwarding = Forwarding(index, feeds, deltas, dependencies.owner, to_replicas)
         servicer = OrchestratorServicer(
             log=store.log,
             index=index,

@@ -87,6 +87,10 @@ class OrchestratorSettings(ServiceSettings):
         pattern=r"^(\S+:\d+)?$",
         description="HOST:PORT by which other replicas reach this one; default: where it listens.",
     )
+    advertise_name: str = Field(
+        default="",
+        description="Name that the certificates of other replicas have, where PARLEY_ADVERTISE is an address; default: the address.",
+    )
     jwt_issuer: str = Field(
         default="",
         pattern=r"^(https?://[^\s@]+)?$",

@@ -33,6 +33,8 @@ class ChannelSettings:
     """The longest pause between two attempts to connect."""
     tls: ClientTls | None = None
     """Whom the client trusts; None: it speaks in the clear."""
+    tls_name: str = ""
+    """The name that the server's certificate must have; empty: the one that it is called by."""
     headers: Callable[[], Sequence[tuple[str, str]]] | None = None
     """Returns what is shown of the caller with each call."""
     in_the_clear: bool = False
@@ -87,4 +89,9 @@ def _options(settings: ChannelSettings) -> list[tuple[str, int | str]]:
         ("grpc.keepalive_timeout_ms", round(settings.keepalive_timeout_seconds * 1000)),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
+        *(
+            [("grpc.ssl_target_name_override", settings.tls_name)]
+            if settings.tls and settings.tls_name
+            else []
+        ),
     ]

@@ -79,6 +79,22 @@ async def test_a_client_trusts_whom_its_authority_signed_and_nobody_else(
             assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
 
 
+async def test_a_server_that_is_called_by_its_address_must_have_the_name_that_is_expected(
+    authority: Authority,
+) -> None:
+    async with serving([make_service(Tell=tell)], settings(ServerTls(*authority.sign("a")))) as running:
+        for name, trusted in (("localhost", True), ("parley-orchestrator", False)):
+            tls = ChannelSettings(tls=ClientTls(authority.file), tls_name=name)
+            async with channel(running.address, tls) as connected:
+                call = method(connected, "Tell")(b"", timeout=10)
+                if trusted:
+                    assert await call == b"default "
+                else:
+                    with pytest.raises(grpc.aio.AioRpcError) as caught:
+                        await call
+                    assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+
+
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 async def test_a_server_speaks_no_tls_older_than_1_2(authority: Authority) -> None:
     async with serving([make_service(Tell=tell)], settings(ServerTls(*authority.sign("a")))) as running:
