@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from parley.config.entries import DebateEntry
@@ -55,6 +56,8 @@ class Provider:
         api: `responses`, `chat`, or `auto`: what is known or found out.
         headers: Sent with every request.
         routing: How OpenRouter chooses among its own providers.
+        api_key_file: File that holds the key, in place of the variable.
+        models: Those that may be asked for there. Empty: any.
         declared: Whether the file declares it, rather than its being there by itself.
     """
 
@@ -66,6 +69,12 @@ class Provider:
     declared: bool = True
     api: str = "auto"
     routing: Mapping[str, Any] = field(default_factory=dict)
+    api_key_file: Path | None = None
+    models: tuple[str, ...] = ()
+
+    def serves(self, model: str) -> bool:
+        """Tell whether the model may be asked for there."""
+        return not self.models or model in self.models
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def defaults() -> ConfigFile:
 
 def _configuration(file: FileEntry, folder: Path | None, findings: Findings) -> ConfigFile:
     """Return what an entry comes to. Without a `folder` there are no files beside it."""
-    routes = Routes(file, findings)
+    routes = Routes(file, folder or Path(), findings)
     roles = _own_roles(file, folder, findings)
     team = Team(file, folder or Path(), routes, roles, findings)
     agents, judge, evaluators = team.agents(), team.judge(), team.evaluators()
