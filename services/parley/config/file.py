@@ -114,6 +114,7 @@ class ConfigFile:
         empty: Whether the file says nothing at all.
         roles: Those of the `roles` section, then those of the folder beside the file.
         gaps: Those of the notices that say what holds where `agents`, `judge` or `debate` is not there.
+        reaching: What needs trust in a file that just lies there: endpoints, and files outside its folder, one line each.
         warnings: What could not be used and was replaced, one line each.
     """
 
@@ -131,6 +132,7 @@ class ConfigFile:
     gaps: Mapping[str, str]
     evaluators: tuple[Agent, ...] = ()
     roles: tuple[OwnRole, ...] = ()
+    reaching: tuple[str, ...] = ()
 
     def own_role(self, name: str) -> OwnRole | None:
         """Return the role of one's own that goes by a name or an alias."""

@@ -90,23 +90,9 @@ class Routes:
             path = f"providers[{number}]"
             if any(entry.name == other.name for other in declared):
                 self._findings.problem(f"{path}.name", f"{entry.name} is the name of another provider too")
-            if entry.kind in {"openai-compatible", "azure-openai"} and entry.base_url is None:
-                self._findings.problem(path, f"an {entry.kind} provider needs a base_url")
-            if entry.routing and entry.kind != "openrouter":
-                self._findings.problem(f"{path}.routing", "only an openrouter provider takes it")
-            if entry.base_url is not None and (wrong := why_no_url(entry.base_url)) is not None:
-                self._findings.problem(f"{path}.base_url", wrong)
-            elif entry.base_url is not None and (wrong := _why_key_stays(entry)) is not None:
-                self._findings.problem(f"{path}.{'api_key_env' if entry.api_key_env else 'base_url'}", wrong)
-            if entry.api_key_env and entry.api_key_file:
-                self._findings.problem(f"{path}.api_key_file", "say api_key_env or api_key_file, not both")
-            for header in entry.headers:
-                if (wrong := why_no_header_name(header)) is not None:
-                    self._findings.problem(f"{path}.headers.{header}", wrong)
-                if header.lower() in _FORBIDDEN_HEADERS:
-                    self._findings.problem(
-                        f"{path}.headers.{header}", "a key does not belong in a file; use api_key_env"
-                    )
+            self._findings.reaches_out(path)
+            self._check_endpoint(entry, path)
+            self._check_key(entry, path)
             declared.append(_provider(entry, self._folder))
         names = {provider.name for provider in declared}
         own = (
@@ -114,6 +100,27 @@ class Routes:
             Provider("openrouter", "openrouter", api_key_env=_OPENROUTER_KEY, declared=False),
         )
         return (*declared, *(provider for provider in own if provider.name not in names))
+
+    def _check_endpoint(self, entry: ProviderEntry, path: str) -> None:
+        if entry.kind in {"openai-compatible", "azure-openai"} and entry.base_url is None:
+            self._findings.problem(path, f"an {entry.kind} provider needs a base_url")
+        if entry.routing and entry.kind != "openrouter":
+            self._findings.problem(f"{path}.routing", "only an openrouter provider takes it")
+        if entry.base_url is not None and (wrong := why_no_url(entry.base_url)) is not None:
+            self._findings.problem(f"{path}.base_url", wrong)
+
+    def _check_key(self, entry: ProviderEntry, path: str) -> None:
+        if (wrong := _why_key_stays(entry)) is not None:
+            self._findings.problem(f"{path}.{'api_key_env' if entry.api_key_env else 'base_url'}", wrong)
+        if entry.api_key_env and entry.api_key_file:
+            self._findings.problem(f"{path}.api_key_file", "say api_key_env or api_key_file, not both")
+        for header in entry.headers:
+            if (wrong := why_no_header_name(header)) is not None:
+                self._findings.problem(f"{path}.headers.{header}", wrong)
+            if header.lower() in _FORBIDDEN_HEADERS:
+                self._findings.problem(
+                    f"{path}.headers.{header}", "a key does not belong in a file; use api_key_env"
+                )
 
     def _all_routes(self) -> tuple[Route, ...]:
         routes: list[Route] = []
@@ -140,7 +147,9 @@ def _key_variable(entry: ProviderEntry) -> str | None:
 
 def _why_key_stays(entry: ProviderEntry) -> str | None:
     variable = _key_variable(entry)
-    return why_key_stays(variable, entry.base_url) if variable and entry.base_url else None
+    if not variable or entry.base_url is None or why_no_url(entry.base_url) is not None:
+        return None
+    return why_key_stays(variable, entry.base_url)
 
 
 def _provider(entry: ProviderEntry, folder: Path) -> Provider:
