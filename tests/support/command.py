@@ -47,6 +47,7 @@ class Command:
                 **kept,
                 "PARLEY_STORE": f"sqlite:///{self.folder / 'data'}",
                 "PARLEY_LOCAL_SERVERS": "off",
+                "PARLEY_TRUST_CONFIG": "true",
                 **self.variables,
             },
             stdin=subprocess.DEVNULL,

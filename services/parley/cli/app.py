@@ -16,6 +16,7 @@ from parley.cli.input.parameters import (
     debate_argument,
     json_option,
     server_option,
+    trust_option,
 )
 from parley.cli.keeping import KEEPING
 from parley.cli.progress_style import STYLES
@@ -159,6 +160,7 @@ def parley() -> None:
     help="How progress is shown. Default: live on a terminal, a line an event elsewhere.",
 )
 @server_option("orchestrator")
+@trust_option
 def debate(**options: Any) -> int:
     """Hold a debate and print its answer.
 
@@ -203,6 +205,7 @@ def debate(**options: Any) -> int:
 @click.option("-o", "--output", metavar="FILE", type=_PATH, help="Write it to a file.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell what was said, and what it took.")
 @server_option("orchestrator")
+@trust_option
 def evaluate(**options: Any) -> int:
     """Have agents judge the answer of a finished debate."""
     from parley.cli.commands.evaluate import evaluate
@@ -293,6 +296,7 @@ def report(debate_id: str, output: Path | None, server: str | None) -> None:
 @click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
 @json_option
 @server_option("gateway")
+@trust_option
 def agents(config: Path | None, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List the agents, and the routes with the state of their breakers."""
     from parley.cli.commands.agents import list_agents
@@ -303,6 +307,7 @@ def agents(config: Path | None, as_json: bool, server: str | None) -> None:  # n
 @parley.command()
 @click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
 @json_option
+@trust_option
 def roles(config: Path | None, as_json: bool) -> None:  # noqa: FBT001
     """List the roles that agents can have, and where each comes from."""
     from parley.cli.commands.roles import list_roles
@@ -339,6 +344,7 @@ def ratings(domain: str, as_json: bool, server: str | None) -> None:  # noqa: FB
     type=Address(),
     help="HOST:PORT by which orchestrators elsewhere reach this one. Default: where it listens.",
 )
+@trust_option
 def up(config: Path | None, port: int, advertise: str | None) -> None:
     """Run the whole system on loopback ports until stopped."""
     from parley.cli.commands.serve import serve_all

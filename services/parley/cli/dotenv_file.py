@@ -7,18 +7,22 @@ from pathlib import Path
 from typing import Final
 
 from parley.cli.errors import CONFIGURATION, CommandError
+from parley.cli.trust import TRUST_VARIABLE, is_trusted
 
 __all__ = ["take_dotenv"]
 
 _FILE: Final = ".env"
 _NAMES: Final = frozenset({"AZURE_OPENAI_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY"})
 _PREFIX: Final = "PARLEY_"
+_KEYS: Final = _NAMES - {"OPENAI_BASE_URL"}
+"""What harms nobody: a key goes to its own host, whoever wrote it down."""
 
 
 def take_dotenv(names: Collection[str] = ()) -> None:
     """Set the variables of `.env` that we read, and those in `names`, where they are not set; say which on stderr.
 
-    What else is in the file belongs to others. Raise CommandError for a file that cannot be read.
+    What else is in the file belongs to others. What says where questions and keys go, or how Parley runs, is left out of a file that
+    is not trusted. Raise CommandError for a file that cannot be read.
     """
     path = Path(_FILE)
     if not path.is_file():
@@ -35,9 +39,24 @@ def take_dotenv(names: Collection[str] = ()) -> None:
     taken = {
         name: value
         for name, value in given.items()
-        if value and name not in os.environ and (name in _NAMES or name in names or name.startswith(_PREFIX))
+        if value and name not in os.environ and (name in _NAMES or name in names or _is_ours(name))
     }
+    reaching = [name for name in taken if name not in _KEYS and name not in names]
+    if reaching and not is_trusted(path, path.read_bytes(), reaching):
+        _say(
+            f"Not read from {_FILE}, which is not trusted: {', '.join(reaching)}; read it, and then say --trust-config or set "
+            f"{TRUST_VARIABLE}=true"
+        )
+        taken = {name: value for name, value in taken.items() if name not in reaching}
     if taken:
         os.environ.update(taken)
-        sys.stderr.write(f"Read from {_FILE}: {', '.join(taken)}\n")
-        sys.stderr.flush()
+        _say(f"Read from {_FILE}: {', '.join(taken)}")
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(_PREFIX) and name.isidentifier() and name != TRUST_VARIABLE
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

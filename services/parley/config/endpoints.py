@@ -2,10 +2,24 @@
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-__all__ = ["why_no_header_name", "why_no_url"]
+__all__ = ["why_key_stays", "why_no_header_name", "why_no_url"]
+
+_HOSTS_OF_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "OPENAI_API_KEY": ("api.openai.com",),
+    "OPENROUTER_API_KEY": ("openrouter.ai",),
+    "AZURE_OPENAI_API_KEY": (
+        "openai.azure.com",
+        "services.ai.azure.com",
+        "cognitiveservices.azure.com",
+        "openai.azure.us",
+        "openai.azure.cn",
+    ),
+}
+"""Of the keys that people have set for other programs too: the domains that they are for."""
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HOST: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
@@ -25,6 +39,21 @@ def why_no_url(text: str) -> str | None:
     if not host or not (_is_ipv6(host) if "[" in parts.netloc else _HOST.fullmatch(host)):
         return "is not an address: it has no host that can be asked"
     return None
+
+
+def why_key_stays(variable: str, url: str) -> str | None:
+    """Return why a key is not sent to an address; None where it may be. `url` is one that can be asked."""
+    domains = _HOSTS_OF_KEYS.get(variable)
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    if domains is None:
+        return None
+    if parts.scheme == "https" and any(host == each or host.endswith(f".{each}") for each in domains):
+        return None
+    return (
+        f"{variable} is sent to {' and '.join(domains)} alone, by https; put this endpoint's key into another variable, "
+        "and name that with api_key_env"
+    )
 
 
 def why_no_header_name(name: str) -> str | None:

@@ -262,9 +262,23 @@ class ProviderEntry:
         Field(
             pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$",
             description="Name of the variable that holds the key. Default: `OPENAI_API_KEY` for kind openai, "
-            "`OPENROUTER_API_KEY` for openrouter, `AZURE_OPENAI_API_KEY` for azure-openai, none otherwise.",
+            "`OPENROUTER_API_KEY` for openrouter, `AZURE_OPENAI_API_KEY` for azure-openai, none otherwise. These three are "
+            "sent to their own hosts alone.",
         ),
     ] = None
+    api_key_file: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=4096,
+            description="In place of `api_key_env`: a file that holds the key and nothing else, from this file's folder. It is read "
+            "again when it changes.",
+        ),
+    ] = None
+    models: Annotated[
+        tuple[Line, ...],
+        Field(max_length=256, description="The models that may be asked for there. Default: any."),
+    ] = ()
     api: Annotated[
         Literal["auto", "responses", "chat"],
         Field(

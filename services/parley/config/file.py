@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from parley.config.entries import DebateEntry
@@ -55,6 +56,8 @@ class Provider:
         api: `responses`, `chat`, or `auto`: what is known or found out.
         headers: Sent with every request.
         routing: How OpenRouter chooses among its own providers.
+        api_key_file: File that holds the key, in place of the variable.
+        models: Those that may be asked for there. Empty: any.
         declared: Whether the file declares it, rather than its being there by itself.
     """
 
@@ -66,6 +69,12 @@ class Provider:
     declared: bool = True
     api: str = "auto"
     routing: Mapping[str, Any] = field(default_factory=dict)
+    api_key_file: Path | None = None
+    models: tuple[str, ...] = ()
+
+    def serves(self, model: str) -> bool:
+        """Tell whether the model may be asked for there."""
+        return not self.models or model in self.models
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +114,7 @@ class ConfigFile:
         empty: Whether the file says nothing at all.
         roles: Those of the `roles` section, then those of the folder beside the file.
         gaps: Those of the notices that say what holds where `agents`, `judge` or `debate` is not there.
+        reaching: What needs trust in a file that just lies there: endpoints, and files outside its folder, one line each.
         warnings: What could not be used and was replaced, one line each.
     """
 
@@ -122,6 +132,7 @@ class ConfigFile:
     gaps: Mapping[str, str]
     evaluators: tuple[Agent, ...] = ()
     roles: tuple[OwnRole, ...] = ()
+    reaching: tuple[str, ...] = ()
 
     def own_role(self, name: str) -> OwnRole | None:
         """Return the role of one's own that goes by a name or an alias."""

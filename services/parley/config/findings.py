@@ -15,6 +15,7 @@ class Findings:
         places: Where the keys of the file stand.
         notices: What was passed over or filled in, one line each.
         warnings: What could not be used and was replaced, one line each.
+        reaching: Where the file names an endpoint, or a file outside its folder, one line each.
         gaps: The notices that say what holds where a section is not there, by section.
     """
 
@@ -23,6 +24,7 @@ class Findings:
         self.places = places
         self.notices = list(notices)
         self.warnings: list[str] = []
+        self.reaching: list[str] = []
         self.gaps: dict[str, str] = {}
         self._tells_gaps = tells_gaps
         self._problems: list[tuple[int, str]] = []
@@ -42,6 +44,10 @@ class Findings:
     def warning(self, path: str, text: str) -> None:
         """Tell of a key whose value was replaced."""
         self.warnings.append(f"{self.places.of(path)}: {text}")
+
+    def reaches_out(self, path: str, whither: str = "") -> None:
+        """Note a key that names an endpoint, or the file outside the folder at `whither`."""
+        self.reaching.append(f"{self.places.of(path)}: {whither}" if whither else self.places.of(path))
 
     def gap(self, section: str, text: str) -> None:
         """Tell what holds where a section is not there."""

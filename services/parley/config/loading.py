@@ -9,6 +9,7 @@ from parley.config.file import ConfigFile
 from parley.config.findings import Findings
 from parley.config.formats import DEFAULT
 from parley.config.own_roles import OwnRole, RoleProblem, roles_of_file, roles_of_folder, taken_twice
+from parley.config.prompts import is_outside
 from parley.config.reading import Places, check, lists_evaluators
 from parley.config.routes import Routes
 from parley.config.source import parse, read
@@ -42,7 +43,7 @@ def defaults() -> ConfigFile:
 
 def _configuration(file: FileEntry, folder: Path | None, findings: Findings) -> ConfigFile:
     """Return what an entry comes to. Without a `folder` there are no files beside it."""
-    routes = Routes(file, findings)
+    routes = Routes(file, folder or Path(), findings)
     roles = _own_roles(file, folder, findings)
     team = Team(file, folder or Path(), routes, roles, findings)
     agents, judge, evaluators = team.agents(), team.judge(), team.evaluators()
@@ -72,6 +73,7 @@ def _configuration(file: FileEntry, folder: Path | None, findings: Findings) -> 
         gaps=findings.gaps,
         evaluators=evaluators,
         roles=roles,
+        reaching=tuple(findings.reaching),
     )
 
 
@@ -87,4 +89,7 @@ def _own_roles(file: FileEntry, folder: Path | None, findings: Findings) -> tupl
     roles = tuple(each for each in found if isinstance(each, OwnRole))
     for role, name in taken_twice(roles):
         findings.problem_elsewhere(f"{role.source}: {name} is the name of another role too")
+    for each in roles:
+        if is_outside(folder or Path(), each.source):
+            findings.reaches_out(f"roles.{each.name}", each.source)
     return roles

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Prompt", "load_prompt"]
+__all__ = ["Prompt", "is_outside", "load_prompt"]
 
 MAX_BYTES: Final = 64 * 1024
 
@@ -17,22 +17,32 @@ class Prompt:
     source: str
 
 
+def is_outside(folder: Path, source: str) -> bool:
+    """Tell whether what was read from an absolute path lies outside the folder; what has no such path came with the file."""
+    path = Path(source)
+    return path.is_absolute() and not path.is_relative_to(folder.resolve())
+
+
 def load_prompt(folder: Path, written: str) -> Prompt | str:
     """Return the prompt at a path taken from `folder`, or in one line why there is none."""
+    data = b""
     try:
         path = (folder / written).resolve()
-        data = path.read_bytes()
+        if path.exists() and not path.is_file():  # a pipe would have us wait, and a device never ends
+            return f"{written} is no file"
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return f"{written} is not UTF-8"
+        return _too_long(written) if len(data) > MAX_BYTES else f"{written} is not UTF-8"
     except (OSError, ValueError) as error:
         return f"{written} cannot be read: {getattr(error, 'strerror', None) or error}"
     if not text.strip():
         return f"{written} is blank"
     if len(data) > MAX_BYTES or "\0" in text:
-        return (
-            f"{written} is longer than {MAX_BYTES // 1024} KiB"
-            if "\0" not in text
-            else f"{written} is not text"
-        )
+        return _too_long(written) if "\0" not in text else f"{written} is not text"
     return Prompt(text, str(path))
+
+
+def _too_long(written: str) -> str:
+    return f"{written} is longer than {MAX_BYTES // 1024} KiB"

@@ -1,8 +1,9 @@
 """The providers and routes of a file, and the routes that an agent names."""
 
+from pathlib import Path
 from typing import Final
 
-from parley.config.endpoints import why_no_header_name, why_no_url
+from parley.config.endpoints import why_key_stays, why_no_header_name, why_no_url
 from parley.config.entries import FileEntry, ModelEntry, ProviderEntry, RouteEntry
 from parley.config.file import Provider, Route
 from parley.config.findings import Findings
@@ -25,9 +26,10 @@ class Routes:
         routes: Those of the `routes` section, in order.
     """
 
-    def __init__(self, file: FileEntry, findings: Findings) -> None:
-        """Note in `findings` what is wrong."""
+    def __init__(self, file: FileEntry, folder: Path, findings: Findings) -> None:
+        """Note in `findings` what is wrong. Files of keys are taken from the `folder`."""
         self._file = file
+        self._folder = folder
         self._findings = findings
         self.providers = self._all_providers()
         self.routes = self._all_routes()
@@ -42,7 +44,8 @@ class Routes:
             return entry.routes
         if entry.model:
             provider = entry.provider or "openai"
-            self._known_provider(provider, f"{path}.provider" if entry.provider else f"{path}.model")
+            if self._known_provider(provider, f"{path}.provider" if entry.provider else f"{path}.model"):
+                self._served(provider, entry.model, f"{path}.model")
             return (f"{provider}/{entry.model}",)
         if entry.provider:
             self._known_provider(entry.provider, f"{path}.provider")
@@ -54,18 +57,29 @@ class Routes:
 
     def _known_route(self, name: str, path: str) -> None:
         provider, slash, model = name.partition("/")
-        if name in {route.name for route in self.routes} or (
-            slash and model and provider in self._provider_names()
-        ):
+        if name in {route.name for route in self.routes}:
+            return
+        if slash and model and provider in self._provider_names():
+            self._served(provider, model, path)
             return
         known = [route.name for route in self.routes] + [f"{each}/MODEL" for each in self._provider_names()]
         self._findings.problem(path, f"unknown route {name}; known routes: {', '.join(known)}")
 
-    def _known_provider(self, name: str, path: str) -> None:
-        if name not in self._provider_names():
+    def _served(self, provider: str, model: str, path: str) -> None:
+        models = next(each.models for each in self.providers if each.name == provider)
+        if models and model not in models:
+            self._findings.problem(
+                path, f"{provider} may be asked for these models alone: {', '.join(models)}"
+            )
+
+    def _known_provider(self, name: str, path: str) -> bool:
+        known = name in self._provider_names()
+        if not known:
             self._findings.problem(
                 path, f"unknown provider {name}; known providers: {', '.join(self._provider_names())}"
             )
+
+        return known
 
     def _provider_names(self) -> list[str]:
         return [provider.name for provider in self.providers]
@@ -76,20 +90,10 @@ class Routes:
             path = f"providers[{number}]"
             if any(entry.name == other.name for other in declared):
                 self._findings.problem(f"{path}.name", f"{entry.name} is the name of another provider too")
-            if entry.kind in {"openai-compatible", "azure-openai"} and entry.base_url is None:
-                self._findings.problem(path, f"an {entry.kind} provider needs a base_url")
-            if entry.routing and entry.kind != "openrouter":
-                self._findings.problem(f"{path}.routing", "only an openrouter provider takes it")
-            if entry.base_url is not None and (wrong := why_no_url(entry.base_url)) is not None:
-                self._findings.problem(f"{path}.base_url", wrong)
-            for header in entry.headers:
-                if (wrong := why_no_header_name(header)) is not None:
-                    self._findings.problem(f"{path}.headers.{header}", wrong)
-                if header.lower() in _FORBIDDEN_HEADERS:
-                    self._findings.problem(
-                        f"{path}.headers.{header}", "a key does not belong in a file; use api_key_env"
-                    )
-            declared.append(_provider(entry))
+            self._findings.reaches_out(path)
+            self._check_endpoint(entry, path)
+            self._check_key(entry, path)
+            declared.append(_provider(entry, self._folder))
         names = {provider.name for provider in declared}
         own = (
             Provider("openai", "openai", api_key_env=_OPENAI_KEY, declared=False),
@@ -97,11 +101,33 @@ class Routes:
         )
         return (*declared, *(provider for provider in own if provider.name not in names))
 
+    def _check_endpoint(self, entry: ProviderEntry, path: str) -> None:
+        if entry.kind in {"openai-compatible", "azure-openai"} and entry.base_url is None:
+            self._findings.problem(path, f"an {entry.kind} provider needs a base_url")
+        if entry.routing and entry.kind != "openrouter":
+            self._findings.problem(f"{path}.routing", "only an openrouter provider takes it")
+        if entry.base_url is not None and (wrong := why_no_url(entry.base_url)) is not None:
+            self._findings.problem(f"{path}.base_url", wrong)
+
+    def _check_key(self, entry: ProviderEntry, path: str) -> None:
+        if (wrong := _why_key_stays(entry)) is not None:
+            self._findings.problem(f"{path}.{'api_key_env' if entry.api_key_env else 'base_url'}", wrong)
+        if entry.api_key_env and entry.api_key_file:
+            self._findings.problem(f"{path}.api_key_file", "say api_key_env or api_key_file, not both")
+        for header in entry.headers:
+            if (wrong := why_no_header_name(header)) is not None:
+                self._findings.problem(f"{path}.headers.{header}", wrong)
+            if header.lower() in _FORBIDDEN_HEADERS:
+                self._findings.problem(
+                    f"{path}.headers.{header}", "a key does not belong in a file; use api_key_env"
+                )
+
     def _all_routes(self) -> tuple[Route, ...]:
         routes: list[Route] = []
         for number, entry in enumerate(self._file.routes):
             path = f"routes[{number}]"
-            self._known_provider(entry.provider, f"{path}.provider")
+            if self._known_provider(entry.provider, f"{path}.provider"):
+                self._served(entry.provider, entry.model, f"{path}.model")
             route = _route(entry)
             if any(route.name == other.name for other in routes):
                 self._findings.problem(f"{path}.name", f"{route.name} is the name of another route too")
@@ -109,20 +135,34 @@ class Routes:
         return tuple(routes)
 
 
-def _provider(entry: ProviderEntry) -> Provider:
-    key = entry.api_key_env
-    if key is None and entry.base_url is None:
-        key = {"openai": _OPENAI_KEY, "openrouter": _OPENROUTER_KEY}.get(entry.kind)
-    if key is None and entry.kind == "azure-openai":
-        key = _AZURE_KEY
+def _key_variable(entry: ProviderEntry) -> str | None:
+    if entry.api_key_env is not None or entry.api_key_file is not None:
+        return entry.api_key_env
+    if entry.kind == "azure-openai":
+        return _AZURE_KEY
+    if entry.base_url is not None:
+        return None
+    return {"openai": _OPENAI_KEY, "openrouter": _OPENROUTER_KEY}.get(entry.kind)
+
+
+def _why_key_stays(entry: ProviderEntry) -> str | None:
+    variable = _key_variable(entry)
+    if not variable or entry.base_url is None or why_no_url(entry.base_url) is not None:
+        return None
+    return why_key_stays(variable, entry.base_url)
+
+
+def _provider(entry: ProviderEntry, folder: Path) -> Provider:
     return Provider(
         entry.name,
         entry.kind,
         entry.base_url,
-        key,
+        _key_variable(entry),
         dict(entry.headers),
         api=entry.api,
         routing=dict(entry.routing),
+        api_key_file=folder / entry.api_key_file if entry.api_key_file else None,
+        models=tuple(dict.fromkeys(entry.models)),
     )
 
 

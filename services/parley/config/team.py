@@ -9,7 +9,7 @@ from parley.config.entries import AgentEntry, EvaluatorEntry, FileEntry, JudgeEn
 from parley.config.file import Agent
 from parley.config.findings import Findings
 from parley.config.own_roles import OwnRole, own_role_named
-from parley.config.prompts import Prompt, load_prompt
+from parley.config.prompts import Prompt, is_outside, load_prompt
 from parley.config.roles import canonical_role
 from parley.config.routes import Routes
 
@@ -126,6 +126,8 @@ class Team:
             return None
         prompt = load_prompt(self._folder, written)
         if isinstance(prompt, Prompt):
+            if is_outside(self._folder, prompt.source):
+                self._findings.reaches_out(f"{path}.{key}", prompt.source)
             return prompt
         self._findings.warning(f"{path}.{key}", f"{prompt}; the built-in prompt is used")
         return None

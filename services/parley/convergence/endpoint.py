@@ -8,8 +8,12 @@ import openai
 
 from parley.convergence.vectors import Vector, mean_direction, unit, windows
 from parley.runtime.errors import internal, unavailable
+from parley.runtime.redaction import Redaction
 
 __all__ = ["EndpointEmbedder", "vectors_of"]
+
+_MAX_READ: Final = 16 * 1024
+_MAX_SAID: Final = 200
 
 
 class EndpointEmbedder:
@@ -29,8 +33,9 @@ class EndpointEmbedder:
             api_key=api_key or "none",
             timeout=timeout_seconds,
             max_retries=2,
-            http_client=openai.DefaultAioHttpClient(),
+            http_client=openai.DefaultAioHttpClient(follow_redirects=False),
         )
+        self._redacted = Redaction(api_key)
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Embed texts, at most 64 windows a request."""
@@ -48,14 +53,23 @@ class EndpointEmbedder:
                 input=pieces, model=self.name, encoding_format="float"
             )
         except openai.OpenAIError as error:
-            message = " ".join(f"the embeddings endpoint failed: {error}".split())[:500]
-            raise unavailable("EMBEDDINGS_UNAVAILABLE", message, retry_after=1.0) from error
+            message = f"the embeddings endpoint failed: {self._said(error)}"
+            raise unavailable("EMBEDDINGS_UNAVAILABLE", message, retry_after=1.0) from None
         if sorted(each.index for each in answer.data) != list(range(len(pieces))):
             raise internal(
                 f"the embeddings endpoint answered {len(answer.data)} vectors for {len(pieces)} texts"
             )
         ordered = sorted(answer.data, key=lambda each: each.index)
         return vectors_of([each.embedding for each in ordered])
+
+    def _said(self, error: openai.OpenAIError) -> str:
+        """Return what is said of an error as one short line without the key: it may stand in a debate's log for good."""
+        if isinstance(error, openai.APIStatusError) and 300 <= error.status_code < 400:
+            return f"{error.status_code} it redirects elsewhere; PARLEY_EMBEDDING_BASE_URL must be the address itself"
+        words = "".join(each if each.isprintable() else " " for each in str(error)[:_MAX_READ])
+        # Hidden before it is shortened too: what is cut within a key is no key that could be found.
+        shown = self._redacted(" ".join(self._redacted(words).split()))
+        return shown if len(shown) <= _MAX_SAID else f"{shown[: _MAX_SAID - 1]}…"
 
     async def close(self) -> None:
         """Close the connections."""
@@ -67,9 +81,9 @@ def vectors_of(answered: Sequence[Sequence[float]]) -> list[Vector]:
     try:
         with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused below
             vectors = np.array(answered, dtype=np.float32)
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError):  # its words may repeat what was answered
         raise unavailable(
-            "EMBEDDINGS_UNAVAILABLE", f"the embeddings endpoint answered no vectors: {error}"
+            "EMBEDDINGS_UNAVAILABLE", "the embeddings endpoint answered no vectors of numbers"
         ) from None
     if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
         message = "the embeddings endpoint answered vectors with numbers that are not finite, or with none"

@@ -78,7 +78,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
     """
     known = os.environ if environment is None else environment
     config = await asyncio.to_thread(_config, settings.agents_file, evaluators=evaluators)
-    chosen = plan(settings, config, known, kinds)
+    chosen = await asyncio.to_thread(plan, settings, config, known, kinds)
     clock, draining = clock or SystemClock(), draining or Draining()
     async with AsyncExitStack() as stack:
         store = await _store(settings, stack)
@@ -101,9 +101,11 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
             found,
         )
 
+        key_files = _key_files(config)
+
         async def reload() -> None:
             config = await asyncio.to_thread(_config, settings.agents_file, evaluators=evaluators)
-            chosen = plan(settings, config, known, kinds)
+            chosen = await asyncio.to_thread(plan, settings, config, known, kinds)
             if config.empty:  # as it is for a moment while it is written
                 raise ConfigurationError(f"{settings.agents_file}: is empty")
             if not chosen.providers and table.open_providers and not servicer.found:
@@ -115,15 +117,20 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
                 table.replace(await offers.of(chosen))
                 servicer.found = ()
             servicer.roster = agents
+            key_files[:] = _key_files(config)
 
         if settings.agents_file is not None:
-            watch = FileWatch(settings.agents_file, hangup or asyncio.Event(), reload)
+            watch = FileWatch(settings.agents_file, hangup or asyncio.Event(), reload, lambda: key_files)
             await stack.enter_async_context(beside("following the agents file", watch.run()))
 
         def register(server: grpc.aio.Server) -> None:
             gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, server)
 
         yield Service("parley.v1.GatewayService", register, ready=store.answers)
+
+
+def _key_files(config: ConfigFile) -> list[Path]:
+    return [each.api_key_file for each in config.providers if each.api_key_file is not None]
 
 
 def _timeouts(settings: GatewaySettings) -> Timeouts:

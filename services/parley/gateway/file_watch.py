@@ -1,8 +1,12 @@
-"""The agents file, read again when it changes or on SIGHUP. A file that cannot be used changes nothing."""
+"""The agents file and the files of keys that it names, read again when one changes or on SIGHUP.
+
+What cannot be used changes nothing.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import get_logger
@@ -15,13 +19,23 @@ _logger = get_logger(__name__)
 
 
 class FileWatch:
-    """Follows a file. `apply` reads it and takes it over whole, or raises ConfigurationError and changes nothing."""
+    """Follows a file, and those `beside` it that belong to what was taken over last.
 
-    def __init__(self, path: Path, hangup: asyncio.Event, apply: Callable[[], Awaitable[None]]) -> None:
+    `apply` reads them and takes all over, or raises ConfigurationError and changes nothing.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        hangup: asyncio.Event,
+        apply: Callable[[], Awaitable[None]],
+        beside: Callable[[], Sequence[Path]] = tuple,
+    ) -> None:
         self._path = path
+        self._beside = beside
         self._hangup = hangup
         self._apply = apply
-        self._seen = _stamp(path)
+        self._seen = _stamps(self._followed())
 
     async def run(self) -> None:
         """Follow the file for ever."""
@@ -31,11 +45,11 @@ class FileWatch:
                     await self._hangup.wait()
             except TimeoutError:
                 pass
-            stamp = await asyncio.to_thread(_stamp, self._path)
-            if stamp == self._seen and not self._hangup.is_set():
+            stamps = await asyncio.to_thread(_stamps, self._followed())
+            if stamps == self._seen and not self._hangup.is_set():
                 continue
             self._hangup.clear()
-            self._seen = stamp
+            self._seen = stamps
             try:
                 await self._apply()
             except ConfigurationError as error:
@@ -43,8 +57,18 @@ class FileWatch:
             else:
                 _logger.info("agents file taken over", file=str(self._path))
 
+    def _followed(self) -> tuple[Path, ...]:
+        return self._path, *self._beside()
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+
+_Stamp: TypeAlias = tuple[int, int, int] | None
+
+
+def _stamps(paths: Sequence[Path]) -> dict[Path, _Stamp]:
+    return {path: _stamp(path) for path in paths}
+
+
+def _stamp(path: Path) -> _Stamp:
     """Return what tells one content of the file from the next; a mounted file changes as a new one behind a link."""
     try:
         found = path.stat()

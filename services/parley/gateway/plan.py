@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from parley.config import ConfigFile
 from parley.config import Provider as FileProvider
 from parley.gateway.discovery import FoundServer
+from parley.gateway.key_files import read_key
 from parley.gateway.providers import echo, local, openai_compatible
 from parley.gateway.providers.kind import ProviderKind
 from parley.gateway.providers.kinds import KINDS, api_at, home_at
@@ -30,7 +31,7 @@ class Plan:
     def open_providers(self) -> tuple[str, ...]:
         """Providers of which any model may be named."""
         closed = {local.KIND.name, echo.KIND.name}
-        return tuple(provider.name for provider in self.providers if provider.kind not in closed)
+        return tuple(each.name for each in self.providers if each.kind not in closed and not each.models)
 
 
 def plan(
@@ -41,8 +42,8 @@ def plan(
 ) -> Plan:
     """Return what the settings and the file add up to; a plan without providers asks for the local model.
 
-    Raises ConfigError, naming file, line and variable, if an agent needs a key that is not set, and ConfigurationError
-    for a key that cannot be sent or a kind of provider that is not among `kinds`.
+    It reads files of keys. Raises ConfigError, naming file, line and variable, if an agent needs a key that is not set, and ConfigurationError
+    for a key that cannot be read or sent, or a kind of provider that is not among `kinds`.
     """
     _check_kinds(config, kinds)
     known = _environment(settings, environment)
@@ -68,7 +69,10 @@ def plan(
         for route in config.routes
         if route.provider in names
     )
-    chosen = Plan(providers, routes, _defaults(settings, providers, routes))
+    named = {route.name for route in routes}
+    others = (Route(f"{each.name}/{model}", each.name, model) for each in providers for model in each.models)
+    allowed = tuple(route for route in others if route.name not in named)
+    chosen = Plan(providers, (*routes, *allowed), _defaults(settings, providers, routes, allowed))
     return _with_echo(chosen, settings) if settings.echo else chosen
 
 
@@ -167,27 +171,45 @@ def _provider(
     """Return the provider, or None where the key that it needs is not set."""
     kind = kinds[given.kind]
     key = known.get(given.api_key_env, "") if given.api_key_env else ""
+    if given.api_key_file is not None:
+        key = read_key(given.api_key_file)
     base_url = kind.base_url(given, known, has_key=bool(key))
     if base_url is None:
         return None
     if not (key.isascii() and key.isprintable()):
         raise ConfigurationError(
-            f"{given.api_key_env}: holds characters that no key has; look for a line end or a quote of print"
+            f"{given.api_key_file or given.api_key_env}: holds characters that no key has; look for a line end or a quote of print"
         )
     return kind.provider(given, base_url, key, home_at(kinds, base_url), api_at(kinds, base_url))
 
 
 def _defaults(
-    settings: GatewaySettings, providers: tuple[Provider, ...], routes: tuple[Route, ...]
+    settings: GatewaySettings,
+    providers: tuple[Provider, ...],
+    routes: tuple[Route, ...],
+    allowed: tuple[Route, ...],
 ) -> tuple[str | DefaultRoute, ...]:
     if not providers:
         return ()
-    names = {route.name for route in routes}
+    names = {route.name for route in (*routes, *allowed)}
     if settings.model is not None:
         provider, _, model = settings.model.partition("/")
-        if settings.model in names or (model and provider in {each.name for each in providers}):
+        if not model or provider not in {each.name for each in providers}:
+            provider, model = providers[0].name, settings.model
+        restricted = next(each.models for each in providers if each.name == provider)
+        if settings.model not in names and restricted and model not in restricted:
+            raise ConfigurationError(
+                f"PARLEY_MODEL: {provider} may be asked for these models alone: {', '.join(restricted)}"
+            )
+        if settings.model == f"{provider}/{model}" or settings.model in names:
             return (settings.model,)
-        return (DefaultRoute(providers[0].name, settings.model),)
+        return (DefaultRoute(provider, model),)
     if routes:
         return tuple(route.name for route in routes)
-    return tuple(DefaultRoute(provider.name, provider.usual_model) for provider in providers)
+    return tuple(DefaultRoute(each.name, _usual_model(each)) for each in providers)
+
+
+def _usual_model(provider: Provider) -> str | None:
+    if not provider.models or provider.usual_model in provider.models:
+        return provider.usual_model
+    return provider.models[0]

@@ -314,9 +314,9 @@ async def test_openrouter_and_azure_get_what_they_want(tmp_path: Path) -> None:
             "providers:\n"
             f"  - {{name: router, kind: openrouter, base_url: {server.base_url}, api_key_env: R,\n"
             "     headers: {X-Parley-Title: Debates}, routing: {order: [Fast, Cheap], allow_fallbacks: false}}\n"
-            f"  - {{name: azure, kind: azure-openai, base_url: {server.base_url}}}\n"
+            f"  - {{name: azure, kind: azure-openai, base_url: {server.base_url}, api_key_env: A}}\n"
         )
-        environment = {"R": "sk-router-key", "AZURE_OPENAI_API_KEY": "azure-key-0123"}
+        environment = {"R": "sk-router-key", "A": "azure-key-0123"}
         settings = GatewaySettings(
             agents_file=path, local_model="off", openai_api_key=None, openai_base_url=None
         )

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from parley.v1 import gateway_pb2
-from tests.integration.gateway.harness import KEY, Gateway, request, routes_file, running
+from tests.integration.gateway.harness import KEY, Gateway, failure_of, request, routes_file, running
 from tests.integration.gateway.scenarios import KEYS
-from tests.support.model_server import ModelServer
+from tests.support.model_server import Call, Match, ModelServer, Rule
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +94,41 @@ async def test_a_file_that_leaves_no_provider_changes_neither_routes_nor_agents(
         assert "leaves no provider" in await file.becomes("agents:\n  - role: poet\n")
         assert await file.agents() == before
         assert (await file.gateway.ask()).answer.text == "one"
+
+
+async def test_a_key_in_a_file_is_changed_without_a_restart(tmp_path: Path) -> None:
+    keys: list[str] = []
+
+    def note(call: Call) -> str:
+        keys.append(call.headers["Authorization"])
+        return "yes"
+
+    key = tmp_path / "key"
+    key.write_text("house-key-1\n")
+    async with ModelServer(rules=[Rule(Match(), answer=note)]) as server:
+        settings = routes_file(tmp_path, server)
+        file = tmp_path / "agents.yaml"
+        file.write_text(file.read_text().replace("api_key_env: KEY_1", "api_key_file: key"))
+        async with running(settings) as gateway:
+            await gateway.ask()
+            key.write_text("house-key-22\n")
+            async with asyncio.timeout(30):
+                while keys[-1] != "Bearer house-key-22":
+                    await gateway.ask()
+    assert keys[0] == "Bearer house-key-1"
+
+
+async def test_a_model_that_is_not_on_its_providers_list_is_not_asked_for(tmp_path: Path) -> None:
+    async with ModelServer(answer="one") as server:
+        settings = routes_file(tmp_path, server)
+        file = tmp_path / "agents.yaml"
+        file.write_text(file.read_text().replace("    api:", "    models: [m, n]\n    api:"))
+        async with running(settings, environment=KEYS) as gateway:
+            assert (await gateway.ask(request(routes=["p1/n"]))).answer.text == "one"
+            refused = await failure_of(gateway, request(routes=["p1/huge"]))
+            assert list((await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())).open_providers) == []
+    assert refused.reason == "UNKNOWN_ROUTE"
+    assert [call.model for call in server.ledger.calls] == ["n"]
 
 
 def good(server: ModelServer) -> str:

@@ -8,6 +8,7 @@ import pytest
 from parley.cli.dotenv_file import take_dotenv
 from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.input.config_file import find_config
+from parley.cli.trust import trusting
 
 NAMES = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "PARLEY_MODEL", "MY_TOKEN", "DATABASE_URL")
 
@@ -15,6 +16,8 @@ NAMES = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "PARLEY_MODEL", "MY_TOKEN", "DA
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("PARLEY_TRUST_CONFIG", raising=False)
     for name in NAMES:
         monkeypatch.setenv(name, "")  # so that what is set by a test is gone after it
         monkeypatch.delenv(name)
@@ -28,7 +31,8 @@ def test_keys_are_taken_and_named_and_what_is_set_wins(
     (folder / ".env").write_text(
         "# keys\nexport OPENAI_API_KEY='a $b'\nOPENROUTER_API_KEY=other\nPARLEY_MODEL=m # why\nDATABASE_URL=x\n"
     )
-    take_dotenv()
+    with trusting():
+        take_dotenv()
     found = {name: os.environ.get(name) for name in NAMES}
     assert found == {
         "OPENAI_API_KEY": "a $b",
@@ -46,7 +50,7 @@ def test_keys_that_the_file_names_are_taken_too(folder: Path, capsys: pytest.Cap
     (folder / "parley.yaml").write_text(
         "providers:\n- {name: mine, kind: openai-compatible, base_url: http://h/v1, api_key_env: MY_TOKEN}\n"
     )
-    find_config(None)
+    find_config(Path("parley.yaml"))
     assert os.environ["MY_TOKEN"] == "t"
     assert capsys.readouterr().err == "Read from .env: MY_TOKEN\n"
 

@@ -142,6 +142,7 @@ async def report(server: str | None, debate_id: str, output: Path | None) -> Non
     async with _orchestrator(server) as (_, parley):
         text = await parley.report(await debate_id_of(parley, debate_id))
     if output is None:
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        shown = printable(text)
+        sys.stdout.write(shown if shown.endswith("\n") else f"{shown}\n")
     else:
         write_file(output, text)

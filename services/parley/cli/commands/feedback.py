@@ -10,6 +10,7 @@ from parley.cli.commands.find_debate import debate_id_of
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.terminal.debate_overview import feedback_text
 from parley.cli.terminal.message_json import dumped, json_value
+from parley.cli.terminal.printable import printable_line
 from parley.client import ParleyClient, ParleyError
 
 __all__ = ["give_feedback"]
@@ -36,4 +37,4 @@ async def give_feedback(
     if as_json:
         sys.stdout.write(dumped({"debate_id": found, **json_value(feedback)}))
     else:
-        sys.stdout.write(f"Recorded for {found}: {feedback_text(feedback)}\n")
+        sys.stdout.write(f"Recorded for {found}: {printable_line(feedback_text(feedback))}\n")

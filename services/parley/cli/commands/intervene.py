@@ -11,6 +11,7 @@ from parley.cli.commands.connection import Link, connected
 from parley.cli.commands.find_debate import debate_id_of
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.statuses import ENDED
+from parley.cli.terminal.printable import printable_line
 from parley.client import ParleyClient, ParleyError
 
 __all__ = ["Intervention", "intervene", "resume"]
@@ -43,7 +44,7 @@ async def resume(server: str | None, debate_id: str) -> None:
 
 
 def _tell(sequence: int, recorded: str) -> None:
-    sys.stdout.write(f"Recorded as event {sequence}: {recorded}\n")
+    sys.stdout.write(f"Recorded as event {sequence}: {printable_line(recorded)}\n")
 
 
 async def _recorded(server: str | None, debate_id: str, intervention: Intervention) -> tuple[int, Link]:

@@ -1,10 +1,13 @@
 """The configuration file that a command uses."""
 
+import sys
 from pathlib import Path
 from typing import Final
 
 from parley import config
 from parley.cli.dotenv_file import take_dotenv
+from parley.cli.errors import CONFIGURATION, CommandError
+from parley.cli.trust import is_trusted
 from parley.config import ConfigFile
 
 __all__ = ["DEFAULT_FILES", "find_config"]
@@ -15,11 +18,27 @@ DEFAULT_FILES: Final = ("parley.yaml", "debate-config.json")
 def find_config(given: Path | None, *, evaluators: bool = False) -> ConfigFile | None:
     """Return the file that was given, else the first default file that is there, else None.
 
-    Take the keys that it names from `.env`. With `evaluators`, it may also list evaluators alone.
+    A default file is named before it is used; unless it is trusted, it may name agents and debate settings alone. A file that was
+    given is the user's own word. Take the keys that it names from `.env`. With `evaluators`, it may also list evaluators alone.
     """
     path = given or next((Path(name) for name in DEFAULT_FILES if Path(name).exists()), None)
     if path is None:
         return None
+    if given is None:
+        sys.stderr.write(f"Using {path} of this folder.\n")
+        sys.stderr.flush()
     found = config.load(path, evaluators=evaluators)
+    if given is None and found.reaching:
+        _refuse_untrusted(path, found)
     take_dotenv({each.api_key_env for each in found.providers if each.api_key_env is not None})
     return found
+
+
+def _refuse_untrusted(path: Path, found: ConfigFile) -> None:
+    if is_trusted(path, path.read_bytes(), found.reaching):
+        return
+    raise CommandError(
+        f"{found.reaching[0]}: {path} was found in this folder and is not trusted, so it may name no endpoint, no key and no file "
+        f"outside; read it, and then say --trust-config, or --config {path}",
+        CONFIGURATION,
+    )

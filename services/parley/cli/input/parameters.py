@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from parley.cli.command_name import command_name
+from parley.cli.trust import trusting
 
 __all__ = [
     "Address",
@@ -17,6 +18,7 @@ __all__ = [
     "debate_argument",
     "json_option",
     "server_option",
+    "trust_option",
 ]
 
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})")
@@ -111,6 +113,22 @@ def debate_argument(decorated: Command) -> Command:
 def json_option(decorated: Command) -> Command:
     """Add `--json`: the same for programs."""
     return click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")(decorated)
+
+
+def trust_option(decorated: Command) -> Command:
+    """Add `--trust-config`: the files of this folder may name endpoints, keys and files from now on."""
+
+    def trust(ctx: click.Context, _: click.Parameter, given: bool) -> None:  # noqa: FBT001
+        if given:
+            ctx.with_resource(trusting())
+
+    return click.option(
+        "--trust-config",
+        is_flag=True,
+        expose_value=False,
+        callback=trust,
+        help="Trust this folder's configuration and .env, as they are, from now on.",
+    )(decorated)
 
 
 def server_option(

@@ -10,6 +10,7 @@ from typing import Final
 from parley.cli.errors import CommandError
 from parley.cli.terminal.files import write_file
 from parley.cli.terminal.message_json import dumped, json_value
+from parley.cli.terminal.printable import printable
 from parley.cli.terminal.remark import remark
 from parley.cli.terminal.rendered import print_markdown, print_remark
 from parley.cli.terminal.say import say
@@ -71,7 +72,7 @@ def _print(text: str, form: str) -> None:
     if form == "markdown":
         print_markdown(text)
     else:
-        sys.stdout.write(text)
+        sys.stdout.write(printable(text) if form == "csv" else text)
 
 
 def _scores(outcome: EvaluationOutcome) -> Iterator[Sequence[str]]:

@@ -10,6 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from parley.cli.terminal.printable import printable_json
 from parley.cli.terminal.words import enum_word
 
 __all__ = ["dumped", "dumped_line", "json_text", "json_value"]
@@ -22,12 +23,12 @@ def json_text(message: Message) -> str:
 
 def dumped(value: Any) -> str:
     """Return plain values as JSON text for people and programs."""
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    return printable_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n"
 
 
 def dumped_line(message: Message) -> str:
     """Return the whole message as JSON text on one line."""
-    return json.dumps(json_value(message), ensure_ascii=False) + "\n"
+    return printable_json(json.dumps(json_value(message), ensure_ascii=False)) + "\n"
 
 
 def json_value(message: Message) -> Any:

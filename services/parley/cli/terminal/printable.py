@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-__all__ = ["picture_text", "printable", "printable_line"]
+__all__ = ["picture_text", "printable", "printable_json", "printable_line"]
 
 _SEQUENCE: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colors, movements, modes
@@ -26,6 +26,11 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _NOT_SHOWN.sub("", _SEQUENCE.sub("", _LINE_END.sub("\n", text)))
+
+
+def printable_json(text: str) -> str:
+    """Return JSON text that means the same, with escapes for what does not belong on a terminal."""
+    return _NOT_SHOWN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def picture_text(text: str) -> str:

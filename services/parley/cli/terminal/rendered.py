@@ -20,9 +20,7 @@ _INDENT: Final = 4
 
 def print_markdown(text: str) -> None:
     """Print CommonMark on stdout: rendered on a terminal that can show it, as it stands elsewhere."""
-    if not sys.stdout.isatty():
-        sys.stdout.write(text)
-    elif not is_capable(sys.stdout):
+    if not is_capable(sys.stdout):  # a pipe may end at a terminal too
         sys.stdout.write(printable(text))
     else:
         console = _console()

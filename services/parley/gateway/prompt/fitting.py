@@ -15,6 +15,8 @@ _MIN_TOKENS: Final = 24
 """No part is shortened below this, unless the parts that give less need it too."""
 _READABLE_TOKENS: Final = 128
 """A document that would be shortened below this is better left out, unless it is the only one."""
+_LEAST_MARKS: Final = 3
+"""Of a line that opens or closes a quotation."""
 _HEAD_SHARE: Final = 0.65
 """Of a shortened text this much is kept from its beginning, the rest from its end."""
 
@@ -120,15 +122,33 @@ def _common_limit(sizes: Sequence[int], excess: int) -> int:
 
 
 def _shorten(text: str, tokens: int) -> tuple[str, int]:
-    """Return head and tail of the text with a mark between, in at most so many tokens; and the characters left out."""
-    low, high = 0, len(text)
+    """Return head and tail of the text with a mark between, in at most so many tokens; and the characters left out.
+
+    A quotation keeps its title and its marks; where there is no room for them, nothing of it is left.
+    """
+    before, quoted, after = _quotation(text)
+    low, high = 0, len(quoted)
     while low < high:
         kept = (low + high + 1) // 2
-        if estimate_tokens(_marked(text, kept)) <= tokens:
+        if estimate_tokens(f"{before}{_marked(quoted, kept)}{after}") <= tokens:
             low = kept
         else:
             high = kept - 1
-    return _marked(text, low), len(text) - low
+    if not low and before:
+        return _marked(text, 0).strip(), len(text)
+    return f"{before}{_marked(quoted, low)}{after}", len(quoted) - low
+
+
+def _quotation(text: str) -> tuple[str, str, str]:
+    """Return what stands before what is quoted, that, and what stands after it; only the middle for what is no quotation."""
+    closing = text.rpartition("\n")[2]
+    if len(closing) < _LEAST_MARKS or closing.strip(">"):
+        return "", text, ""
+    opening = f"\n{'<' * len(closing)}\n"
+    title, found, rest = text.partition(opening)
+    if not found or "\n" in title or len(rest) <= len(closing):
+        return "", text, ""
+    return title + opening, rest[: -len(closing) - 1], f"\n{closing}"
 
 
 def _marked(text: str, kept: int) -> str:

@@ -96,4 +96,5 @@ class ProviderKind:
             extra_body=self.extra_body(given),
             usual_model=home.usual_model if home is not None else None,
             price_list=home.price_list if home is not None else None,
+            models=given.models,
         )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import aiohttp
 import httpx2
@@ -119,6 +120,8 @@ def is_missing_endpoint(error: openai.APIStatusError) -> bool:
 def of_status(error: openai.APIStatusError) -> Failure:
     """Return the failure that an HTTP error status stands for."""
     status = error.status_code
+    if 300 <= status < 400:
+        return Failure(NO_SUCH_ENDPOINT, f"{status} {_elsewhere(error.response.headers)}", status=status)
     return Failure(
         _kind(error, status),
         f"{status} {_shown(error.body, error.message)}",
@@ -244,6 +247,15 @@ def _by_words(words: str) -> FailureKind | None:
     if _FILTERED.search(words):
         return CONTENT_REFUSED
     return None
+
+
+def _elsewhere(headers: Mapping[str, str]) -> str:
+    try:
+        host = urlsplit(headers.get("location", "")).netloc.rpartition("@")[2]
+    except ValueError:
+        host = ""
+    where = f"redirects to {one_line(host, 120)}" if host else "redirects"
+    return f"the endpoint {where}; no redirect is followed, so base_url must be the address itself"
 
 
 def _shown(body: object, otherwise: str) -> str:

@@ -35,7 +35,6 @@ from parley.gateway.wire.errors import (
 from parley.gateway.wire.listed_models import ListedModel, text_models
 from parley.gateway.wire.metrics import Operation
 from parley.gateway.wire.provider import Provider
-from parley.gateway.wire.redaction import Redaction
 from parley.gateway.wire.streams import (
     Heard,
     IncomingText,
@@ -47,6 +46,7 @@ from parley.gateway.wire.streams import (
     read_whole,
 )
 from parley.runtime import telemetry
+from parley.runtime.redaction import Redaction
 
 __all__ = ["OpenAIEndpoint"]
 
@@ -332,6 +332,9 @@ def _client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpe
         default_headers=headers,
         max_retries=0,
         http_client=DefaultAioHttpClient(
-            limits=connections, base_url=provider.base_url, event_hooks={"response": [bound_error]}
+            limits=connections,
+            base_url=provider.base_url,
+            event_hooks={"response": [bound_error]},
+            follow_redirects=False,  # the prompt and a key in a header of its own would go wherever it says
         ),
     )

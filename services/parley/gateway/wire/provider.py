@@ -25,6 +25,7 @@ class Provider:
         patient: Whether its silence is waited out, for as long as the call has time.
         extra_body: Goes with every request.
         usual_model: The model of agents that name none; None: the first that it lists.
+        models: Those that may be asked for there; empty: any.
         price_list: The name under which the built-in prices hold for it; None: they do not.
     """
 
@@ -42,3 +43,4 @@ class Provider:
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     usual_model: str | None = None
     price_list: str | None = None
+    models: tuple[str, ...] = ()

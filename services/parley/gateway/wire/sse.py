@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ __all__ = ["EventReader"]
 
 MAX_EVENT_BYTES: Final = 8 * 1024 * 1024
 _DONE: Final = "[DONE]"
+_EMPTY_LINES: Final = re.compile(r"\n{3,}")
 
 
 class EventReader:
@@ -47,6 +49,7 @@ class EventReader:
         if "\r" in text:
             self._after_cr = text.endswith("\r")
             text = text.replace("\r\n", "\n").replace("\r", "\n")
+        text = _EMPTY_LINES.sub("\n\n", text)  # they end nothing more, and each would be looked at
         *lines, rest = text.split("\n")
         self._size += len(text)
         for line in lines:

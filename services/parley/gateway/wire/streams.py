@@ -164,6 +164,7 @@ async def read_events(response: httpx2.Response, reading: Reader, text: Incoming
         if events.done:
             reading.reply.finished = True  # some endpoints say it by this alone
             return
+        await asyncio.sleep(0)  # chunks that are all there already would keep everybody else waiting
     text.feed("".join([reading.event(event) for event in events.end()]))
     reading.reply.finished = reading.reply.finished or events.done
 

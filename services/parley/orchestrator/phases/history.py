@@ -9,6 +9,7 @@ from typing import Final
 
 from parley.orchestrator.model.contributions import Contribution, Letters
 from parley.orchestrator.model.open_issues import answers_of
+from parley.orchestrator.model.quoting import between_marks
 from parley.orchestrator.model.tasks import Prompt
 from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS, CHARACTERS_A_TOKEN, upper_tokens
 
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 _MIN_SUMMARY_CHARACTERS: Final = 2500
-_HEADING_TOKENS: Final = 24
+_HEADING_TOKENS: Final = 36
 _ANSWER_TOKENS: Final = 12
 _KEPT_OF_HEAD: Final = 0.65
 """Of a shortened text, this much of what is kept is its beginning, and the rest its end."""
@@ -167,14 +168,17 @@ def _packed(held: Sequence[Contribution], shown: Sequence[Contribution], room: i
 
 
 def rendered(letter: Letters, held: Iterable[Contribution], reader: str = "") -> str:
-    """Return contributions one after the other, each below a line that says what it is; `letter` gives an agent's letter."""
+    """Return contributions one after the other, each below a line that says what it is; `letter` gives an agent's letter.
+
+    Each stands between marks of its own, so that no text of one agent can pose as the entry of another.
+    """
     return "\n\n".join(_entry(letter, each, reader) for each in held)
 
 
 def _entry(letter: Letters, made: Contribution, reader: str) -> str:
     answers = answers_of(letter, made)
     told = f"{made.text}\n\nAnswers to issues:\n{answers}" if answers else made.text
-    return f"[{heading(letter, made, reader)}]\n{told}"
+    return f"[{heading(letter, made, reader)}]\n{between_marks(told)}"
 
 
 def heading(letter: Letters, made: Contribution, reader: str = "") -> str:

@@ -14,6 +14,7 @@ from tests.unit.cli.commands.scripts import one_round
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARLEY_STORE", f"sqlite:///{tmp_path / 'data'}")
+    monkeypatch.setenv("PARLEY_TRUST_CONFIG", "true")
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "stdin", None)  # as where it was closed

@@ -41,6 +41,7 @@ def test_every_mistake_of_a_file_is_a_line(folder: Path, capsys: pytest.CaptureF
     (folder / "parley.yaml").write_text("debate:\n  rounds: 0\n  domain: ''\nroutes: 3\n")
     assert run(["debate", "x"]) == 4
     assert capsys.readouterr().err.splitlines() == [
+        "Using parley.yaml of this folder.",
         "parley: parley.yaml:2: debate.rounds: must be at least 1",
         "parley: parley.yaml:3: debate.domain: must not be empty",
         "parley: parley.yaml:4: routes: must be a list",
@@ -53,6 +54,7 @@ def test_unfit_roles_of_a_file_are_refused_before_anything_runs(
     (folder / "parley.yaml").write_text("agents:\n- role: wizard\n- {id: ju, role: judge}\n")
     assert run(["debate", "x"]) == 4
     assert capsys.readouterr().err.splitlines() == [
+        "Using parley.yaml of this folder.",
         f"parley: parley.yaml:2: agents[0].role: unknown role 'wizard'; {ROLES}",
         f"parley: parley.yaml:3: agents[1].role: role 'judge' judges and cannot debate; {ROLES}",
     ]
@@ -73,7 +75,8 @@ def test_the_notice_of_defaults_comes_only_where_they_hold(
     assert NO_FILE not in capsys.readouterr().err
     (folder / "parley.yaml").write_text("judge: {role: generalist}\n")
     assert run(["debate", "Which?", *server]) == 0
-    assert capsys.readouterr().err.splitlines()[:2] == [
+    assert capsys.readouterr().err.splitlines()[:3] == [
+        "Using parley.yaml of this folder.",
         "parley.yaml: no agents section: architect and performance debate",
         "parley.yaml: no debate section: 3 rounds, as always",
     ]
@@ -127,7 +130,7 @@ def test_one_model_answers_for_every_agent(
     )
     capsys.readouterr()
     assert run(["debate", "Which?", "--model", "x", *server]) == 2
-    assert capsys.readouterr().err == "parley: --model: unknown route 'x'; known routes: y\n"
+    assert capsys.readouterr().err.splitlines()[1:] == ["parley: --model: unknown route 'x'; known routes: y"]
 
 
 def test_a_question_from_a_file_is_kept_as_written(orchestrator: ScriptedOrchestrator, folder: Path) -> None:
@@ -377,7 +380,9 @@ def test_the_settings_that_travel_are_those_of_the_format_that_was_chosen(
     assert (spec.WhichOneof("format_settings"), spec.limits.max_tokens) == (None, 500)
     capsys.readouterr()
     assert run(["debate", "Which?", "--format", "opera", "--rounds", "2", *server]) == 2
-    assert capsys.readouterr().err == "parley: --rounds: the settings of format 'opera' are not known here\n"
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "parley: --rounds: the settings of format 'opera' are not known here"
+    ]
 
 
 def test_the_file_may_choose_the_format_and_an_option_counts_before_it(

@@ -39,6 +39,7 @@ DEBATE: dict[str, list[str]] = {
     "--model": ["Which?", "--model", "openai/m"],
     "--rounds": ["Which?", "-r", "2"],
     "--config": ["Which?", "-c", "parley.yaml"],
+    "--trust-config": ["Which?", "--trust-config"],
     "--context": ["Which?", "--context", "context.md"],
     "--clarify": ["Which?", "--no-clarify"],
     "--max-output-tokens": ["Which?", "--max-output-tokens", "64"],

@@ -54,6 +54,7 @@ def test_unknown_roles_are_all_listed_with_the_known_ones(
     assert run(["debate", "Which?"]) == 4
     known = ROLES.replace("generalist, ", "generalist, lawyer, ")
     assert capsys.readouterr().err.splitlines() == [
+        "Using parley.yaml of this folder.",
         f"parley: parley.yaml:2: agents[0].role: unknown role 'poet'; {known}",
         f"parley: parley.yaml:4: agents[2].role: unknown role 'bard'; {known}",
     ]
@@ -73,6 +74,7 @@ def test_what_the_orchestrator_refuses_of_roles_is_placed_in_the_file_all_of_it(
     )
     assert run(["debate", "Which?", "--server", orchestrator.address]) == 4
     assert capsys.readouterr().err.splitlines() == [
+        "Using parley.yaml of this folder.",
         "parley: parley.yaml:2: agents[0].role: role 'lawyer' has sections that nothing reads: x",
         "parley: parley.yaml:3: agents[1].role: unknown role 'bard'; known roles: a",
     ]

@@ -63,3 +63,17 @@ def test_an_event_at_the_very_end_needs_no_empty_line() -> None:
 def test_what_is_not_json_is_a_failure() -> None:
     with pytest.raises(Failure, match="not JSON"):
         list(EventReader().feed(b'data: {"t": \n\n'))
+
+
+def test_a_chunk_of_nothing_but_line_ends_is_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = EventReader()
+    lines: list[str] = []
+    decode = reader._events.decode
+
+    def counted(line: str) -> object:
+        lines.append(line)
+        return decode(line)
+
+    monkeypatch.setattr(reader._events, "decode", counted)
+    assert list(reader.feed(b"\n" * 1_000_000 + b'data: {"t": 1}' + b"\r\n" * 500_000)) == [{"t": 1}]
+    assert len(lines) < 10

@@ -39,7 +39,7 @@ def letter(agent: str) -> str:
 
 
 def tokens(held: list[Contribution] | tuple[Contribution, ...]) -> int:
-    return sum(upper_tokens(each.text) + 24 for each in held)
+    return sum(upper_tokens(each.text) + 36 for each in held)
 
 
 @given(st.text())
@@ -89,7 +89,7 @@ def test_shortened_contributions_fit_and_short_ones_stay_whole(texts: list[str],
         assert shown == tuple(held)
         return
     for before, after in zip(held, shown, strict=True):
-        if upper_tokens(before.text) + 24 <= room // len(held):
+        if upper_tokens(before.text) + 36 <= room // len(held):
             assert after.text == before.text
         elif after.text != before.text:
             assert "characters left out" in after.text
@@ -121,8 +121,8 @@ def test_an_unknown_context_is_taken_for_32k_and_a_quarter_of_it_is_kept_for_the
 
 def test_a_round_keeps_room_for_a_proposal_and_the_critiques_of_it() -> None:
     held = [made(1, "p" * 3000), made(2, "c" * 300, "a1")]
-    assert material_tokens(held, 5) == max(2 * 1024, 1024 + 5 * 124)
-    assert material_tokens(held, 9) == 1024 + 9 * 124
+    assert material_tokens(held, 5) == max(2 * 1036, 1036 + 5 * 136)
+    assert material_tokens(held, 9) == 1036 + 9 * 136
     assert material_tokens([], 3) == 0
 
 
@@ -140,4 +140,6 @@ def test_what_an_author_said_of_issues_stands_below_its_refinement() -> None:
     )
     refined = Contribution("ada", "refinement", 1, "The text.", answers=(answer,))
     told = rendered(lambda agent: agent[0].upper(), [refined])
-    assert told.endswith("The text.\n\nAnswers to issues:\n- issue B.2, not taken up: it costs two weeks")
+    assert told.endswith(
+        "The text.\n\nAnswers to issues:\n- issue B.2, not taken up: it costs two weeks\n>>>"
+    )

@@ -1,8 +1,10 @@
 """Takes secrets out of what endpoints say: they like to repeat what they were sent."""
 
+import base64
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
+from urllib.parse import quote
 
 __all__ = ["Redaction"]
 
@@ -11,16 +13,23 @@ _MIN_SECRET: Final = 4
 """Characters of a secret that give something away; fewer are found in any text."""
 _MIN_WORD: Final = 8
 """Words of a header's value that are shorter are no secrets."""
+_MIN_BASE64: Final = 8
+"""Characters of base64 that give something away."""
 _BETWEEN: Final = re.compile(r"[\s,;=]+")
+_USER_IN_URL: Final = re.compile(r"(?<=://)[^\s/?#@]{1,512}@")
+_KEY_IN_URL: Final = re.compile(
+    r"(?i)([?&;](?:[a-z_-]{0,40}(?:key|token|secret|signature|password)|sig|auth)=)[^\s&;#\"'<>]{1,2048}"
+)
 
 
 class Redaction:
-    """Hides a key, the values of headers and whatever looks like a key."""
+    """Hides a key, the values of headers and whatever looks like a key: as they are, in URLs, and in base64."""
 
     def __init__(self, key: str, header_values: Iterable[str] = ()) -> None:
         words = {word for value in header_values for word in _BETWEEN.split(value) if len(word) >= _MIN_WORD}
         secrets = words | ({key} if len(key) >= _MIN_SECRET else set())
-        self._secrets = sorted(secrets, key=len, reverse=True)  # one may be a part of another
+        forms = {form for secret in secrets for form in _forms(secret)}
+        self._secrets = sorted(forms, key=len, reverse=True)  # one may be a part of another
 
     def __call__(self, message: str) -> str:
         """Return the message without them, also where it breaks off within one."""
@@ -28,7 +37,23 @@ class Redaction:
             message = message.replace(secret, _SHOWN)
         for secret in self._secrets:
             message = _without_beginning(message, secret)
+        message = _USER_IN_URL.sub(f"{_SHOWN}@", message)
+        message = _KEY_IN_URL.sub(rf"\g<1>{_SHOWN}", message)
         return " ".join(_SHOWN if _looks_like_a_key(word) else word for word in message.split(" "))
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Yield how a secret may be written: as it is, in a URL, and in base64 wherever it stands in the encoded bytes."""
+    yield secret
+    yield quote(secret, safe="")
+    yield quote(secret, safe="").lower()
+    for before in range(3):
+        encoded = base64.b64encode(b"\0" * before + secret.encode()).rstrip(b"=").decode()
+        # The first and the last characters also carry bits of what stands beside it.
+        inner = encoded[(before * 8 + 5) // 6 : len(encoded) - bool((before + len(secret.encode())) % 3)]
+        if len(inner) >= _MIN_BASE64:
+            yield inner
+            yield inner.replace("+", "-").replace("/", "_")
 
 
 def _without_beginning(message: str, secret: str) -> str:

@@ -1,5 +1,8 @@
 """What endpoints say, without the secrets that they were sent."""
 
+import base64
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +11,7 @@ from parley.gateway.wire.endpoint import EndpointLimits
 from parley.gateway.wire.errors import of_error_object
 from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
 from parley.gateway.wire.provider import Provider
-from parley.gateway.wire.redaction import Redaction
+from parley.runtime.redaction import Redaction
 
 KEY = "0123456789abcdef0123456789abcdef"
 
@@ -42,3 +45,40 @@ async def test_an_endpoint_hides_its_own_headers_and_its_key() -> None:
     endpoint = OpenAIEndpoint(provider, EndpointLimits())
     assert "4711" not in endpoint.redacted("unknown team-4711-beta")
     await endpoint.aclose()
+
+
+@given(
+    key=st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=12, max_size=60),
+    before=st.binary(max_size=7),
+    after=st.binary(max_size=7),
+)
+def test_a_key_is_hidden_in_base64_wherever_it_stands_in_what_was_encoded(
+    key: str, before: bytes, after: bytes
+) -> None:
+    whole = before + key.encode() + after
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        shown = Redaction(key)(f"got {encode(whole).decode()}.")
+        left, hidden, right = shown[4:-1].partition("***")
+        assert hidden
+        assert len(left) <= len(before) * 4 / 3 + 2  # at most a character and a half is of the key
+        assert len(right.rstrip("=")) <= len(after) * 4 / 3 + 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "no such page: https://h/v1?api_key=hunter2hunter2&x=1",
+        "no such page: https://h/v1?x=1&access_token=hunter2hunter2",
+        "cannot ask https://user:hunter2hunter2@host/v1",
+        "cannot ask https://hunter2hunter2@host/v1",
+    ],
+)
+def test_a_key_in_a_url_is_hidden_though_nobody_knows_it(said: str) -> None:
+    shown = Redaction("")(said)
+    assert "hunter2" not in shown
+    assert shown.startswith(said[:12])
+
+
+def test_a_key_is_hidden_as_a_url_writes_it() -> None:
+    key = "a/b+c=d e%f0123"
+    assert Redaction(key)(f"https://h/{quote(key, safe='')}/x") == "https://h/***/x"

@@ -1,0 +1,99 @@
+"""Whether files that lie in the working directory may say where keys and questions go.
+
+Whoever clones a repository and runs a command in it has not read its files. So such a file is trusted by name and content, once
+for each; what was trusted is remembered in the person's own state folder.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Final
+
+from parley.cli.errors import CONFIGURATION, CommandError
+from parley.cli.person import can_be_asked
+
+__all__ = ["TRUST_VARIABLE", "is_trusted", "trusting"]
+
+TRUST_VARIABLE: Final = "PARLEY_TRUST_CONFIG"
+"""Set to `true`, files of any working directory are trusted. It is never taken from `.env`."""
+
+_FILE: Final = "parley/trusted.json"
+_by_option: ContextVar[bool] = ContextVar("trusted by option", default=False)
+
+
+@contextmanager
+def trusting() -> Iterator[None]:
+    """Trust the files that a command finds in its working directory, as they are, from now on: what `--trust-config` means."""
+    before = _by_option.set(True)
+    try:
+        yield
+    finally:
+        _by_option.reset(before)
+
+
+def is_trusted(path: Path, content: bytes, reaching: Sequence[str]) -> bool:
+    """Tell whether a file with this content is trusted; ask where somebody sits there, and remember a yes.
+
+    `reaching` is what in it needs trust. Raise CommandError where a yes cannot be remembered though the option asks for it.
+    """
+    if os.environ.get(TRUST_VARIABLE, "").strip().lower() in {"1", "true", "yes", "on"}:
+        return True
+    name, digest = str(path.resolve()), hashlib.sha256(content).hexdigest()
+    known = _known()
+    if known.get(name) == digest:
+        return True
+    if _by_option.get():
+        _remember({**known, name: digest})
+        return True
+    if not can_be_asked() or not _answered_yes(path, reaching):
+        return False
+    _remember({**known, name: digest})
+    return True
+
+
+def _answered_yes(path: Path, reaching: Sequence[str]) -> bool:
+    changed = str(path.resolve()) in _known()
+    lines = [
+        f"{_shown(str(path))} lies in this folder{' and has changed' if changed else ''}. It says where keys, questions or files go:",
+        *(f"  {_shown(each)}" for each in reaching[:20]),
+        "Do you know this file, and trust it from now on as it is? [y/N] ",
+    ]
+    sys.stderr.write("\n".join(lines))
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _shown(text: str) -> str:
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
+def _store() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / _FILE
+
+
+def _known() -> Mapping[str, str]:
+    try:
+        found = json.loads(_store().read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _remember(trusted: Mapping[str, str]) -> None:
+    store = _store()
+    part = store.with_suffix(f".{os.getpid()}")
+    try:
+        store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 (a descriptor)
+            json.dump(trusted, file, indent=1)
+        part.replace(store)
+    except OSError as error:
+        raise CommandError(
+            f"{store}: what is trusted cannot be written: {error.strerror or error}", CONFIGURATION
+        ) from None
