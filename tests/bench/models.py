@@ -2,9 +2,10 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import aiohttp
 
@@ -36,6 +37,11 @@ class Models:
         """Forget all calls and answer with this latency from now on."""
         change = {"reset": True, "latency": asdict(latency)}
         async with self._session.post(self._url("control"), json=change) as response:
+            assert response.status == 200, await response.text()
+
+    async def follow(self, rules: Sequence[Mapping[str, Any]]) -> None:
+        """Answer by these rules, as `rule_from_json` reads them, from now on."""
+        async with self._session.post(self._url("control"), json={"rules": rules}) as response:
             assert response.status == 200, await response.text()
 
     async def served(self) -> list[Served]:

@@ -55,12 +55,13 @@ class StepRunner:
         number, recorded = self._look_up(asked)
         if recorded is not None:
             return recorded
-        async with self._turn(asked), self.limiter.price_known(asked):
-            attempt = StepAttempt(asked, number, started=(asked.key, number) in self._recorded.started)
-            try:
-                return await attempt.outcome_of(self._made(attempt, call))
-            finally:
-                self.limiter.in_flight.pop(asked.key, None)
+        with self._slot.step():
+            async with self._turn(asked), self.limiter.price_known(asked):
+                attempt = StepAttempt(asked, number, started=(asked.key, number) in self._recorded.started)
+                try:
+                    return await attempt.outcome_of(self._made(attempt, call))
+                finally:
+                    self.limiter.in_flight.pop(asked.key, None)
 
     def _look_up(self, asked: StepRequest) -> tuple[int, Outcome | None]:
         """Return the present attempt at a step and its recorded outcome."""

@@ -45,6 +45,7 @@ DEBATES = Collection(
         Index(("tenant", "subject", "created")),
         Index(("open", "owner", "created")),
         Index(("open", "owner", "tenant", "created")),
+        Index(("due",)),
     ),
 )
 _AT_ONCE = 1000
@@ -55,7 +56,7 @@ _TYPES: Mapping[str, Any] = {
         ("tenant", "debate", "request_id", "format", "status", "created", "updated", "opening"), str
     ),
     **dict.fromkeys(("epoch", "heartbeat"), int),
-    "owner": str | None,
+    **dict.fromkeys(("owner", "due"), str | None),
 }
 _WAITING: Where = {"open": True, "owner": None}
 
@@ -75,6 +76,7 @@ class DebateRecord:
         opening: The first event's payload (base64 of its bytes), until that event is known to be in the log.
         address: Where other replicas reach the owner, as `host:port`; empty where that is not known.
         subject: Id of the debate that this one is about; None for one that is about a question.
+        due: Where it waits for a person and has no owner: when it needs one again at the latest, in the form of `updated`.
     """
 
     tenant: str
@@ -93,6 +95,7 @@ class DebateRecord:
     opening: str
     address: str = ""
     subject: str | None = None
+    due: str | None = None
 
     @property
     def key(self) -> str:
@@ -169,6 +172,11 @@ class DebateIndex:
             waiting += [record for record in await self._oldest_of_each_tenant() if record.key not in known]
         return OpenDebates(owned, waiting, whole)
 
+    async def overdue(self, now: str) -> Sequence[DebateRecord]:
+        """Return the debates without an owner in which a person was waited for until now; the oldest if they are many."""
+        through_now = Below(f"{now}~")  # longer than what is due at this very moment, and so above it
+        return await self._find({"due": through_now}, Order("due"), limit=_AT_ONCE)
+
     async def _owned(self) -> list[DebateRecord]:
         records: list[DebateRecord] = []
         after = ""
@@ -208,8 +216,16 @@ class DebateIndex:
 
     async def claimed(self, record: DebateRecord, owner: str, epoch: int, updated: str) -> bool:
         """Note a claim that the log already holds, unless a later one is noted."""
-        changes = {"epoch": epoch, "heartbeat": record.heartbeat + 1, "updated": updated, "opening": ""}
-        return await self._update(record, {**changes, **self._owner(owner)}, {"epoch": Below(epoch)})
+        changes = {
+            "epoch": epoch,
+            "heartbeat": record.heartbeat + 1,
+            "updated": updated,
+            "opening": "",
+            "open": True,
+            "due": None,
+            **self._owner(owner),
+        }
+        return await self._update(record, changes, {"epoch": Below(epoch)})
 
     async def opened(self, record: DebateRecord) -> bool:
         """Note that the log holds the first event of a debate that nobody has claimed."""
@@ -220,10 +236,18 @@ class DebateIndex:
         return await self._update(record, {"heartbeat": heartbeat, "address": self.address}, {"epoch": epoch})
 
     async def note_status(
-        self, record: DebateRecord, epoch: int, *, status: str, is_open: bool, owner: str | None, updated: str
+        self,
+        record: DebateRecord,
+        epoch: int,
+        *,
+        status: str,
+        is_open: bool,
+        owner: str | None,
+        updated: str,
+        due: str | None = None,
     ) -> bool:
         """Note where the debate stands under an epoch; false where a later claim is noted."""
-        changes = {"status": status, "open": is_open, "updated": updated, **self._owner(owner)}
+        changes = {"status": status, "open": is_open, "updated": updated, "due": due, **self._owner(owner)}
         return await self._update(record, changes, {"epoch": epoch})
 
     async def release(self, record: DebateRecord, epoch: int) -> bool:
@@ -232,8 +256,9 @@ class DebateIndex:
 
     async def reopen(self, tenant: str, debate: str) -> bool:
         """Ask for an owner for a debate that rests, since someone wants something of it."""
-        where: Where = {"open": False, "status": OneOf((PAUSED, FAILED))}
-        return await self._documents.update(DEBATES, record_key(tenant, debate), {"open": True}, where)
+        where: Where = {"open": False, "status": OneOf((PAUSED, FAILED, WAITING))}
+        changes = {"open": True, "due": None}
+        return await self._documents.update(DEBATES, record_key(tenant, debate), changes, where)
 
     def _owner(self, owner: str | None) -> dict[str, str | None]:
         return {"owner": owner, "address": self.address if owner else ""}
