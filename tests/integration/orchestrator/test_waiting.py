@@ -13,7 +13,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.panel.outcome import answer_parts
-from parley.orchestrator.log.index import RUNNING, WAITING
+from parley.orchestrator.log.index import RUNNING, WAITING, DebateIndex, OpenDebates
 from parley.orchestrator.model.spec import Limits
 from parley.runtime.errors import ParleyError
 from parley.runtime.server import RunningServer
@@ -234,6 +234,34 @@ async def test_a_replica_that_adopts_nothing_sees_to_what_was_made_there_alone(
         clock.advance(2 * CHECKPOINT_SECONDS)
         await stage.comes_to(own, "PAUSED")
         assert await is_left(stage, foreign)
+
+
+async def _has_no_owner(stage: Backstage, debate: str) -> bool:
+    return (await stage.record(debate)).owner is None
+
+
+async def test_nobody_claims_what_its_owner_lets_go_of_while_a_scan_looks(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "KEPT_SECONDS", 0.01)
+    look = DebateIndex.open
+
+    async def look_slowly(index: DebateIndex) -> OpenDebates:
+        found = await look(index)
+        for record in found.owned:
+            if record.status == WAITING:
+                await until(partial(_has_no_owner, stage, record.debate), "its owner lets go of it")
+        return found
+
+    monkeypatch.setattr(DebateIndex, "open", look_slowly)
+    async with stage.replica() as replica:
+        debates = [await replica.create(checked_spec()) for _ in range(8)]
+        for debate in debates:
+            await until(partial(is_left, stage, debate), "it is left")
+            await replica.intervene(debate, "continue_debate")
+            await finish(stage, replica, debate)
+        claimed = [await claims(stage, debate) for debate in debates]
+    assert max(claimed) <= 3, "each claim is of who made it, or of who came"
 
 
 @pytest.mark.parametrize("seed", range(3))

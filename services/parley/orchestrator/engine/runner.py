@@ -157,6 +157,7 @@ class Runner:
 
     async def _scan(self) -> None:
         entries: dict[str, list[InboxEntry]] = {}
+        held = set(self._owned)
         for entry in await self._dependencies.inbox.waiting():
             entries.setdefault(entry.debate, []).append(entry)
             if entry.debate in self._owned:
@@ -164,13 +165,16 @@ class Runner:
         found = await self._dependencies.index.open()
         now = self._dependencies.clock.now().isoformat(timespec="microseconds")
         overdue = await self._dependencies.index.overdue(now)
-        seen = {record.key for record in (*found.owned, *found.waiting)}
-        self._forget(seen | {record.key for record in overdue}, whole=found.whole)
+        # One that is given up between the two looks is in both, and the second is right.
+        seen = {record.key: record for record in (*found.owned, *found.waiting)}
+        self._forget(seen.keys() | {record.key for record in overdue}, whole=found.whole)
         hidden = [await self._unseen(key, entries[key]) for key in entries if key not in seen]
         waiting = [
             record
-            for record in (*found.owned, *found.waiting, *filter(None, hidden))
+            for record in (*seen.values(), *filter(None, hidden))
             if self._claimable(record, steered=record.key in entries)
+            # Its owner here has let go of it since this look began: the next one sees how it stands now.
+            and not (record.key in held and record.owner == self._dependencies.owner)
         ]
         waits = {record.key for record in waiting}
         queued = False
