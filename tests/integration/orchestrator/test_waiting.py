@@ -4,6 +4,7 @@ import asyncio
 import random
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,7 @@ async def is_left(stage: Backstage, debate: str) -> bool:
     return record.status == WAITING and record.owner is None and record.due is not None
 
 
-async def left(stage: Backstage, clock: ManualClock, replica: Replica, **fields: object) -> str:
+async def left(stage: Backstage, clock: ManualClock, replica: Replica, **fields: Any) -> str:
     """A debate that waits at its first checkpoint, without an owner."""
     debate = await replica.create(checked_spec(**fields))
     await stage.has(debate, "checkpoint_opened")
