@@ -4,11 +4,11 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-__all__ = ["cpu_seconds", "service"]
+__all__ = ["cpu_seconds", "memory_bytes", "service"]
 
 _STARTS_WITHIN = 60.0
 _STOPS_WITHIN = 30.0
@@ -53,13 +53,22 @@ def cpu_seconds() -> dict[str, float]:
     Services are called by their labels, any other process by the last word of its command that names a file or module;
     those of one name are added up.
     """
-    used = {"this process": _used(Path("/proc/self"))}
+    return _of_each(_used)
+
+
+def memory_bytes() -> dict[str, float]:
+    """Return the memory that is resident for each process that `cpu_seconds` knows, in bytes (Linux only)."""
+    return _of_each(_resident)
+
+
+def _of_each(measure: Callable[[Path], float]) -> dict[str, float]:
+    found = {"this process": measure(Path("/proc/self"))}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it may end meanwhile
             if int(_stat(folder)[1]) == os.getpid():
                 name = _labels.get(int(folder.name)) or _command(folder)
-                used[name] = used.get(name, 0.0) + _used(folder)
-    return used
+                found[name] = found.get(name, 0.0) + measure(folder)
+    return found
 
 
 _labels: dict[int, str] = {}
@@ -105,6 +114,10 @@ def _stat(folder: Path) -> list[str]:
 def _used(folder: Path) -> float:
     fields = _stat(folder)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident(folder: Path) -> float:
+    return float(int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
 
 
 def _command(folder: Path) -> str:

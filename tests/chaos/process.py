@@ -90,13 +90,14 @@ def _hook_calls(point: CrashPoint, module: str) -> None:
 
 
 def _hook_formats() -> None:
-    """Let orchestrators know a format with checkpoints, and wait for providers half a second at first."""
-    from parley.orchestrator.engine import budget
+    """Let orchestrators know a format with checkpoints, wait for providers half a second at first, and leave soon who waits."""
+    from parley.orchestrator.engine import budget, checkpoints
     from parley.orchestrator.formats import shipped
     from tests.support.checked_format import CHECKED_FORMATS
 
     shipped.shipped_formats = lambda: CHECKED_FORMATS
     budget._FIRST_WAIT_SECONDS = 0.5
+    checkpoints.KEPT_SECONDS = 0.2  # type: ignore[misc]
 
 
 def _wrap(point: CrashPoint, owner: type, method: str, name: str) -> None:

@@ -18,13 +18,25 @@ from parley.runtime.clock import Clock
 from parley.v1.debate_pb2 import Approval, Direction, Questions
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened
 
-__all__ = ["ASKED_FOR", "CLOSING", "CheckpointRequest", "Checkpoints", "TellStatus", "closes", "opened"]
+__all__ = [
+    "ASKED_FOR",
+    "CLOSING",
+    "KEPT_SECONDS",
+    "CheckpointRequest",
+    "Checkpoints",
+    "TellStatus",
+    "closes",
+    "opened",
+]
 
 TellStatus = Callable[[str], Awaitable[None]]
 """Notes a debate's status in the index."""
 
 CheckpointRequest = Questions | Direction | Approval
 """What is put to a person."""
+
+KEPT_SECONDS: Final = 5.0
+"""How long an owner stays with a debate that waits for a person: whoever sits there may answer at once."""
 
 _CLOSED_BY: Final[Mapping[str, frozenset[str]]] = {
     "questions": frozenset({"answer", "continue_debate"}),
@@ -54,10 +66,15 @@ def closes(act: str, checkpoint: CheckpointOpened) -> bool:
 
 
 class Checkpoints:
-    """The checkpoints of one debate, between the format that waits at them and the owner who hears of interventions."""
+    """The checkpoints of one debate, between the format that waits at them and the owner who hears of interventions.
+
+    Attributes:
+        left_alone: Set once a person, and nothing else, has been waited for so long that no owner need stay for it.
+    """
 
     def __init__(self, journal: Journal, clock: Clock, slot: Slot, tell_status: TellStatus) -> None:
         """Stand on a journal that is being written; the slot is given back during a wait."""
+        self.left_alone = asyncio.Event()
         self._journal = journal
         self._recorded = journal.recorded
         self._clock = clock
@@ -80,15 +97,20 @@ class Checkpoints:
                 await self._journal.append(Draft(key, opened(request, until), recorded.attempt))
             await self._tell_status(WAITING)
             if key not in recorded.checkpoints:
-                with self._slot.waiting():
+                with self._slot.asking():
                     await self._wait(key, closed)
             if not recorded.open_checkpoints:
                 await self._tell_status(RUNNING)
         return recorded.checkpoints[key]
 
     async def _wait(self, key: str, closed: asyncio.Event) -> None:
-        left = time_of(self._recorded.open_checkpoints[key].until) - self._clock.now()
-        if not await either(closed, self._clock, left.total_seconds()):
+        until = time_of(self._recorded.open_checkpoints[key].until)
+        while (left := (until - self._clock.now()).total_seconds()) > KEPT_SECONDS:
+            if await either(closed, self._clock, KEPT_SECONDS):
+                return
+            if self._slot.only_asks and self._clock.now() < until:
+                self.left_alone.set()
+        if not await either(closed, self._clock, left):
             if key not in self._decided:
                 self._decided.add(key)
                 raise CheckpointExpiredError(key)

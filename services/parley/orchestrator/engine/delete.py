@@ -11,7 +11,7 @@ from typing import Final
 from parley.orchestrator.engine.inbox import Inbox
 from parley.orchestrator.log.deletions import Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FeedbackStore
-from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateIndex, DebateRecord
+from parley.orchestrator.log.index import CANCELLED, COMPLETED, WAITING, DebateIndex, DebateRecord
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.errors import OutOfReachError, StepError
 from parley.orchestrator.model.retention import Retention
@@ -114,7 +114,7 @@ class Deletions:
         record = await self.index.get(deletion.tenant, deletion.debate)
         if record is None:
             raise not_found("debate", deletion.debate)
-        if record.open:
+        if record.open or record.status == WAITING:
             raise _running(record)
         await self.store.put(deletion)
         if not await self.index.remove(record):
@@ -124,7 +124,9 @@ class Deletions:
     async def _is_buried(self, deletion: Deletion) -> bool:
         """Return whether a deletion that was noted was also promised; one that broke off before is tried once more."""
         record = await self.index.get(deletion.tenant, deletion.debate)
-        return record is None or (not record.open and await self.index.remove(record))
+        return record is None or (
+            not record.open and record.status != WAITING and await self.index.remove(record)
+        )
 
     async def _finished(self, deletion: Deletion) -> bool:
         """Remove everything that is left of a debate; return whether nothing is."""

@@ -32,6 +32,7 @@ from parley.orchestrator.log.index import (
 from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
 from parley.orchestrator.model.errors import ReplayError
 from parley.orchestrator.model.spec import Limits
+from parley.orchestrator.model.times import time_of
 from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
@@ -39,7 +40,16 @@ from parley.runtime.logs import get_logger
 from parley.runtime.telemetry import extract, tracer
 from parley.storage.ports import Log, StorageError, StoreUnavailableError
 from parley.v1.debate_pb2 import DebateFailure, Outcome
-from parley.v1.event_pb2 import Closed, Concluded, DebateCreated, DebateFailed, Paused, StoppedCall, Warned
+from parley.v1.event_pb2 import (
+    CheckpointExpired,
+    Closed,
+    Concluded,
+    DebateCreated,
+    DebateFailed,
+    Paused,
+    StoppedCall,
+    Warned,
+)
 
 __all__ = ["DebateOwner", "FollowUp", "OwnerDependencies"]
 
@@ -81,6 +91,8 @@ class DebateOwner:
         brief: Whether it costs no model call: the debate has ended, or nothing but its interventions is taken up.
         slot: What it takes of its replica while it is not brief.
         unable: Why it was given up, where this replica cannot go on with what another one began; else empty.
+        goes_on: Whether it was given up, and goes on wherever there is a slot for it.
+        waits: Whether it was given up, and waits for a person.
     """
 
     def __init__(
@@ -97,6 +109,7 @@ class DebateOwner:
         self.brief = brief or record.status in (COMPLETED, CANCELLED)
         self.slot = slot
         self.unable = ""
+        self.goes_on = self.waits = False
         self._only_interventions = brief
         self._record = record
         self._dependencies = dependencies
@@ -274,10 +287,8 @@ class DebateOwner:
         await self._interventions.take_up_at_rest(self._first_entries)
         goes_on = recorded.concluded is None and recorded.failure is None and not recorded.pausing
         if goes_on and self._only_interventions:
-            waits = self._record.status in (PENDING, RUNNING, WAITING)
-            await self._note_status(self._record.status if waits else PENDING, is_open=True, owner=None)
-            return
-        if goes_on:
+            await self._go_on_later()
+        elif goes_on:
             status = WAITING if recorded.wait or recorded.open_checkpoints else RUNNING
             await self._note_status(status, is_open=True, owner=self._dependencies.owner)
             await self._execute()
@@ -288,24 +299,62 @@ class DebateOwner:
             await self._look_for_interventions()
         elif recorded.pausing:
             await self._rest()
-        elif self._execution.unable or self.slot.lacking.is_set():
-            # Whoever has a slot and knows how goes on with it, in turn with the others; until then its time stands still.
-            # What is on its way to the log comes first: it would stand where the next owner writes its claim.
-            self.unable = self._execution.unable
-            await self._journal.written()
+        elif (
+            self._execution.unable
+            or self.slot.lacking.is_set()
+            or self._debate.checkpoints.left_alone.is_set()
+        ):
+            await self._give_up()
+
+    async def _give_up(self) -> None:
+        """Let whoever has a slot and knows how go on, in turn with others; or nobody, until a person has come."""
+        # What is on its way to the log comes first: it would stand where the next owner writes its claim.
+        await self._journal.written()
+        self.unable = self._execution.unable
+        if self._debate.checkpoints.left_alone.is_set() and self._journal.recorded.open_checkpoints:
+            await self._wait_for_person()
+        else:
+            self.goes_on = not self.unable
             await self._note_status(RUNNING, is_open=True, owner=None)
+
+    async def _go_on_later(self) -> None:
+        """Leave what was not run, since no slot was free or nothing but a person is waited for."""
+        recorded, status = self._journal.recorded, self._record.status
+        overdue = [
+            key
+            for key, checkpoint in recorded.open_checkpoints.items()
+            if time_of(checkpoint.until) <= self._dependencies.clock.now()
+        ]
+        if overdue:
+            await self._journal.append(Draft(overdue[0], CheckpointExpired(), recorded.attempt))
+            await self._rest()
+        elif recorded.open_checkpoints:
+            await self._wait_for_person()
+        else:
+            self.goes_on = True
+            status = RUNNING if status == WAITING and recorded.wait is None else status
+            waits = status in (PENDING, RUNNING, WAITING)
+            await self._note_status(status if waits else PENDING, is_open=True, owner=None)
+
+    async def _wait_for_person(self) -> None:
+        """Let the debate wait without an owner, until somebody comes or the time for that is over."""
+        self.waits = True
+        until = min(time_of(each.until) for each in self._journal.recorded.open_checkpoints.values())
+        await self._note_status(WAITING, is_open=False, owner=None, due=until)
+        await self._look_for_interventions()
 
     async def _execute(self) -> None:
         """Run the format and take up interventions, until one of both ends the debate or brings it to rest.
 
-        A format that lacks a slot is stopped too.
+        A format that lacks a slot is stopped too, and one that waits for a person who does not come at once.
         """
         work = asyncio.create_task(self._execution.run())
         steering = asyncio.create_task(self._interventions.take_up_all(work))
         lacking = asyncio.create_task(self.slot.lacking.wait())
+        alone = asyncio.create_task(self._debate.checkpoints.left_alone.wait())
         try:
-            await asyncio.wait({work, steering, lacking}, return_when=asyncio.FIRST_COMPLETED)
-            if lacking.done():
+            await asyncio.wait({work, steering, lacking, alone}, return_when=asyncio.FIRST_COMPLETED)
+            if lacking.done() or alone.done():
                 work.cancel()
                 await asyncio.wait({work})
             if work.done():
@@ -313,9 +362,9 @@ class DebateOwner:
                 self._interventions.work_ended()
                 await asyncio.wait({steering})
         finally:
-            for task in (work, steering, lacking):
+            for task in (work, steering, lacking, alone):
                 task.cancel()
-            await asyncio.gather(work, steering, lacking, return_exceptions=True)
+            await asyncio.gather(work, steering, lacking, alone, return_exceptions=True)
         for task in (work, steering):
             if not task.cancelled():
                 task.result()
@@ -385,7 +434,9 @@ class DebateOwner:
     async def _waiting(self) -> Sequence[InboxEntry]:
         return await self._dependencies.inbox.waiting_for(self._record.key)
 
-    async def _note_status(self, status: str, *, is_open: bool, owner: str | None) -> None:
+    async def _note_status(
+        self, status: str, *, is_open: bool, owner: str | None, due: datetime | None = None
+    ) -> None:
         await self._dependencies.index.note_status(
             self._record,
             self._journal.epoch,
@@ -393,6 +444,7 @@ class DebateOwner:
             is_open=is_open,
             owner=owner,
             updated=self._now(),
+            due=None if due is None else _text(due),
         )
 
     async def _tell_status(self, status: str) -> None:
@@ -405,7 +457,11 @@ class DebateOwner:
             _logger.warning("store away; the debate's record lags behind", error=str(away))
 
     def _now(self) -> str:
-        return self._dependencies.clock.now().isoformat(timespec="microseconds")
+        return _text(self._dependencies.clock.now())
+
+
+def _text(time: datetime) -> str:
+    return time.isoformat(timespec="microseconds")
 
 
 def _ended_status(concluded: Concluded) -> str:

@@ -71,6 +71,7 @@ class Runner:
         self._not_before: dict[str, float] = {}
         self._faults: dict[str, int] = {}
         self._expected: set[str] = set()
+        self._left: set[str] = set()
         self._wake = asyncio.Event()
         self._queue_stands = False
         self._draining = False
@@ -156,18 +157,24 @@ class Runner:
 
     async def _scan(self) -> None:
         entries: dict[str, list[InboxEntry]] = {}
+        held = set(self._owned)
         for entry in await self._dependencies.inbox.waiting():
             entries.setdefault(entry.debate, []).append(entry)
             if entry.debate in self._owned:
                 self._owned[entry.debate][0].deliver(entry)
         found = await self._dependencies.index.open()
-        seen = {record.key for record in (*found.owned, *found.waiting)}
-        self._forget(seen, whole=found.whole)
+        now = self._dependencies.clock.now().isoformat(timespec="microseconds")
+        overdue = await self._dependencies.index.overdue(now)
+        # One that is given up between the two looks is in both, and the second is right.
+        seen = {record.key: record for record in (*found.owned, *found.waiting)}
+        self._forget(seen.keys() | {record.key for record in overdue}, whole=found.whole)
         hidden = [await self._unseen(key, entries[key]) for key in entries if key not in seen]
         waiting = [
             record
-            for record in (*found.owned, *found.waiting, *filter(None, hidden))
-            if record.key not in self._owned and self._may_claim(record, steered=record.key in entries)
+            for record in (*seen.values(), *filter(None, hidden))
+            if self._claimable(record, steered=record.key in entries)
+            # Its owner here has let go of it since this look began: the next one sees how it stands now.
+            and not (record.key in held and record.owner == self._dependencies.owner)
         ]
         waits = {record.key for record in waiting}
         queued = False
@@ -180,8 +187,10 @@ class Runner:
                 queued = queued or not _answered(record)
                 if theirs and self._slots(brief=True):
                     self._own(record, theirs, brief=True)
-                    self._expected.add(record.key)
         self._queue_stands = queued
+        for record in overdue:
+            if record.key not in entries and self._claimable(record) and self._slots(brief=True):
+                self._own(record, (), brief=True)  # it calls nobody to record that nobody came
 
     async def _unseen(self, key: str, entries: Sequence[InboxEntry]) -> DebateRecord | None:
         """Return the record of a debate with interventions that is not in sight, if it needs an owner.
@@ -211,13 +220,20 @@ class Runner:
         idle = 0 if brief else sum(not debate_owner.slot.held for debate_owner in alike)
         return max(self._settings.max_debates - len(alike) + min(idle, _MAX_IDLE), 0)
 
+    def _claimable(self, record: DebateRecord, *, steered: bool = False) -> bool:
+        return record.key not in self._owned and self._may_claim(record, steered=steered)
+
     def _may_claim(self, record: DebateRecord, *, steered: bool) -> bool:
         if self._dependencies.clock.monotonic() < self._not_before.get(record.key, 0.0):
             return False
         if self._dependencies.formats.known(record.format) is None:
             return False  # a replica that knows it goes on with the debate
         # What an answered debate owes costs no model call.
-        ours = record.owner == self._dependencies.owner or record.key in self._expected
+        ours = (
+            record.owner == self._dependencies.owner
+            or record.key in self._expected
+            or record.key in self._left
+        )
         if not (self._settings.adopt or steered or _answered(record) or ours):
             return False
         if record.owner is None or record.owner == self._dependencies.owner or self._settings.exclusive:
@@ -244,6 +260,7 @@ class Runner:
         self, record: DebateRecord, entries: tuple[InboxEntry, ...], *, brief: bool = False
     ) -> tuple[DebateOwner, asyncio.Task[None]]:
         assert self._tasks is not None
+        self._left.discard(record.key)
         slot = Slot(lambda: self.has_slot, self.look)
         debate_owner = DebateOwner(record, self._dependencies, slot, entries, brief=brief)
         # A context of its own: the deadline and the span of the request that made it are not the debate's.
@@ -259,8 +276,10 @@ class Runner:
                 if debate_owner.unable:
                     _logger.error("debate given up for a replica that can go on", error=debate_owner.unable)
                     self._leave_alone(record, self._settings.lease_seconds)
-                if debate_owner.slot.lacking.is_set():
+                if debate_owner.goes_on:
                     self._expected.add(record.key)
+                if debate_owner.waits and not self._settings.adopt:
+                    self._left.add(record.key)
             except ClaimLostError as lost:
                 _logger.info("claim lost", reason=str(lost))
                 # By then the record tells of the one that was faster; or it was the last write of one that is gone.

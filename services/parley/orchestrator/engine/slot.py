@@ -25,17 +25,43 @@ class Slot:
         self._is_free = is_free
         self._given_back = given_back
         self._waits = 0
+        self._asks = 0
+        self._steps = 0
         self._calls = 0
+
+    @property
+    def only_asks(self) -> bool:
+        """Whether a person is waited for, and nothing else: no step is on its way, and no time is to pass."""
+        return self._asks > 0 and self._asks == self._waits and not self._steps
 
     @contextmanager
     def waiting(self) -> Generator[None, None, None]:
-        """Wait in the block for a person or for time to pass; the slot is given back unless a call is in flight."""
+        """Wait in the block for time to pass; the slot is given back unless a call is in flight."""
         self._waits += 1
         self._give_back()
         try:
             yield
         finally:
             self._waits -= 1
+
+    @contextmanager
+    def asking(self) -> Generator[None, None, None]:
+        """Wait in the block for a person, as `waiting`."""
+        self._asks += 1
+        try:
+            with self.waiting():
+                yield
+        finally:
+            self._asks -= 1
+
+    @contextmanager
+    def step(self) -> Generator[None, None, None]:
+        """Be on the way with a step in the block, though no call may be made at times."""
+        self._steps += 1
+        try:
+            yield
+        finally:
+            self._steps -= 1
 
     @asynccontextmanager
     async def call(self) -> AsyncGenerator[None, None]:

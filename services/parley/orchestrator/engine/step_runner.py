@@ -56,12 +56,18 @@ class StepRunner:
             ReplayError: something else was asked under its key before.
         """
         number, recorded = self._look_up(asked)
-        outcome = recorded or await self._attempted(asked, number, call)
-        if number == 1 and asked.is_asked_again and _passes_soon(outcome):
-            # A limit that was reached meanwhile refuses it like any other step, and as well in a replay.
-            await either(self.limiter.ended, self._clock, _AGAIN_SECONDS)
-            outcome = await self._attempted(asked, 2, call)
-        return outcome
+        if recorded is not None and not self._is_asked_again(asked, number, recorded):
+            return recorded
+        with self._slot.step():
+            outcome = recorded or await self._attempted(asked, number, call)
+            if self._is_asked_again(asked, number, outcome):
+                # A limit that was reached meanwhile refuses it like any other step, and as well in a replay.
+                await either(self.limiter.ended, self._clock, _AGAIN_SECONDS)
+                outcome = await self._attempted(asked, 2, call)
+            return outcome
+
+    def _is_asked_again(self, asked: StepRequest, number: int, outcome: Outcome) -> bool:
+        return number == 1 and asked.is_asked_again and _passes_soon(outcome)
 
     async def _attempted(self, asked: StepRequest, number: int, call: MakeCall) -> Outcome:
         attempt = StepAttempt(asked, number, started=(asked.key, number) in self._recorded.started)

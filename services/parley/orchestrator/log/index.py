@@ -49,6 +49,7 @@ DEBATES = Collection(
         Index(("open", "owner", "created")),
         Index(("open", "owner", "tenant", "created")),
         Index(("tenant", "open", "updated")),
+        Index(("due",)),
     ),
 )
 _AT_ONCE = 1000
@@ -59,7 +60,7 @@ _TYPES: Mapping[str, Any] = {
         ("tenant", "debate", "request_id", "format", "status", "created", "updated", "opening"), str
     ),
     **dict.fromkeys(("epoch", "heartbeat"), int),
-    "owner": str | None,
+    **dict.fromkeys(("owner", "due"), str | None),
 }
 _WAITING: Where = {"open": True, "owner": None}
 
@@ -79,6 +80,7 @@ class DebateRecord:
         opening: The first event's payload (base64 of its bytes), until that event is known to be in the log.
         address: Where other replicas reach the owner, as `host:port`; empty where that is not known.
         subject: Id of the debate that this one is about; None for one that is about a question.
+        due: Where it waits for a person and has no owner: when it needs one again at the latest, in the form of `updated`.
     """
 
     tenant: str
@@ -97,6 +99,7 @@ class DebateRecord:
     opening: str
     address: str = ""
     subject: str | None = None
+    due: str | None = None
 
     @property
     def accepted_at(self) -> datetime:
@@ -197,6 +200,11 @@ class DebateIndex:
             waiting += [record for record in await self._oldest_of_each_tenant() if record.key not in known]
         return OpenDebates(owned, waiting, whole)
 
+    async def overdue(self, now: str) -> Sequence[DebateRecord]:
+        """Return the debates without an owner in which a person was waited for until now; the oldest if they are many."""
+        through_now = Below(f"{now}~")  # longer than what is due at this very moment, and so above it
+        return await self._find({"due": through_now}, Order("due"), limit=_AT_ONCE)
+
     async def _owned(self) -> list[DebateRecord]:
         records: list[DebateRecord] = []
         after = ""
@@ -249,8 +257,16 @@ class DebateIndex:
 
     async def claimed(self, record: DebateRecord, owner: str, epoch: int, updated: str) -> bool:
         """Note a claim that the log already holds, unless a later one is noted."""
-        changes = {"epoch": epoch, "heartbeat": record.heartbeat + 1, "updated": updated, "opening": ""}
-        return await self._update(record, {**changes, **self._owner(owner)}, {"epoch": Below(epoch)})
+        changes = {
+            "epoch": epoch,
+            "heartbeat": record.heartbeat + 1,
+            "updated": updated,
+            "opening": "",
+            "open": True,
+            "due": None,
+            **self._owner(owner),
+        }
+        return await self._update(record, changes, {"epoch": Below(epoch)})
 
     async def opened(self, record: DebateRecord) -> bool:
         """Note that the log holds the first event of a debate that nobody has claimed."""
@@ -261,10 +277,18 @@ class DebateIndex:
         return await self._update(record, {"heartbeat": heartbeat, "address": self.address}, {"epoch": epoch})
 
     async def note_status(
-        self, record: DebateRecord, epoch: int, *, status: str, is_open: bool, owner: str | None, updated: str
+        self,
+        record: DebateRecord,
+        epoch: int,
+        *,
+        status: str,
+        is_open: bool,
+        owner: str | None,
+        updated: str,
+        due: str | None = None,
     ) -> bool:
         """Note where the debate stands under an epoch; false where a later claim is noted."""
-        changes = {"status": status, "open": is_open, "updated": updated, **self._owner(owner)}
+        changes = {"status": status, "open": is_open, "updated": updated, "due": due, **self._owner(owner)}
         return await self._update(record, changes, {"epoch": epoch})
 
     async def release(self, record: DebateRecord, epoch: int) -> bool:
@@ -273,12 +297,14 @@ class DebateIndex:
 
     async def reopen(self, tenant: str, debate: str) -> bool:
         """Ask for an owner for a debate that rests, since someone wants something of it."""
-        where: Where = {"open": False, "status": OneOf((PAUSED, FAILED))}
-        return await self._documents.update(DEBATES, record_key(tenant, debate), {"open": True}, where)
+        where: Where = {"open": False, "status": OneOf((PAUSED, FAILED, WAITING))}
+        changes = {"open": True, "due": None}
+        return await self._documents.update(DEBATES, record_key(tenant, debate), changes, where)
 
     async def remove(self, record: DebateRecord) -> bool:
         """Remove the record of a debate that rests, so that nobody finds it; false where somebody has taken it up since."""
-        return await self._documents.delete(DEBATES, record.key, {"open": False, "epoch": record.epoch})
+        where: Where = {"open": False, "epoch": record.epoch, "status": record.status}
+        return await self._documents.delete(DEBATES, record.key, where)
 
     async def tenants(self) -> AsyncIterator[str]:
         """Yield every tenant that has debates."""
@@ -290,8 +316,12 @@ class DebateIndex:
             yield tenant
 
     async def resting(self, tenant: str, before: str, limit: int) -> Sequence[DebateRecord]:
-        """Return debates of a tenant that rest and last changed before a time, those first that rest the longest."""
-        where: Where = {"tenant": tenant, "open": False, "updated": Below(before)}
+        """Return debates of a tenant that rest and last changed before a time, those first that rest the longest.
+
+        One that waits for a person is none of them.
+        """
+        statuses = OneOf((COMPLETED, CANCELLED, FAILED, PAUSED))
+        where: Where = {"tenant": tenant, "open": False, "updated": Below(before), "status": statuses}
         return await self._find(where, Order("updated"), limit=limit)
 
     def _owner(self, owner: str | None) -> dict[str, str | None]:

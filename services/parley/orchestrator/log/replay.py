@@ -77,7 +77,7 @@ class Recorded:
         stopped_runs: Runs of calls that were stopped, and are counted.
         paused: Whether the debate came to rest for it.
         attempt: Times the debate was begun or resumed; `attempt_epoch`: the claim that this was under.
-        claims: Claims since the latest outcome of a step, or since the debate was resumed.
+        claims: Claims since the latest outcome of a step or intervention.
         time: How long it has been worked on, up to its answer and then after it.
         round_marks: What `time.working` was when a round began, or when its limit was last reached.
         round_limits: How often each round's limit was reached.
@@ -202,6 +202,7 @@ class Recorded:
                 raise UnknownEventError(_unknown(event, "holds an intervention"))
             case Intervened() as intervened:
                 self.interventions[intervened.request_id] = (event.sequence, intervened)
+                self.claims = 0
                 self.pausing = self.pausing or intervened.intervention.HasField("pause")
                 self.stopping = self.stopping or intervened.intervention.pause.stop_calls
             case Settled() as settled:

@@ -1,0 +1,85 @@
+"""The index of debates, on every store: those that wait without an owner are out of a scan's sight until they are due."""
+
+from dataclasses import replace
+
+import pytest
+
+from parley.orchestrator.log.index import DEBATES, PAUSED, RUNNING, WAITING, DebateIndex, DebateRecord
+from parley.storage.opening import Store
+
+LATER, NOW, SOONER = (f"2026-01-01T00:00:{second:02}.000000+00:00" for second in (40, 30, 20))
+
+
+def record(name: str, **fields: object) -> DebateRecord:
+    made = DebateRecord(
+        tenant="default",
+        debate=name,
+        request_id=name,
+        request_digest="",
+        format="panel@2",
+        status=RUNNING,
+        open=True,
+        owner="one",
+        epoch=1,
+        heartbeat=0,
+        created=f"2026-01-01T00:00:00.000000+00:00/{name}",
+        updated="2026-01-01T00:00:00.000000+00:00",
+        question="",
+        opening="",
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def index(store: Store) -> DebateIndex:
+    await store.documents.prepare(DEBATES)
+    return DebateIndex(store.documents)
+
+
+async def waiting(index: DebateIndex, name: str, due: str) -> DebateRecord:
+    """Put a debate in that waits without an owner."""
+    made = record(name)
+    await index.insert(made)
+    assert await index.note_status(
+        made, 1, status=WAITING, is_open=False, owner=None, updated=made.updated, due=due
+    )
+    return made
+
+
+async def keys(index: DebateIndex) -> tuple[set[str], list[str]]:
+    """The debates that a scan sees as in need of an owner, and those that are due, in order."""
+    found = await index.open()
+    overdue = await index.overdue(NOW)
+    return {each.debate for each in (*found.owned, *found.waiting)}, [each.debate for each in overdue]
+
+
+async def test_a_debate_is_found_from_the_moment_on_until_which_it_waits(index: DebateIndex) -> None:
+    for name, due in (("later", LATER), ("now", NOW), ("sooner", SOONER)):
+        await waiting(index, name, due)
+    await index.insert(record("running"))
+    await index.insert(record("paused", status=PAUSED, open=False, owner=None))
+    assert await keys(index) == ({"running"}, ["sooner", "now"])
+
+
+async def test_whoever_asks_for_an_owner_brings_it_back_into_sight(index: DebateIndex) -> None:
+    await waiting(index, "sooner", SOONER)
+    assert await index.reopen("default", "sooner")
+    assert await keys(index) == ({"sooner"}, [])
+    assert not await index.reopen("default", "sooner")
+
+
+async def test_a_claim_and_the_next_status_end_the_wait(index: DebateIndex) -> None:
+    claimed = await waiting(index, "claimed", SOONER)
+    assert await index.claimed(claimed, "two", 2, NOW)
+    assert await keys(index) == ({"claimed"}, [])
+    rests = await waiting(index, "rests", SOONER)
+    await index.note_status(rests, 1, status=PAUSED, is_open=False, owner=None, updated=NOW)
+    assert await keys(index) == ({"claimed"}, [])
+
+
+async def test_an_owner_that_has_lost_its_claim_puts_nothing_out_of_sight(index: DebateIndex) -> None:
+    made = record("lost")
+    await index.insert(made)
+    await index.claimed(made, "two", 2, NOW)
+    told = await index.note_status(made, 1, status=WAITING, is_open=False, owner=None, updated=NOW, due=LATER)
+    assert (told, await keys(index)) == (False, ({"lost"}, []))

@@ -1,0 +1,317 @@
+"""A debate that waits for a person for longer than a moment has no owner, and whoever comes gives it one again."""
+
+import asyncio
+import random
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.orchestrator.engine import checkpoints
+from parley.orchestrator.engine.checkpoints import KEPT_SECONDS
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.format import Format, Formats
+from parley.orchestrator.formats import panel
+from parley.orchestrator.formats.panel.outcome import answer_parts
+from parley.orchestrator.log.index import RUNNING, WAITING, DebateIndex, OpenDebates
+from parley.orchestrator.model.spec import Limits
+from parley.runtime.errors import ParleyError
+from parley.runtime.server import RunningServer
+from parley.v1 import debate_pb2, orchestrator_pb2
+from parley.v1.debate_pb2 import Direction, Outcome
+from parley.v1.event_pb2 import Intervened
+from tests.support.checked_format import AFTER, BEFORE, CHECKED, CHECKED_FORMATS, checked_spec
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import (
+    Backstage,
+    Replica,
+    check_log,
+    kind_of,
+    make_spec,
+    orchestrating,
+    until,
+)
+
+LONG = KEPT_SECONDS + 1
+CHECKPOINT_SECONDS = 1800.0
+
+
+async def _beside(debate: Debate) -> Outcome:
+    """Let a person be asked while a timer runs."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(debate.timer("cooling", 60))
+        await debate.checkpoint(BEFORE, Direction(text="Shall we begin?"))
+    return await panel.V2.run(debate)
+
+
+BESIDE = Format(
+    name="beside",
+    version=1,
+    run=_beside,
+    settings=panel.V2.settings,
+    debater_sections=panel.V2.debater_sections,
+    judge_sections=panel.V2.judge_sections,
+    activities=panel.V2.activities,
+    answer=answer_parts,
+)
+
+
+@pytest.fixture
+def formats() -> Formats:
+    return Formats([*CHECKED_FORMATS.all(), BESIDE])
+
+
+async def is_left(stage: Backstage, debate: str) -> bool:
+    """Whether a debate waits without an owner."""
+    record = await stage.record(debate)
+    return record.status == WAITING and record.owner is None and record.due is not None
+
+
+async def left(stage: Backstage, clock: ManualClock, replica: Replica, **fields: Any) -> str:
+    """A debate that waits at its first checkpoint, without an owner."""
+    debate = await replica.create(checked_spec(**fields))
+    await stage.has(debate, "checkpoint_opened")
+    await until(partial(_asleep, clock), "it waits")
+    clock.advance(LONG)
+    await until(partial(is_left, stage, debate), "its owner leaves it")
+    return debate
+
+
+async def _asleep(clock: ManualClock) -> bool:
+    """Whether somebody sleeps for no longer than an owner stays: nothing else of these debates is as short."""
+    soon = clock.monotonic() + KEPT_SECONDS
+    return any(deadline <= soon and not woken.done() for deadline, _, woken in clock._sleepers)
+
+
+async def finish(stage: Backstage, replica: Replica, debate: str) -> None:
+    await stage.has(debate, "checkpoint_opened", 2)
+    await replica.intervene(debate, "approve", approved=True, checkpoint=AFTER)
+    check_log(await stage.comes_to(debate, "COMPLETED"))
+
+
+async def claims(stage: Backstage, debate: str) -> int:
+    return (await stage.kinds(debate)).count("claimed")
+
+
+async def test_it_is_left_after_a_moment_and_costs_its_replica_nothing(
+    stage: Backstage, clock: ManualClock
+) -> None:
+    async with stage.replica(clock=clock, max_debates=1) as replica:
+        debate = await left(stage, clock, replica)
+        record = await stage.record(debate)
+        assert not record.open, "no scan sees it"
+        found = await replica.dependencies.index.open()
+        assert (found.owned, found.waiting) == ([], [])
+        assert not replica.runner._owned
+        length = len(await stage.events(debate))
+        check_log(await stage.comes_to(await replica.create(make_spec(2, 1)), "COMPLETED"))
+        assert len(await stage.events(debate)) == length
+        await replica.intervene(debate, "guide", text="Think of cost.")
+        await finish(stage, replica, debate)
+        prompt = stage.gateway.asked("round/1/propose/ada").prompt
+        assert prompt.count("Think of cost.") == 1
+        told = [each.payload for each in await stage.events(debate) if isinstance(each.payload, Intervened)]
+        assert [each.intervention.guide.text for each in told].count("Think of cost.") == 1
+
+
+async def test_whoever_answers_within_a_moment_is_heard_by_the_same_owner(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    debate = await replica.create(checked_spec())
+    await stage.has(debate, "checkpoint_opened")
+    await until(partial(_asleep, clock), "it waits")
+    clock.advance(KEPT_SECONDS - 1)
+    await replica.intervene(debate, "continue_debate")
+    await finish(stage, replica, debate)
+    assert await claims(stage, debate) == 1
+
+
+async def test_it_is_taken_up_by_any_replica_after_days(stage: Backstage, clock: ManualClock) -> None:
+    days = 3 * 24 * 3600.0
+    async with stage.replica(clock=clock, exclusive=False) as one:
+        debate = await left(
+            stage, clock, one, limits=Limits(checkpoint_seconds=2 * days, total_seconds=30, round_seconds=20)
+        )
+    clock.advance(days)
+    async with stage.replica(clock=clock, exclusive=False) as two:
+        await two.intervene(debate, "continue_debate")
+        await finish(stage, two, debate)
+    assert "limit_reached" not in await stage.kinds(debate)
+
+
+async def test_where_nobody_comes_it_pauses_when_its_time_is_over_though_no_slot_is_free(
+    stage: Backstage, clock: ManualClock
+) -> None:
+    async with stage.replica(clock=clock, max_debates=1) as replica:
+        debate = await left(stage, clock, replica, limits=Limits(checkpoint_seconds=CHECKPOINT_SECONDS))
+        hold = stage.gateway.hold("round/1/refine/*")
+        busy = await replica.create(make_spec(2, 1))
+        await stage.gateway.wait_for("round/1/refine/*")
+        clock.advance(CHECKPOINT_SECONDS - LONG - 1)
+        assert await is_left(stage, debate)
+        clock.advance(1)
+        events = await stage.comes_to(debate, "PAUSED")
+        assert [event.kind for event in events][-3:] == ["claimed", "checkpoint_expired", "paused"]
+        hold.release()
+        await stage.comes_to(busy, "COMPLETED")
+        await replica.intervene(debate, "resume")
+        await stage.has(debate, "checkpoint_opened", 2)
+        await replica.intervene(debate, "continue_debate")
+        await stage.has(debate, "checkpoint_opened", 3)
+        await replica.intervene(debate, "approve", approved=True)
+        check_log(await stage.comes_to(debate, "COMPLETED"))
+
+
+async def test_it_is_answered_though_no_slot_is_free_and_then_waits_for_one(
+    stage: Backstage, clock: ManualClock
+) -> None:
+    async with stage.replica(clock=clock, max_debates=1) as replica:
+        debate = await left(stage, clock, replica)
+        hold = stage.gateway.hold("round/1/refine/*")
+        busy = await replica.create(make_spec(2, 1))
+        await stage.gateway.wait_for("round/1/refine/*")
+        await replica.intervene(debate, "mute", agent_id="bo")
+        await until(partial(is_left, stage, debate), "it waits on")
+        await replica.intervene(debate, "continue_debate")
+
+        async def waits_for_slot() -> bool:
+            record = await stage.record(debate)
+            return record.open and record.owner is None and record.status == RUNNING
+
+        await until(waits_for_slot, "it waits for a slot")
+        assert {asked.debate for asked in stage.gateway.calls} == {busy}
+        hold.release()
+        await finish(stage, replica, debate)
+
+
+@pytest.mark.parametrize(("act", "status"), [("cancel", "CANCELLED"), ("pause", "PAUSED")])
+async def test_it_is_steered_at_once(stage: Backstage, clock: ManualClock, act: str, status: str) -> None:
+    async with stage.replica(clock=clock) as replica:
+        debate = await left(stage, clock, replica)
+        await replica.intervene(debate, act)
+        await stage.comes_to(debate, status)
+        assert (await stage.record(debate)).due is None
+
+
+async def test_what_is_refused_leaves_it_waiting(stage: Backstage, clock: ManualClock) -> None:
+    async with stage.replica(clock=clock) as replica:
+        debate = await left(stage, clock, replica)
+        with pytest.raises(ParleyError, match="no open checkpoint that approve closes"):
+            await replica.intervene(debate, "approve", approved=True)
+        await until(partial(_asleep, clock), "it waits again")
+        clock.advance(LONG)
+        await until(partial(is_left, stage, debate), "it is left again")
+        await replica.intervene(debate, "continue_debate")
+        await finish(stage, replica, debate)
+
+
+async def test_its_owner_stays_while_something_else_is_waited_for_too(
+    stage: Backstage, replica: Replica, clock: ManualClock
+) -> None:
+    debate = await replica.create(make_spec(2, 1, format=BESIDE.id))
+    await stage.has(debate, "checkpoint_opened")
+    await stage.has(debate, "timer_started")
+    await clock.sleeping(3)
+    clock.advance(LONG)
+    await clock.sleeping(3)
+    assert not await is_left(stage, debate)
+    clock.advance(60)
+    await stage.has(debate, "timer_fired")
+    await clock.sleeping(2)
+    clock.advance(LONG)
+    await until(partial(is_left, stage, debate), "its owner leaves it")
+    await replica.intervene(debate, "continue_debate")
+    check_log(await stage.comes_to(debate, "COMPLETED"))
+
+
+async def test_a_replica_that_adopts_nothing_sees_to_what_was_made_there_alone(
+    stage: Backstage, clock: ManualClock
+) -> None:
+    async with stage.replica(clock=clock, adopt=False) as one:
+        foreign = await left(stage, clock, one)
+    async with stage.replica(clock=clock, adopt=False) as two:
+        own = await left(stage, clock, two)
+        clock.advance(2 * CHECKPOINT_SECONDS)
+        await stage.comes_to(own, "PAUSED")
+        assert await is_left(stage, foreign)
+
+
+async def _has_no_owner(stage: Backstage, debate: str) -> bool:
+    return (await stage.record(debate)).owner is None
+
+
+async def test_nobody_claims_what_its_owner_lets_go_of_while_a_scan_looks(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "KEPT_SECONDS", 0.01)
+    look = DebateIndex.open
+
+    async def look_slowly(index: DebateIndex) -> OpenDebates:
+        found = await look(index)
+        for record in found.owned:
+            if record.status == WAITING:
+                await until(partial(_has_no_owner, stage, record.debate), "its owner lets go of it")
+        return found
+
+    monkeypatch.setattr(DebateIndex, "open", look_slowly)
+    async with stage.replica() as replica:
+        debates = [await replica.create(checked_spec()) for _ in range(8)]
+        for debate in debates:
+            await until(partial(is_left, stage, debate), "it is left")
+            await replica.intervene(debate, "continue_debate")
+            await finish(stage, replica, debate)
+        claimed = [await claims(stage, debate) for debate in debates]
+    assert max(claimed) <= 3, "each claim is of who made it, or of who came"
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_what_is_said_in_the_moment_in_which_it_is_left_is_heard_once(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(checkpoints, "KEPT_SECONDS", 0.02)
+    dice = random.Random(seed)
+    async with stage.replica() as replica:
+        debates = [await replica.create(checked_spec()) for _ in range(6)]
+
+        async def steer(debate: str) -> None:
+            await stage.has(debate, "checkpoint_opened")
+            for act in ("mute", "unmute", "guide"):
+                await asyncio.sleep(dice.uniform(0, 0.05))
+                await replica.intervene(debate, act, text="Think of cost.", agent_id="bo")
+            await finish(stage, replica, debate)
+
+        await asyncio.gather(*map(steer, debates))
+        for debate in debates:
+            acts = [
+                each.payload.intervention.WhichOneof("act")
+                for each in await stage.events(debate)
+                if isinstance(each.payload, Intervened)
+            ]
+            assert acts == ["mute", "unmute", "guide", "approve"]
+
+
+async def test_who_watches_hears_signs_of_life_and_then_the_next_owner(
+    gateway_server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "KEPT_SECONDS", 0.02)
+    async with orchestrating(
+        tmp_path, gateway_server, formats=CHECKED_FORMATS, heartbeat_seconds=0.05
+    ) as orchestrator:
+        debate = await orchestrator.create(format=CHECKED.id)
+        watching = orchestrator.stub.WatchDebate(
+            orchestrator_pb2.WatchDebateRequest(debate_id=debate, text_deltas=True), timeout=30
+        )
+        heard: list[str] = []
+        alive = 0
+        async for message in watching:
+            if not message.HasField("event"):
+                alive += heard[-1:] == ["checkpoint_opened"]
+                if alive == 4 and message.HasField("heartbeat"):
+                    await orchestrator.intervene(debate, continue_debate=debate_pb2.Continue())
+                continue
+            heard.append(kind_of(message.event))
+            if heard.count("checkpoint_opened") == 2 and heard[-1] == "checkpoint_opened":
+                await orchestrator.intervene(debate, approve=debate_pb2.Approve(approved=True))
+    assert heard[-1] == "closed"
+    assert heard.count("claimed") == 2
