@@ -290,7 +290,7 @@ async def test_without_a_tool_that_reads_the_documents_stand_in_the_prompt(
         await gateway.ask(asking(tools, files=trick))
         asked = first(server)
     assert "tools" not in asked.body
-    assert f"<<<<<\n{trick['trick.md']}\n>>>>>" in asked.prompt
+    assert f"<<<<<\nPath: trick.md\n\n{trick['trick.md']}\n>>>>>" in asked.prompt
 
 
 async def test_an_agent_with_tools_and_no_documents_is_asked_plainly() -> None:
