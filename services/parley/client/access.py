@@ -24,9 +24,8 @@ def access_to(target: str, tenant: str, token: str | None = None, ca: str | None
 
     `token` is a key or token. Without one, a system of this user's on this machine is shown the token of its file, and others
     PARLEY_TOKEN, or else what PARLEY_SERVICE_SECRET signs for `tenant`, as services do. `ca` is the file of the authority that signed
-    the server's certificate, or `system`, by default PARLEY_CA; without one, and on this machine for a system of this user's, the
-    server is called in the clear. Where servers
-    want certificates, PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY name one.
+    the server's certificate, or `system`, by default PARLEY_CA; without one, and on this machine for a system of this user's,
+    the server is called in the clear. Where servers want certificates, PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY name one.
 
     Raises:
         ConfigurationError: a file that is named cannot be used.
