@@ -108,7 +108,7 @@ $(TESTS): $(VENV)/.all
 	$(BIN)/pytest tests/$@ $(ARGS)
 
 .PHONY: coverage
-coverage: $(VENV)/.all ## Run every test and print the lines that none reaches
+coverage: $(VENV)/.deploy ## Run every test and print the lines that none reaches
 	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered $(ARGS)
 
 # Model servers that others wrote, each in an environment of its own; nothing else needs them.

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import grpc
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from opentelemetry.proto.logs.v1 import logs_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 __all__ = ["Collector", "HttpCollector", "Span", "collecting", "collecting_http"]
@@ -89,12 +91,13 @@ def collecting() -> Iterator[Collector]:
 
 @dataclass(slots=True)
 class HttpCollector:
-    """Keeps every span and the name of every metric that is exported to it over HTTP, and the headers they came with."""
+    """Keeps every span, every log record and the name of every metric that is exported to it over HTTP, and the headers they came with."""
 
     endpoint: str = ""
     spans: list[Span] = field(default_factory=list)
     metrics: set[str] = field(default_factory=set)
     headers: list[dict[str, str]] = field(default_factory=list)
+    logs: list[logs_pb2.LogRecord] = field(default_factory=list)
 
     def take(self, path: str, body: bytes, headers: dict[str, str]) -> int:
         """Keep one export; the HTTP status that answers it."""
@@ -107,6 +110,10 @@ class HttpCollector:
             self.metrics |= {
                 each.name for scope in scopes for each in scope.metrics if scope.scope.name == "test"
             }
+        elif path == "/v1/logs":
+            told = logs_service_pb2.ExportLogsServiceRequest.FromString(body)
+            scopes_of = [scope for resource in told.resource_logs for scope in resource.scope_logs]
+            self.logs.extend(record for scope in scopes_of for record in scope.log_records)
         else:
             return 404
         return 200
