@@ -167,7 +167,7 @@ async def test_what_a_summary_is_recorded_with_is_what_prompts_carry(
         if isinstance(each.payload, StepSucceeded) and each.key == "round/2/summarize/ada"
     ]
     asked = stage.gateway.asked("round/2/summarize/ada").prompt
-    quoted = asked.partition("<<<\n")[2].partition("\n>>>")[0]
+    quoted = asked.partition("<<<<\n")[2].partition("\n>>>>")[0]
     assert (made.work.summarized_characters, made.work.summary_method) == (len(quoted), "length-based")
     assert len(made.reply.text) <= 120
     assert made.reply.characters_cut == 999 - len(made.reply.text)
