@@ -83,7 +83,7 @@ def _sample(part: dict[str, Any]) -> Any:
 def _text(part: dict[str, Any]) -> str:
     if "enum" in part:
         return str(part["enum"][-1])
-    tried = ("text: x", "https://models.svc:8000/v1", "11434,1234", "RS256,ES256")
+    tried = ("text: x", "https://models.svc:8000/v1", "11434,1234", "RS256,ES256", "acme=30,beta=0")
     return next(each for each in tried if re.search(part.get("pattern", ""), each))
 
 

@@ -121,7 +121,9 @@ class OrchestratorSettings(ServiceSettings):
         description="Days that a debate is kept after its last change, once it has ended, is paused or has failed; 0: for ever.",
     )
     retention_tenants: str = Field(
-        default="", description="TENANT=DAYS,… for tenants whose debates are kept otherwise; 0: for ever."
+        default="",
+        pattern=r"^([^=,]+=[0-9.]+(,[^=,]+=[0-9.]+)*)?$",
+        description="TENANT=DAYS,… for tenants whose debates are kept otherwise; 0: for ever.",
     )
 
     tenant_debates: int = Field(
