@@ -107,6 +107,10 @@ chaos: ## Test what survives kills and faults
 $(TESTS): $(VENV)/.all
 	$(BIN)/pytest tests/$@ $(ARGS)
 
+.PHONY: long
+long: $(VENV)/.all ## Run the tests that take too long for every change
+	$(BIN)/pytest -m long $(ARGS)
+
 .PHONY: coverage
 coverage: $(VENV)/.deploy ## Run every test and print the lines that none reaches
 	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered $(ARGS)

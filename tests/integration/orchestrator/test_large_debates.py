@@ -56,7 +56,9 @@ _FORMATS: dict[str, tuple[Callable[[], ScriptedGateway], debate_pb2.DebateSpec]]
 }
 
 
-@pytest.fixture(params=_FORMATS)
+@pytest.fixture(
+    params=["panel", *(pytest.param(name, marks=pytest.mark.long) for name in ("arena", "moderated"))]
+)
 def format_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
