@@ -127,7 +127,8 @@ def test_flipped_pages_are_damage_and_not_a_store_that_is_away(folder: Path) -> 
         file.seek(2 * 4096)
         file.write(os.urandom(size - 2 * 4096))
     ended = Command(["list"], folder).end()
-    assert (ended.code, ended.out, len(ended.err)) == (1, "", 1)
+    assert ended.code in {1, 4}, "as it is found: by what is read, or already at the start"
+    assert (ended.out, len(ended.err)) == ("", 1)
     assert "orchestrator.db is damaged" in ended.err[0]
     assert ended.err[0].endswith("move it away or restore a backup")
 
