@@ -1,12 +1,29 @@
 """One system for all tests of this folder; a test finds it as the one before left it, and makes it ready for itself."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.chaos.driver import Clients
 from tests.chaos.harness import SERVICES, System, running_system
 from tests.contract.mongodb_server import NoServerError
+
+_FOLDER: Final = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let every run try one case of each kill, and `make chaos` all of them."""
+    seen: set[str] = set()
+    for item in items:
+        if not isinstance(item, pytest.Function) or not item.path.is_relative_to(_FOLDER):
+            continue
+        name = f"{item.path.name}::{item.originalname}"
+        if name in seen:
+            item.add_marker(pytest.mark.long)
+        seen.add(name)
 
 
 @pytest.fixture(scope="session")

@@ -29,10 +29,10 @@ _CLAIMED: Final = "update.debates.address+due+epoch+heartbeat+open+opening+owner
 _POINTS: Final = [
     "append.checkpoint_opened:1",
     # It is left: the first tells that it runs, the second that it waits.
-    pytest.param(f"{_NOTED}:3", marks=pytest.mark.long),
-    pytest.param("update.debates.due+open:1", marks=pytest.mark.long),
+    f"{_NOTED}:3",
+    "update.debates.due+open:1",
     f"{_CLAIMED}:2",
-    pytest.param("append.checkpoint_closed:1", marks=pytest.mark.long),
+    "append.checkpoint_closed:1",
 ]
 """Between one of these and the next there is one write, or none."""
 _ANSWERS: Final = {
@@ -177,10 +177,7 @@ async def test_it_waits_when_every_orchestrator_is_killed_and_whoever_starts_nex
     await whole(clients)
 
 
-@pytest.mark.parametrize(
-    "with_orchestrators",
-    [pytest.param(False, marks=pytest.mark.long, id="the command"), pytest.param(True, id="both")],
-)
+@pytest.mark.parametrize("with_orchestrators", [True, False], ids=["both", "the command"])
 async def test_a_debate_waits_and_goes_on_when_the_command_is_killed_at_its_checkpoint(
     system: System, clients: Clients, tmp_path: Path, *, with_orchestrators: bool
 ) -> None:

@@ -90,6 +90,7 @@ def test_a_full_disk_lists_and_shows_and_refuses_a_debate_with_one_line(disk: Pa
     assert "is full; free some room and try again" in ended.err[-1]
 
 
+@pytest.mark.long
 def test_a_debate_whose_disk_becomes_full_goes_on_when_there_is_room(disk: Path, url: str) -> None:
     running = debate(disk, url)
     running.wait_for("round 1/1")
@@ -101,6 +102,7 @@ def test_a_debate_whose_disk_becomes_full_goes_on_when_there_is_room(disk: Path,
     assert ended.out
 
 
+@pytest.mark.long
 def test_the_answer_is_printed_where_the_disk_has_no_room_for_memory(disk: Path, url: str) -> None:
     with (disk / "data/fill").open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(disk / "data").free - 10_000_000)

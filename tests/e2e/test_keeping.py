@@ -33,6 +33,7 @@ def listed(folder: Path, url: str) -> list[str]:
     return [each["id"] for each in json.loads(run(folder, url, "list", "--json").out)]
 
 
+@pytest.mark.long
 def test_debates_are_backed_up_exported_deleted_and_restored(tmp_path: Path, models: str) -> None:
     for question in ("Tabs or spaces?", "One process or several?"):
         ended = run(tmp_path, models, "debate", question, "--agents", "architect,security", "--rounds", "1")

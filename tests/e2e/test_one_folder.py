@@ -48,6 +48,7 @@ def test_an_orchestrator_is_alone_on_its_folder_and_the_next_waits_for_its_end(t
     third.wait_for("serving")
 
 
+@pytest.mark.long
 def test_a_service_does_not_start_beside_a_whole_system(tmp_path: Path) -> None:
     first = next(free_ports())
     with models() as url:

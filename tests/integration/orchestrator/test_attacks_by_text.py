@@ -124,8 +124,14 @@ def check(parts: tuple[PromptPart, ...]) -> int:
     return found
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize("number", range(16))
+@pytest.mark.parametrize(
+    ("format_name", "number"),
+    [
+        pytest.param(name, number, marks=[pytest.mark.long] if number >= 4 and name != FORMATS[0] else [])
+        for name in FORMATS
+        for number in range(16)
+    ],
+)
 async def test_whatever_an_agent_a_document_or_memory_says_stays_quotation(
     format_name: str, number: int, tmp_path: Path
 ) -> None:
