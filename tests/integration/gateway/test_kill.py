@@ -23,7 +23,13 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("which", [0, 1], ids=["the-first-is-killed", "the-second-is-killed"])
+@pytest.mark.parametrize(
+    "which",
+    [
+        pytest.param(0, id="the-first-is-killed"),
+        pytest.param(1, id="the-second-is-killed", marks=pytest.mark.long),
+    ],
+)
 async def test_a_killed_gateway_costs_at_most_the_calls_that_were_in_flight_at_it(
     store: str, which: int
 ) -> None:
