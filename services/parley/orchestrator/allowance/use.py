@@ -6,7 +6,7 @@ what the others counted within that second, and no call waits for the store. A r
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
 from parley.runtime.clock import Clock
@@ -55,8 +55,12 @@ class Used:
             tokens=self.tokens + other.tokens,
             cost_micros=self.cost_micros + other.cost_micros,
             requests=self.requests + other.requests,
-            stored_bytes=max(self.stored_bytes + other.stored_bytes, 0),
+            stored_bytes=self.stored_bytes + other.stored_bytes,
         )
+
+    def in_all(self) -> "Used":
+        """Return a whole count: no less than nothing is stored, also where more was freed than had been counted."""
+        return replace(self, stored_bytes=max(self.stored_bytes, 0))
 
 
 @dataclass(slots=True)
@@ -86,7 +90,7 @@ class TenantUse:
         """Return what a tenant has used today, in this minute, and in all."""
         day, minute = self._now()
         known = await self._known(tenant)
-        return known.total.at(day, minute).plus(known.new.at(day, minute))
+        return known.total.at(day, minute).plus(known.new.at(day, minute)).in_all()
 
     async def watches(self, tenant: str) -> int:
         """Return how many streams of a tenant are open."""
@@ -100,9 +104,7 @@ class TenantUse:
         known = await self._known(tenant)
         day, minute = self._now()
         added = Used(day, tokens, cost_micros, minute, requests, stored_bytes)
-        new = known.new.at(day, minute)
-        # Not `plus`: what is freed may be more than what was counted since the last look.
-        known.new = replace(new.plus(added), stored_bytes=new.stored_bytes + stored_bytes)
+        known.new = known.new.at(day, minute).plus(added)
 
     @contextmanager
     def watching(self, tenant: str) -> Iterator[None]:
@@ -133,7 +135,7 @@ class TenantUse:
                 known.active_at = now
             elif not known.watches and now >= known.active_at + _IDLE_SECONDS:
                 del self._tenants[tenant]
-            elif now < known.active_at + _IDLE_SECONDS:
+            else:
                 self._take(known, await self._stored(tenant))
 
     async def _add(self, tenant: str, known: _Tenant) -> None:
@@ -143,24 +145,24 @@ class TenantUse:
             while True:
                 day, minute = self._now()
                 stored = await self._stored(tenant)
-                sum_ = _used(stored).at(day, minute).plus(new.at(day, minute))
+                sum_ = _used(stored).at(day, minute).plus(new.at(day, minute)).in_all()
                 others = self._others(stored)
                 told = {**others, self._replica: [watches, self._seconds()]} if watches else others
-                fields = {**_fields(sum_), "watches": told, "version": _version(stored) + 1}
-                if await self._written(tenant, fields, stored):
+                summed = {**asdict(sum_), "watches": told, "version": _version(stored) + 1}
+                if await self._written(tenant, summed, stored):
                     break
         except BaseException:  # it is told with what comes next
-            known.new = replace(new.plus(known.new), stored_bytes=new.stored_bytes + known.new.stored_bytes)
+            known.new = new.plus(known.new)
             raise
         known.told_watches, known.told_at = watches, self._clock.monotonic()
-        self._take(known, fields)
+        self._take(known, summed)
 
-    async def _written(self, tenant: str, fields: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
+    async def _written(self, tenant: str, summed: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
         """Write what was summed; false where another replica was faster."""
         if stored:
-            return await self._documents.update(TENANT_USE, tenant, fields, {"version": _version(stored)})
+            return await self._documents.update(TENANT_USE, tenant, summed, {"version": _version(stored)})
         try:
-            await self._documents.insert(TENANT_USE, tenant, fields)
+            await self._documents.insert(TENANT_USE, tenant, summed)
         except DuplicateError:
             return False
         return True
@@ -204,19 +206,7 @@ class TenantUse:
 
 
 def _used(stored: Mapping[str, Any]) -> Used:
-    names = ("day", "tokens", "cost_micros", "minute", "requests", "stored_bytes")
-    return Used(**{name: int(stored.get(name, 0)) for name in names})
-
-
-def _fields(used: Used) -> dict[str, int]:
-    return {
-        "day": used.day,
-        "tokens": used.tokens,
-        "cost_micros": used.cost_micros,
-        "minute": used.minute,
-        "requests": used.requests,
-        "stored_bytes": used.stored_bytes,
-    }
+    return Used(**{each.name: int(stored.get(each.name, 0)) for each in fields(Used)})
 
 
 def _version(stored: Mapping[str, Any]) -> int:

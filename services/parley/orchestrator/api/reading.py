@@ -103,14 +103,15 @@ def contributions_on(page: ContributionsPage, state: DebateState) -> ListContrib
     made: list[Contribution | Failure] = [*state.contributions, *state.failures]
     rest = sorted((each for each in made if each.sequence > page.after), key=lambda each: each.sequence)
     response = ListContributionsResponse()
-    taken = 0
+    taken = size = 0
     for each in rest[: page.size]:
         told = ListContributionsResponse()
         if isinstance(each, Contribution):
             told.contributions.append(contribution_to_proto(each))
         else:
             told.failures.append(failure_to_proto(each))
-        if taken and response.ByteSize() + told.ByteSize() > page.max_bytes:
+        size += told.ByteSize()  # lists are as large as their parts together
+        if taken and size > page.max_bytes:
             break
         response.MergeFrom(told)
         taken += 1

@@ -1,7 +1,7 @@
 """OrchestratorService: protobuf in and out."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -288,7 +288,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     ) -> orchestrator_pb2.SubmitFeedbackResponse:
         """Record what a person says of a debate."""
         check_feedback(request)
-        folded = _completed(await self._events(request.debate_id), "takes feedback")
+        folded = _completed(await self._folded(request.debate_id), "takes feedback")
         now = self.intake.clock.now()
         said = feedback_of(request, current_tenant(), folded, self._format_of(folded), now)
         with told_of_store():
@@ -326,7 +326,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         if debate_format.subject is None:
             return spec, None
         debate_id = debate_format.subject.debate_id(spec)
-        folded = _completed(await self._events(debate_id), "can be evaluated")
+        folded = _completed(await self._folded(debate_id), "can be evaluated")
         debate = debate_to_proto(folded, self._format_of(folded))
         return debate_format.subject.take(spec, debate), debate_id
 
@@ -355,18 +355,17 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         if after < 0:
             raise invalid_argument([FieldViolation("after_sequence", "must not be negative")])
         with told_of_store():
-            there = await self.log.read(log_name(current_tenant(), debate), max(after - 1, 0), 1)
+            there = not after or await self.log.read(log_name(current_tenant(), debate), after - 1, 1)
             known = await self.index.get(current_tenant(), debate)
         if not known:
             raise not_found("debate", debate)
-        if not there and after > 0:
+        if not there:
             message = f"the log of {debate} does not reach sequence {after}"
             raise ParleyError(grpc.StatusCode.OUT_OF_RANGE, "AFTER_END", message)
 
 
-def _completed(events: Sequence[Envelope], what: str) -> state.DebateState:
-    """Return the state of a debate that is completed. Raises ParleyError for any other."""
-    folded = state.fold(events)
+def _completed(folded: state.DebateState, what: str) -> state.DebateState:
+    """Return the state of a debate, if it is completed. Raises ParleyError for any other."""
     if folded.status != COMPLETED:
         message = f"debate {folded.debate} is {folded.status.lower()}; only a completed one {what}"
         raise failed_precondition("DEBATE_NOT_COMPLETED", message)

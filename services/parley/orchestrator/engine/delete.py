@@ -11,7 +11,7 @@ from typing import Final
 from parley.orchestrator.engine.inbox import Inbox
 from parley.orchestrator.log.deletions import Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FeedbackStore
-from parley.orchestrator.log.index import CANCELLED, COMPLETED, WAITING, DebateIndex, DebateRecord
+from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateIndex, DebateRecord
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.errors import OutOfReachError, StepError
 from parley.orchestrator.model.retention import Retention
@@ -58,7 +58,11 @@ class Deletions:
             StorageError: the store is away; it may be deleted or not.
         """
         deletion = Deletion(tenant, debate, ratings=ratings)
-        await self._bury(deletion)
+        record = await self.index.get(tenant, debate)
+        if record is None:
+            raise not_found("debate", debate)
+        if not await self._buried(deletion, record):
+            raise _running(record)
         try:
             async with asyncio.timeout(_AT_ONCE_SECONDS):
                 return await self._finished(deletion)
@@ -85,7 +89,9 @@ class Deletions:
     async def finish_all(self) -> None:
         """Go on with every deletion that was begun, here or elsewhere."""
         for deletion in await self.store.all():
-            if await self._is_buried(deletion):
+            record = await self.index.get(deletion.tenant, deletion.debate)
+            # One that broke off before it was promised is tried once more.
+            if record is None or (record.rests and await self.index.remove(record)):
                 await self._finished(deletion)
             else:
                 await self.store.remove(deletion)
@@ -103,30 +109,19 @@ class Deletions:
         while page := await self.index.resting(tenant, before, _PAGE):
             for record in page:
                 deletion = Deletion(tenant, record.debate, ratings=False)
-                await self.store.put(deletion)
-                if not await self.index.remove(record):
-                    await self.store.remove(deletion)  # somebody has taken it up
+                if not await self._buried(deletion, record):
                     return
                 await self._finished(deletion)
 
-    async def _bury(self, deletion: Deletion) -> None:
-        """Note a deletion and take the debate out of the index."""
-        record = await self.index.get(deletion.tenant, deletion.debate)
-        if record is None:
-            raise not_found("debate", deletion.debate)
-        if record.open or record.status == WAITING:
-            raise _running(record)
+    async def _buried(self, deletion: Deletion, record: DebateRecord) -> bool:
+        """Note a deletion and take the debate out of the index; false where it does not rest, or somebody has taken it up."""
+        if not record.rests:
+            return False
         await self.store.put(deletion)
-        if not await self.index.remove(record):
-            await self.store.remove(deletion)
-            raise _running(record)
-
-    async def _is_buried(self, deletion: Deletion) -> bool:
-        """Return whether a deletion that was noted was also promised; one that broke off before is tried once more."""
-        record = await self.index.get(deletion.tenant, deletion.debate)
-        return record is None or (
-            not record.open and record.status != WAITING and await self.index.remove(record)
-        )
+        if await self.index.remove(record):
+            return True
+        await self.store.remove(deletion)
+        return False
 
     async def _finished(self, deletion: Deletion) -> bool:
         """Remove everything that is left of a debate; return whether nothing is."""

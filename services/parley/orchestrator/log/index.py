@@ -52,6 +52,7 @@ DEBATES = Collection(
         Index(("due",)),
     ),
 )
+_RESTING = (COMPLETED, CANCELLED, FAILED, PAUSED)
 _AT_ONCE = 1000
 _OF_EACH_TENANT = 64
 _KIND = "debate record"
@@ -105,6 +106,11 @@ class DebateRecord:
     def accepted_at(self) -> datetime:
         """When the debate was accepted."""
         return datetime.fromisoformat(self.created.partition("/")[0])
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing happens to it before somebody wants something of it; one that waits for a person does not rest."""
+        return not self.open and self.status in _RESTING
 
     @property
     def key(self) -> str:
@@ -320,8 +326,12 @@ class DebateIndex:
 
         One that waits for a person is none of them.
         """
-        statuses = OneOf((COMPLETED, CANCELLED, FAILED, PAUSED))
-        where: Where = {"tenant": tenant, "open": False, "updated": Below(before), "status": statuses}
+        where: Where = {
+            "tenant": tenant,
+            "open": False,
+            "updated": Below(before),
+            "status": OneOf(_RESTING),
+        }
         return await self._find(where, Order("updated"), limit=limit)
 
     def _owner(self, owner: str | None) -> dict[str, str | None]:
