@@ -42,8 +42,7 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging, get_logger
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import Store, open_store, used_by
-from parley.storage.ports import StorageError
+from parley.storage.opening import Store, open_store, refuse_unusable_store, used_by
 from parley.v1 import gateway_pb2_grpc
 
 __all__ = ["build", "main"]
@@ -142,12 +141,8 @@ def _config(path: Path | None, *, evaluators: bool) -> ConfigFile:
 
 
 async def _store(settings: GatewaySettings, stack: AsyncExitStack) -> Store:
-    try:
+    with refuse_unusable_store():
         return await stack.enter_async_context(open_store(settings.store, "gateway"))
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from None
-    except StorageError as error:
-        raise ConfigurationError(f"PARLEY_STORE: {error}") from None
 
 
 @asynccontextmanager
@@ -156,10 +151,8 @@ async def _calls(
 ) -> AsyncIterator[CallRegistry]:
     """Yield the calls, kept while the block runs; those still running at its end have what is left of the grace."""
     kept = CallStore(store.documents, clock)
-    try:
+    with refuse_unusable_store():
         await kept.prepare()
-    except StorageError as error:
-        raise ConfigurationError(f"PARLEY_STORE: {error}") from None
     calls = CallRegistry(kept, settings.lease_seconds, alone=alone)
     loop = asyncio.get_running_loop()
     began: list[float] = []
@@ -188,10 +181,8 @@ async def _shared(
         secrets.token_hex(8),
         trial_seconds=settings.route_attempt_timeout_seconds + _TRIAL_MARGIN,
     )
-    try:
+    with refuse_unusable_store():
         await sharing.prepare()
-    except StorageError as error:
-        raise ConfigurationError(f"PARLEY_STORE: {error}") from None
     table.share(sharing.may_send_trial)
     async with beside("sharing the breakers", sharing.run()):
         yield

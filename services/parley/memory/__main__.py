@@ -17,7 +17,7 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import open_store, open_vectors, used_by
+from parley.storage.opening import open_store, open_vectors, refuse_unusable_store, used_by
 from parley.storage.ports import StorageError
 from parley.v1.memory_pb2_grpc import add_MemoryServiceServicer_to_server
 
@@ -33,13 +33,9 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         PartFailedError: its index is not kept whole any more; the block was cancelled.
     """
     async with AsyncExitStack() as stack:
-        try:
+        with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(settings.store, "memory"))
             await store.documents.prepare(DEBATES, FILLINGS)
-        except ValueError as error:
-            raise ConfigurationError(str(error)) from None
-        except StorageError as error:
-            raise ConfigurationError(f"PARLEY_STORE: {error}") from None
         try:
             vectors = await stack.enter_async_context(open_vectors(settings.vectors))
         except (ValueError, StorageError) as error:

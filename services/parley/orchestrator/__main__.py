@@ -47,7 +47,7 @@ from parley.runtime.identity.guard import Way
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import Store, open_store, used_by
+from parley.storage.opening import Store, open_store, refuse_unusable_store, used_by
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
@@ -169,13 +169,9 @@ async def build(
 @asynccontextmanager
 async def _opened(url: str, *, reading: bool) -> AsyncGenerator[Store, None]:
     async with AsyncExitStack() as stack:
-        try:
+        with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(url, NAME, reading=reading))
             await store.documents.prepare(DEBATES, INBOX, FEEDBACK, DELETIONS, KEYS, TENANT_USE)
-        except ValueError as error:
-            raise ConfigurationError(str(error)) from None
-        except StorageError as error:
-            raise ConfigurationError(f"PARLEY_STORE: {error}") from None
         yield store
 
 

@@ -10,12 +10,10 @@ from parley.ratings.settings import RatingsSettings
 from parley.ratings.weights import WeightRule
 from parley.runtime import entry
 from parley.runtime.clock import SystemClock
-from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import open_store, used_by
-from parley.storage.ports import StorageError
+from parley.storage.opening import open_store, refuse_unusable_store, used_by
 from parley.v1.ratings_pb2_grpc import add_RatingsServiceServicer_to_server
 
 __all__ = ["build", "main"]
@@ -29,12 +27,8 @@ async def build(settings: RatingsSettings) -> AsyncIterator[Service]:
         ConfigurationError: PARLEY_STORE names no store, or one that cannot be used.
     """
     async with AsyncExitStack() as stack:
-        try:
+        with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(settings.store, "ratings"))
-        except ValueError as error:
-            raise ConfigurationError(str(error)) from None
-        except StorageError as error:
-            raise ConfigurationError(f"PARLEY_STORE: {error}") from None
         servicer = RatingsServicer(Matches(store.log), SystemClock(), WeightRule(settings.weight_rule))
         yield Service(
             "parley.v1.RatingsService",

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.stopping import stop_task
 from parley.storage.folder import FolderLock, holders, is_shared, read_address
-from parley.storage.ports import Documents, Log, Vectors
+from parley.storage.ports import Documents, Log, StorageError, Vectors
 from parley.storage.sqlite.database import open_database
 from parley.storage.sqlite.documents import SqliteDocuments
 from parley.storage.sqlite.log import SqliteLog
@@ -139,6 +139,17 @@ async def open_store(
     )
     async with opened as store:
         yield store
+
+
+@contextmanager
+def refuse_unusable_store() -> Iterator[None]:
+    """Raise ConfigurationError, which names PARLEY_STORE, where the block cannot open a store or prepare its collections."""
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    except StorageError as error:
+        raise ConfigurationError(f"PARLEY_STORE: {error}") from None
 
 
 @asynccontextmanager

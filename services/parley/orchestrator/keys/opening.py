@@ -4,9 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from parley.orchestrator.keys.store import KEYS, KeyStore
-from parley.runtime.errors import ConfigurationError
-from parley.storage.opening import open_store
-from parley.storage.ports import StorageError
+from parley.storage.opening import open_store, refuse_unusable_store
 
 __all__ = ["open_keys"]
 
@@ -15,11 +13,7 @@ __all__ = ["open_keys"]
 async def open_keys(url: str) -> AsyncGenerator[KeyStore, None]:
     """Open the keys of the store that PARLEY_STORE names, beside an orchestrator that may run on it. Raises ConfigurationError."""
     async with AsyncExitStack() as stack:
-        try:
+        with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(url, "orchestrator"))
             await store.documents.prepare(KEYS)
-        except ValueError as error:
-            raise ConfigurationError(str(error)) from None
-        except StorageError as error:
-            raise ConfigurationError(f"PARLEY_STORE: {error}") from None
         yield KeyStore(store.documents)
