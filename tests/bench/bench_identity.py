@@ -114,7 +114,14 @@ async def _ways(stack: AsyncExitStack, folder: Path, calls: int) -> list[_Way]:
         _Way("nothing, and is not asked", opened, [()], OPEN, is_aim=False),
         _Way("an API key", closed, [key], guard),
         _Way("a JWT that is known", closed, [_bearer(issuer.sign(lasts=3600))], guard),
-        _Way("a JWT seen for the first time", closed, new, guard, is_aim=False, forget=tokens._known.clear),
+        _Way(
+            "a JWT seen for the first time",
+            closed,
+            new,
+            guard,
+            is_aim=False,
+            forget=tokens._known._values.clear,
+        ),
         _Way("a service's token", closed, [service_headers("acme")], guard),
         _Way("an API key, over TLS", private, [key], guard),
     ]

@@ -5,9 +5,10 @@ What cannot be used changes nothing.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
 
+from parley.runtime.changing_files import Stamp, stamp
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import get_logger
 
@@ -61,17 +62,10 @@ class FileWatch:
         return self._path, *self._beside()
 
 
-_Stamp: TypeAlias = tuple[int, int, int] | None
-
-
-def _stamps(paths: Sequence[Path]) -> dict[Path, _Stamp]:
-    return {path: _stamp(path) for path in paths}
-
-
-def _stamp(path: Path) -> _Stamp:
-    """Return what tells one content of the file from the next; a mounted file changes as a new one behind a link."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+def _stamps(paths: Sequence[Path]) -> dict[Path, Stamp]:
+    """Return the stamp of each file that is there."""
+    found = {}
+    for path in paths:
+        with suppress(OSError):
+            found[path] = stamp(path)
+    return found

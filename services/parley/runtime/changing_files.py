@@ -3,18 +3,24 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import get_logger
 
-__all__ = ["ChangingFiles"]
+__all__ = ["ChangingFiles", "Stamp", "stamp"]
 
 _LOOK_SECONDS: Final = 1.0
 
 _logger = get_logger(__name__)
 
-Stamp = tuple[tuple[int, int, int], ...]
+Stamp: TypeAlias = tuple[int, int, int]
+
+
+def stamp(path: Path) -> Stamp:
+    """Return what tells one content of a file from the next; a mounted file changes as a new one behind a link. Raises OSError."""
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 class ChangingFiles:
@@ -32,7 +38,7 @@ class ChangingFiles:
         self._check = check or (lambda _: None)
         self._looked = time.monotonic()
         try:
-            self._stamp = self._stamped()
+            self._stamps = self._stamped()
             self._contents = self._read()
         except (OSError, ValueError) as error:
             raise ConfigurationError(f"{setting}: {_why(error)}") from None
@@ -43,17 +49,16 @@ class ChangingFiles:
         if now - self._looked >= _LOOK_SECONDS:
             self._looked = now
             try:
-                stamp = self._stamped()
-                if stamp != self._stamp:
+                stamps = self._stamped()
+                if stamps != self._stamps:
                     self._contents = self._read()
-                    self._stamp = stamp
+                    self._stamps = stamps
             except (OSError, ValueError) as error:  # as while they are being replaced
                 _logger.warning("a file that changed cannot be used yet", error=_why(error))
         return self._contents
 
-    def _stamped(self) -> Stamp:
-        found = [path.stat() for path in self._paths]
-        return tuple((each.st_mtime_ns, each.st_ino, each.st_size) for each in found)
+    def _stamped(self) -> tuple[Stamp, ...]:
+        return tuple(stamp(path) for path in self._paths)
 
     def _read(self) -> tuple[bytes, ...]:
         contents = tuple(path.read_bytes() for path in self._paths)

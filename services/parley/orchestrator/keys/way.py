@@ -2,7 +2,6 @@
 
 import hmac
 import re
-from collections import OrderedDict
 from typing import Final
 
 from parley.orchestrator.keys.store import ApiKey, KeyStore, hash_of
@@ -10,14 +9,13 @@ from parley.runtime.clock import Clock
 from parley.runtime.errors import unavailable
 from parley.runtime.identity.guard import Shown
 from parley.runtime.identity.identity import Identity
+from parley.runtime.remembered import Remembered
 from parley.storage.ports import StorageError
 
 __all__ = ["KNOWN_SECONDS", "ApiKeys"]
 
 KNOWN_SECONDS: Final = 10.0
 """How long a key is known without a look at the store, and so how long one that was revoked may still work."""
-_KNOWN: Final = 4096
-"""Ids that are remembered, also those that are no key's: whoever guesses ids costs the store nothing twice."""
 _KEY: Final = re.compile(r"parley_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 
 
@@ -28,7 +26,8 @@ class ApiKeys:
         """Look keys up in `keys`."""
         self._keys = keys
         self._clock = clock
-        self._known: OrderedDict[str, tuple[float, ApiKey | None]] = OrderedDict()
+        self._known = Remembered[str, ApiKey | None]()
+        """By id, also where the id is no key's: whoever guesses ids costs the store nothing twice."""
 
     async def identify(self, shown: Shown) -> Identity | None:
         """Return whose key is shown. Raise ParleyError where the store is away."""
@@ -42,15 +41,11 @@ class ApiKeys:
 
     async def _key(self, key_id: str) -> ApiKey | None:
         now = self._clock.monotonic()
-        known = self._known.get(key_id)
-        if known is not None and now < known[0]:
-            return known[1]
+        if (known := self._known.get(key_id, now)) is not None:
+            return known[0]
         try:
             key = await self._keys.get(key_id)
         except StorageError as error:
             raise unavailable("STORE_UNAVAILABLE", "the store is away; try again", retry_after=1.0) from error
-        self._known[key_id] = now + KNOWN_SECONDS, key
-        self._known.move_to_end(key_id)
-        if len(self._known) > _KNOWN:
-            self._known.popitem(last=False)
+        self._known.keep(key_id, key, now + KNOWN_SECONDS)
         return key

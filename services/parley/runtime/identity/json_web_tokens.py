@@ -1,7 +1,6 @@
 """The way in with a token that an OpenID Connect issuer signed."""
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +12,7 @@ from parley.runtime.identity.identity import Identity, Role, is_tenant
 from parley.runtime.identity.roles import CLIENT_ROLES, role_name
 from parley.runtime.identity.signing_keys import SigningKeys
 from parley.runtime.logs import get_logger
+from parley.runtime.remembered import Remembered
 
 __all__ = ["JsonWebTokens", "TokenRules"]
 
@@ -20,7 +20,6 @@ _LEEWAY_SECONDS: Final = 30.0
 """How far the issuer's clock and ours may be apart."""
 _KNOWN_SECONDS: Final = 300.0
 """How long a token is known without another check of its signature, and so how long one of a withdrawn key may still work."""
-_KNOWN: Final = 4096
 _MAX_SUBJECT: Final = 256
 _DOTS: Final = 2
 _ROLES: Final[Mapping[str, Role]] = {role_name(each): each for each in CLIENT_ROLES}
@@ -57,16 +56,15 @@ class JsonWebTokens:
         self._rules = rules
         self._keys = keys
         self._now = now
-        self._known: OrderedDict[str, tuple[float, Identity]] = OrderedDict()
+        self._known = Remembered[str, Identity]()
 
     async def identify(self, shown: Shown) -> Identity | None:
         """Return who the token is for. Raise ParleyError for one whose time is over, or where its issuer is away."""
         token = shown.bearer
         if token.count(".") != _DOTS:
             return None
-        known = self._known.get(token)
-        if known is not None and self._now() < known[0]:
-            return known[1]
+        if (known := self._known.get(token, self._now())) is not None:
+            return known[0]
         try:
             claims = await self._claims(token)
             identity = self._identity(claims)
@@ -76,7 +74,7 @@ class JsonWebTokens:
             # Who runs the service is told what is wrong with a token, and the caller is not.
             _logger.info("a token is refused", why=str(error))
             return None
-        self._keep(token, min(float(claims["exp"]), self._now() + _KNOWN_SECONDS), identity)
+        self._known.keep(token, identity, min(float(claims["exp"]), self._now() + _KNOWN_SECONDS))
         return identity
 
     async def _claims(self, token: str) -> Mapping[str, Any]:
@@ -105,9 +103,3 @@ class JsonWebTokens:
         names = roles.split() if isinstance(roles, str) else roles if isinstance(roles, list) else ()
         held = frozenset(_ROLES[each] for each in names if isinstance(each, str) and each in _ROLES)
         return Identity(tenant, subject, held)
-
-    def _keep(self, token: str, until: float, identity: Identity) -> None:
-        self._known[token] = until, identity
-        self._known.move_to_end(token)
-        if len(self._known) > _KNOWN:
-            self._known.popitem(last=False)
