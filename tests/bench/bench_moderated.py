@@ -1,7 +1,6 @@
 """Moderated debates of 3 debaters and 5 rounds at 200 ms a call: our span over the bare client's for the same graph of calls."""
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 from statistics import median
@@ -18,6 +17,7 @@ from tests.bench.models import Models, Served, model_server
 from tests.bench.system import run_debate, system
 from tests.support.model_server import Latency
 from tests.support.model_server.answers import digest_of
+from tests.support.moderator_rules import moderator_rules
 
 _SECONDS: Final = 0.2
 _DEBATERS: Final = 3
@@ -27,33 +27,6 @@ _ROUND: Final = [_DEBATERS, *[1] * _DEBATERS, 1]
 """Calls that are out at once: the arguments, then one rebuttal after the other, and the evaluation."""
 _ARGUES: Final = "Argue your perspective's case"
 _SHAPE: Final = [1, *_ROUND * _ROUNDS, 1]
-_ANALYSIS: Final = {
-    "topic": "Sessions",
-    "domain": "data",
-    "constraints": [],
-    "binary": False,
-    "debaters": _DEBATERS,
-    "perspectives": ["Performance Advocate", "Simplicity Advocate", "Security Advocate"],
-    "assumptions": [],
-    "opening": "Where are sessions to be kept?",
-}
-_EVALUATION: Final = {
-    "summary": "Agent A put A.1, agent B put B.1 and agent C put C.1; all are open.",
-    "open": "Which of them matters most?",
-    "off_topic": [],
-    "reason": "nothing is settled",
-    "decision": "go_on",
-    "agent": "",
-    "question": "",
-}
-_RULES: Final = [
-    {"match": {"prompt": told}, "answer": json.dumps(answer)}
-    for told, answer in (
-        ("Analyse the question before anybody debates it", _ANALYSIS),
-        ("is over. Evaluate it.", _EVALUATION),
-    )
-]
-"""With these answers of the moderator every round is held, and nobody is asked."""
 
 
 async def run(quick: bool) -> None:
@@ -66,7 +39,7 @@ async def run(quick: bool) -> None:
         system(models.base_url) as client,
         bare_client(models.base_url, MODEL) as bare,
     ):
-        await models.follow(_RULES)
+        await models.follow(moderator_rules(_DEBATERS))
         for number in range(3 if quick else 10):
             await models.begin(latency)
             ours = await run_debate(client, _spec(f"Where are the sessions of shop {number} to be kept?"))

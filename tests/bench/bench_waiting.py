@@ -1,7 +1,6 @@
 """Moderated debates that wait at a checkpoint: what they cost one replica, and how soon it begins others and goes on."""
 
 import asyncio
-import json
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -19,6 +18,7 @@ from tests.bench.figures import aim, main, middle, table
 from tests.bench.models import model_server
 from tests.bench.replicas import cpu_seconds, memory_bytes, service
 from tests.support.model_server import Latency
+from tests.support.moderator_rules import moderator_rules
 
 _MAX_DEBATES: Final = 4
 _FEW: Final = 50
@@ -29,30 +29,6 @@ _CORE_PERCENT: Final = 0.1
 _KIB_EACH: Final = 20
 _PATIENCE: Final = 600
 _WAITING: Final = [DebateStatus.DEBATE_STATUS_WAITING]
-_ANSWERS: Final = {
-    "Analyse the question before anybody debates it": {
-        "topic": "Sessions",
-        "domain": "data",
-        "constraints": [],
-        "binary": True,
-        "debaters": 2,
-        "perspectives": ["Performance Advocate", "Simplicity Advocate"],
-        "assumptions": [],
-        "opening": "Where are sessions to be kept?",
-    },
-    "is over. Evaluate it.": {
-        "summary": "Agent A put A.1, and agent B put B.1; both are open.",
-        "open": "Which of them matters most?",
-        "off_topic": [],
-        "reason": "nothing is settled",
-        "decision": "go_on",
-        "agent": "",
-        "question": "",
-    },
-}
-_RULES: Final = [
-    {"match": {"prompt": told}, "answer": json.dumps(answer)} for told, answer in _ANSWERS.items()
-]
 
 
 async def run(quick: bool) -> None:
@@ -193,7 +169,7 @@ async def _replica() -> AsyncIterator[ParleyClient]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         models = await enter(model_server())
         await models.begin(Latency(median=0.0))
-        await models.follow(_RULES)
+        await models.follow(moderator_rules(2))
         embedding = {"embedding_fine": "endpoint", "embedding_fast": "endpoint"}
         convergence = await enter(service("convergence", **embedding, embedding_base_url=models.base_url))
         gateway = await enter(

@@ -1,7 +1,6 @@
 """Moderated debates that wait at a checkpoint, whoever is killed around it: they wait, go on, and heed guidance once."""
 
 import asyncio
-import json
 import re
 import uuid
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from tests.chaos.crashing import both, each_killed, whole
 from tests.chaos.driver import Clients
 from tests.chaos.harness import System
 from tests.support.model_server import read_ledger
+from tests.support.moderator_rules import moderator_rules
 from tests.support.terminal import Terminal
 
 _GUIDANCE: Final = "Think of cost."
@@ -35,37 +35,13 @@ _POINTS: Final = [
     "append.checkpoint_closed:1",
 ]
 """Between one of these and the next there is one write, or none."""
-_ANSWERS: Final = {
-    "Analyse the question before anybody debates it": {
-        "topic": "Sessions",
-        "domain": "data",
-        "constraints": [],
-        "binary": True,
-        "debaters": 2,
-        "perspectives": ["Performance Advocate", "Simplicity Advocate"],
-        "assumptions": [],
-        "opening": "Where are sessions to be kept?",
-    },
-    "is over. Evaluate it.": {
-        "summary": "Agent A put A.1, and agent B put B.1; both are open.",
-        "open": "Which of them matters most?",
-        "off_topic": [],
-        "reason": "nothing is settled",
-        "decision": "go_on",
-        "agent": "",
-        "question": "",
-    },
-}
-_RULES: Final = [
-    {"match": {"prompt": told}, "answer": json.dumps(answer)} for told, answer in _ANSWERS.items()
-]
 _SECONDS: Final = 60.0
 
 
 @pytest.fixture(autouse=True)
 def moderator(system: System) -> Iterator[None]:
     """A moderator who asks nothing and always goes on."""
-    with system.rules(*_RULES):
+    with system.rules(*moderator_rules(2)):
         yield
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.cli.__main__ import run
 from tests.support.scripted_orchestrator import ScriptedOrchestrator, scripted
 from tests.unit.cli.commands.scripts import one_round
 
@@ -25,3 +26,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def orchestrator() -> Iterator[ScriptedOrchestrator]:
     with scripted(ScriptedOrchestrator(script=one_round)) as serving:
         yield serving
+
+
+@pytest.fixture
+def server(orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """A server that has held a debate."""
+    at = ["--server", orchestrator.address]
+    assert run(["debate", "Which?", *at]) == 0
+    capsys.readouterr()
+    return at

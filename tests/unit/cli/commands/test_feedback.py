@@ -9,15 +9,6 @@ from parley.runtime.errors import FieldViolation, ParleyError, failed_preconditi
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator
 
 
-@pytest.fixture
-def server(orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """A server that has held a debate."""
-    at = ["--server", orchestrator.address]
-    assert run(["debate", "Which?", *at]) == 0
-    capsys.readouterr()
-    return at
-
-
 def test_a_word_is_sent_and_what_is_recorded_is_told(
     server: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,15 +11,6 @@ from tests.support.terminal import on_terminal
 VARIABLES = {"TERM": "dumb"}
 
 
-@pytest.fixture
-def server(orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """A server that has held a debate."""
-    at = ["--server", orchestrator.address]
-    assert run(["debate", "Which?", *at]) == 0
-    capsys.readouterr()
-    return at
-
-
 def test_whoever_is_sure_is_not_asked(
     server: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
