@@ -23,7 +23,7 @@ _OWNERS = [
     "append.step_succeeded:3",
     "call.group:1",
     "call.assess:1",
-    "update.debates.address+heartbeat:1",
+    "update.debates.address+alive+heartbeat:1",
     "append.concluded:1",
     "update.debates.status:2",
     "call.ratings:1",
@@ -37,7 +37,7 @@ _SPECS: Mapping[str, Mapping[str, Any]] = {
         "rounds": 2,
         "termination": Termination(rule=TerminationRule.TERMINATION_RULE_CONVERGENCE),
     },
-    "update.debates.address+heartbeat:1": {"rounds": 3},
+    "update.debates.address+alive+heartbeat:1": {"rounds": 3},
 }
 _GATEWAYS = ["insert.calls:1", "call.model:1", "update.calls.outcome:1"]
 _INTERVENTIONS = [
@@ -144,7 +144,7 @@ async def test_a_paused_debate_is_resumed_once_when_the_owner_is_killed(
 async def test_a_debate_goes_on_elsewhere_when_its_owner_is_killed_while_it_gives_it_up(
     system: System, clients: Clients, when: str
 ) -> None:
-    system.make_ready("orchestrator-1", crash=f"{when}:update.debates.address+owner:1")
+    system.make_ready("orchestrator-1", crash=f"{when}:update.debates.address+alive+owner:1")
     with system.rules({"match": {"prompt": "of case-drained"}, "latency": {"median": 0.3}}):
         debate = await created(clients, f"drained-{when}", at="orchestrator-1")
         await asyncio.to_thread(system.terminate, "orchestrator-1")

@@ -24,8 +24,8 @@ from tests.support.moderator_rules import moderator_rules
 from tests.support.terminal import Terminal
 
 _GUIDANCE: Final = "Think of cost."
-_NOTED: Final = "update.debates.address+due+open+owner+status+updated"
-_CLAIMED: Final = "update.debates.address+due+epoch+heartbeat+open+opening+owner+updated"
+_NOTED: Final = "update.debates.address+alive+due+open+owner+status+updated"
+_CLAIMED: Final = "update.debates.address+alive+due+epoch+heartbeat+open+opening+owner+updated"
 _POINTS: Final = [
     "append.checkpoint_opened:1",
     # It is left: the first tells that it runs, the second that it waits.

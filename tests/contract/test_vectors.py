@@ -213,3 +213,7 @@ async def test_a_number_that_is_not_finite_is_refused_and_nothing_of_its_batch_i
     with pytest.raises(ValueError, match="not finite"):
         await vectors.search(collection, (1, number, 0))
     assert await vectors.count(collection) == 0
+
+
+async def test_a_store_that_can_be_asked_answers(vectors: Vectors) -> None:
+    await vectors.answers()

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from parley.memory.debate import DEBATES, FILLINGS
 from parley.memory.index import DebateIndex
@@ -17,8 +18,8 @@ from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import open_store, open_vectors, refuse_unusable_store, used_by
-from parley.storage.ports import StorageError
+from parley.storage.opening import Store, open_store, open_vectors, refuse_unusable_store, used_by
+from parley.storage.ports import StorageError, Vectors
 from parley.v1.memory_pb2_grpc import add_MemoryServiceServicer_to_server
 
 __all__ = ["build", "main"]
@@ -50,8 +51,14 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         yield Service(
             "parley.v1.MemoryService",
             lambda server: add_MemoryServiceServicer_to_server(servicer, server),
-            ready=store.answers,
+            ready=partial(_answer, store, vectors),
         )
+
+
+async def _answer(store: Store, vectors: Vectors) -> None:
+    """Return if both stores answer: without its index memory neither recalls nor takes anything in."""
+    await store.answers()
+    await vectors.answers()
 
 
 async def main() -> None:

@@ -299,3 +299,6 @@ class Vectors(Protocol):
 
     async def count(self, collection: VectorCollection, where: Mapping[str, str] | None = None) -> int:
         """Count the points whose fields equal `where`."""
+
+    async def answers(self) -> None:
+        """Return if the store can be asked now."""

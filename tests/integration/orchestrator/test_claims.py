@@ -60,13 +60,13 @@ async def test_of_many_replicas_one_owns_a_debate(stage: Backstage) -> None:
 async def test_a_crashed_owners_debate_is_taken_over_after_its_lease_and_not_before(stage: Backstage) -> None:
     hold = stage.gateway.hold("round/1/refine/*")
     clock = ManualClock()
-    async with stage.replica("one", exclusive=False) as one:
+    async with stage.replica("one", exclusive=False, clock=clock, lease_seconds=60) as one:
         debate = await one.create(SPEC)
         await stage.gateway.wait_for("round/1/refine/*", 2)
     async with stage.replica("two", exclusive=False, clock=clock, lease_seconds=60) as two:
-        await looked(two)
-        clock.advance(59)
-        await looked(two)
+        for seconds in (31, 28):
+            clock.advance(seconds)
+            await looked(two)
         assert await claims(stage, debate) == 1
         clock.advance(2)
         hold.release()

@@ -14,7 +14,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.panel.outcome import answer_parts
-from parley.orchestrator.log.index import RUNNING, WAITING, DebateIndex, OpenDebates
+from parley.orchestrator.log.index import RUNNING, WAITING, DebateIndex, Heard, OpenDebates
 from parley.orchestrator.model.spec import Limits
 from parley.runtime.errors import ParleyError
 from parley.runtime.server import RunningServer
@@ -247,8 +247,8 @@ async def test_nobody_claims_what_its_owner_lets_go_of_while_a_scan_looks(
     monkeypatch.setattr(checkpoints, "KEPT_SECONDS", 0.01)
     look = DebateIndex.open
 
-    async def look_slowly(index: DebateIndex) -> OpenDebates:
-        found = await look(index)
+    async def look_slowly(index: DebateIndex, heard: Heard | None = None) -> OpenDebates:
+        found = await look(index, heard)
         for record in found.owned:
             if record.status == WAITING:
                 await until(partial(_has_no_owner, stage, record.debate), "its owner lets go of it")

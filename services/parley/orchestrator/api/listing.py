@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from parley.orchestrator.api.conversion import status_from_proto
 from parley.orchestrator.api.page_tokens import place_of
 from parley.orchestrator.engine.format import Formats
-from parley.orchestrator.log.index import Wanted
+from parley.orchestrator.log.wanted import Wanted
 from parley.orchestrator.model.times import time_of
 from parley.runtime.validation import DEBATE_ID, Violations
 from parley.v1 import orchestrator_pb2

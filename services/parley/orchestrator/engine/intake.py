@@ -90,6 +90,7 @@ class Intake:
         traceparent = inject().get("traceparent", "")
         opening = opening_text(created_event(request_id, spec, traceparent, warnings, requested_by))
         _check_size(opening)
+        owner = self.runner.owner if self.runner.has_slot else None
         record = DebateRecord(
             tenant=tenant,
             debate=debate,
@@ -98,7 +99,7 @@ class Intake:
             format=spec.format,
             status=PENDING,
             open=True,
-            owner=self.runner.owner if self.runner.has_slot else None,
+            owner=owner,
             epoch=0,
             heartbeat=0,
             created=f"{created}/{debate}",
@@ -106,6 +107,7 @@ class Intake:
             question=spec.question[:_MAX_SHOWN_QUESTION],
             opening=opening,
             subject=subject,
+            alive=created if owner else None,
         )
         while True:
             try:

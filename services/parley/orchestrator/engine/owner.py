@@ -274,7 +274,9 @@ class DebateOwner:
             await needs.clock.sleep(needs.lease_heartbeat_seconds)
             heartbeat += 1
             try:
-                lives = await needs.index.keep_lease(self._record, self._journal.epoch, heartbeat)
+                lives = await needs.index.keep_lease(
+                    self._record, self._journal.epoch, heartbeat, self._now()
+                )
             except StoreUnavailableError as away:
                 # Safety is the log's doing; a missed heartbeat only brings a takeover nearer.
                 _logger.warning("store away; the next heartbeat comes soon", error=str(away))

@@ -4,9 +4,11 @@ Leases only decide how soon another replica takes over. That two never write the
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from parley.orchestrator.engine.execution import leaves
 from parley.orchestrator.engine.fairness import in_turn
@@ -14,7 +16,7 @@ from parley.orchestrator.engine.inbox import InboxEntry
 from parley.orchestrator.engine.owner import DebateOwner, OwnerDependencies
 from parley.orchestrator.engine.slot import Slot
 from parley.orchestrator.log.events import CorruptEventError, UnknownEventError
-from parley.orchestrator.log.index import CANCELLED, COMPLETED, WAITING, DebateRecord
+from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateRecord, Heard
 from parley.orchestrator.log.journal import ClaimLostError
 from parley.runtime.logs import get_logger, labelled
 from parley.runtime.unreadable import UnreadableError
@@ -27,6 +29,8 @@ _MAX_FAULTS = 3
 """Faults in a row, without progress between them, after which a debate is marked as failed."""
 _MAX_PAUSE = 600.0
 _MAX_REASON = 1000
+_MAX_COUNTED = 100
+"""Debates of a tenant that are counted as running; with more it has as many as any other."""
 _MAX_IDLE = 1000
 """Debates that only wait and hold no slot; of more, each is counted as one that is run, since it costs heartbeats."""
 
@@ -72,6 +76,7 @@ class Runner:
         self._faults: dict[str, int] = {}
         self._expected: set[str] = set()
         self._left: set[str] = set()
+        self._let_go: set[str] = set()
         self._wake = asyncio.Event()
         self._queue_stands = False
         self._draining = False
@@ -131,6 +136,7 @@ class Runner:
         # A scan that saw the record in the meantime may own it already.
         if record.key not in self._owned and not self.has_slot:
             # Others took the slot while the record was written; where a replica has one, the debate may begin there.
+            self._let_go.add(record.key)
             await self._dependencies.index.release(record, record.epoch)
             return False
         debate_owner, task = self._owned.get(record.key) or self._own(record, ())
@@ -156,30 +162,29 @@ class Runner:
         await asyncio.gather(*(debate_owner.release() for debate_owner, _ in owned), return_exceptions=True)
 
     async def _scan(self) -> None:
-        entries: dict[str, list[InboxEntry]] = {}
         held = set(self._owned)
-        for entry in await self._dependencies.inbox.waiting():
-            entries.setdefault(entry.debate, []).append(entry)
-            if entry.debate in self._owned:
-                self._owned[entry.debate][0].deliver(entry)
-        found = await self._dependencies.index.open()
-        now = self._dependencies.clock.now().isoformat(timespec="microseconds")
-        overdue = await self._dependencies.index.overdue(now)
+        entries = await self._delivered()
+        now = self._dependencies.clock.now()
+        heard = None if self._settings.exclusive else self._heard(now)
+        found = await self._dependencies.index.open(heard)
+        overdue = await self._dependencies.index.overdue(now.isoformat(timespec="microseconds"))
         # One that is given up between the two looks is in both, and the second is right.
         seen = {record.key: record for record in (*found.owned, *found.waiting)}
+        for record in await self._given_up_by_none(seen.keys()):
+            seen[record.key] = record
+        for key in entries.keys() - seen.keys():
+            if record_of_it := await self._unseen(key, entries[key]):
+                seen[key] = record_of_it
         self._forget(seen.keys() | {record.key for record in overdue}, whole=found.whole)
-        hidden = [await self._unseen(key, entries[key]) for key in entries if key not in seen]
         waiting = [
             record
-            for record in (*seen.values(), *filter(None, hidden))
-            if self._claimable(record, steered=record.key in entries)
+            for record in seen.values()
+            if self._claimable(record, heard, steered=record.key in entries)
             # Its owner here has let go of it since this look began: the next one sees how it stands now.
             and not (record.key in held and record.owner == self._dependencies.owner)
         ]
-        waits = {record.key for record in waiting}
         queued = False
-        running = (each for each in found.owned if each.key not in waits and each.status != WAITING)
-        for record in in_turn(waiting, running):
+        for record in in_turn(waiting, await self._running(waiting)):
             theirs = tuple(entries.get(record.key, ()))
             if self._slots(brief=_answered(record)):
                 self._own(record, theirs)
@@ -189,8 +194,47 @@ class Runner:
                     self._own(record, theirs, brief=True)
         self._queue_stands = queued
         for record in overdue:
-            if record.key not in entries and self._claimable(record) and self._slots(brief=True):
+            if record.key not in entries and self._claimable(record, heard) and self._slots(brief=True):
                 self._own(record, (), brief=True)  # it calls nobody to record that nobody came
+
+    async def _delivered(self) -> dict[str, list[InboxEntry]]:
+        """Hand interventions over to the debates owned here; return all that wait, by debate."""
+        entries: dict[str, list[InboxEntry]] = {}
+        for entry in await self._dependencies.inbox.waiting():
+            entries.setdefault(entry.debate, []).append(entry)
+            if entry.debate in self._owned:
+                self._owned[entry.debate][0].deliver(entry)
+        return entries
+
+    def _heard(self, now: datetime) -> Heard:
+        """Return when an owner that lives was heard of: it tells every third of a lease, and its clock may be another."""
+        around = timedelta(seconds=self._settings.lease_seconds / 2)
+        since, until = (each.isoformat(timespec="microseconds") for each in (now - around, now + around))
+        return Heard(since, until)
+
+    async def _running(self, waiting: Sequence[DebateRecord]) -> Counter[str]:
+        """Count what the tenants of debates that wait have running on all replicas; where they are of one, that is of no account."""
+        tenants = {record.tenant for record in waiting}
+        if len(tenants) < 2 or not self._slots(brief=False):
+            return Counter()
+        index = self._dependencies.index
+        owned = Counter({tenant: await index.running(tenant, _MAX_COUNTED) for tenant in tenants})
+        return owned - Counter(record.tenant for record in waiting if record.owner is not None)
+
+    async def _given_up_by_none(self, seen: Iterable[str]) -> list[DebateRecord]:
+        """Return the records of debates that ended here and still name this replica: it is known at once that nobody runs them."""
+        found = []
+        self._let_go -= self._owned.keys()
+        for key in self._let_go.difference(seen):
+            try:
+                record = await self._dependencies.index.by_key(key)
+            except UnreadableError:  # told of by whoever read it
+                record = None
+            if record is not None and record.open and record.owner == self._dependencies.owner:
+                found.append(record)
+            else:
+                self._let_go.discard(key)
+        return found
 
     async def _unseen(self, key: str, entries: Sequence[InboxEntry]) -> DebateRecord | None:
         """Return the record of a debate with interventions that is not in sight, if it needs an owner.
@@ -220,10 +264,10 @@ class Runner:
         idle = 0 if brief else sum(not debate_owner.slot.held for debate_owner in alike)
         return max(self._settings.max_debates - len(alike) + min(idle, _MAX_IDLE), 0)
 
-    def _claimable(self, record: DebateRecord, *, steered: bool = False) -> bool:
-        return record.key not in self._owned and self._may_claim(record, steered=steered)
+    def _claimable(self, record: DebateRecord, heard: Heard | None, *, steered: bool = False) -> bool:
+        return record.key not in self._owned and self._may_claim(record, heard, steered=steered)
 
-    def _may_claim(self, record: DebateRecord, *, steered: bool) -> bool:
+    def _may_claim(self, record: DebateRecord, heard: Heard | None, *, steered: bool) -> bool:
         if self._dependencies.clock.monotonic() < self._not_before.get(record.key, 0.0):
             return False
         if self._dependencies.formats.known(record.format) is None:
@@ -236,12 +280,15 @@ class Runner:
         )
         if not (self._settings.adopt or steered or _answered(record) or ours):
             return False
-        if record.owner is None or record.owner == self._dependencies.owner or self._settings.exclusive:
+        if record.owner is None or record.owner == self._dependencies.owner or heard is None:
             return True
         now = self._dependencies.clock.monotonic()
         seen = self._seen.get(record.key)
         if seen is None or (seen.owner, seen.heartbeat) != (record.owner, record.heartbeat):
-            self._seen[record.key] = _Seen(record.owner, record.heartbeat, now)
+            # It came into sight for having been silent for half a lease, by the clocks; the other half is looked at.
+            silent = record.alive is not None and record.alive < heard.since
+            at = now - self._settings.lease_seconds / 2 if silent else now
+            self._seen[record.key] = _Seen(record.owner, record.heartbeat, at)
             return False
         return now - seen.at >= self._settings.lease_seconds
 
@@ -251,7 +298,8 @@ class Runner:
 
     def _forget(self, present: set[str], *, whole: bool) -> None:
         for known in (self._seen, self._not_before, self._faults):
-            for key in known.keys() - present:
+            # Those that are owned here and well are in nobody's sight.
+            for key in known.keys() - present - self._owned.keys():
                 del known[key]
         if whole:  # else one that is expected may just not be in sight
             self._expected &= present
@@ -298,6 +346,7 @@ class Runner:
                 await self._after_fault(record, debate_owner, fault)
             finally:
                 self._owned.pop(record.key, None)
+                self._let_go.add(record.key)
                 self._wake.set()
 
     async def _after_fault(self, record: DebateRecord, debate_owner: DebateOwner, fault: Exception) -> None:

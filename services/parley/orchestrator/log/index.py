@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
+from parley.orchestrator.log.wanted import Wanted
 from parley.runtime.unreadable import each_readable, read_or_raise
 from parley.storage.ports import Above, Below, Collection, Document, Documents, Index, OneOf, Order, Where
 from parley.v1.event_pb2 import DebateCreated
@@ -24,8 +25,8 @@ __all__ = [
     "WAITING",
     "DebateIndex",
     "DebateRecord",
+    "Heard",
     "OpenDebates",
-    "Wanted",
     "opening_text",
     "record_key",
 ]
@@ -48,11 +49,15 @@ DEBATES = Collection(
         Index(("tenant", "subject", "created")),
         Index(("open", "owner", "created")),
         Index(("open", "owner", "tenant", "created")),
+        Index(("open", "alive", "owner")),
+        Index(("tenant", "open", "owner")),
         Index(("tenant", "open", "updated")),
         Index(("due",)),
     ),
 )
 _RESTING = (COMPLETED, CANCELLED, FAILED, PAUSED)
+_RUN = (PENDING, RUNNING, COMPLETED, CANCELLED)
+"""States of what an owner works on now: an answer may still owe what follows it."""
 _AT_ONCE = 1000
 _OF_EACH_TENANT = 64
 _KIND = "debate record"
@@ -61,7 +66,7 @@ _TYPES: Mapping[str, Any] = {
         ("tenant", "debate", "request_id", "format", "status", "created", "updated", "opening"), str
     ),
     **dict.fromkeys(("epoch", "heartbeat"), int),
-    **dict.fromkeys(("owner", "due"), str | None),
+    **dict.fromkeys(("owner", "due", "alive"), str | None),
 }
 _WAITING: Where = {"open": True, "owner": None}
 
@@ -76,6 +81,8 @@ class DebateRecord:
         owner: The replica that runs it, or None.
         epoch: The claim the record was last written under.
         heartbeat: Raised by the owner while it lives.
+        alive: When the owner last showed that it lives, by its own clock and in the form of `updated`; by this a scan finds
+            those that show no life, and nothing else rests on it. None without an owner, or from a version that does not tell.
         created: Time of acceptance (ISO 8601, UTC, microseconds) and the debate's id: orders debates by age.
         question: First 200 characters.
         opening: The first event's payload (base64 of its bytes), until that event is known to be in the log.
@@ -101,6 +108,7 @@ class DebateRecord:
     address: str = ""
     subject: str | None = None
     due: str | None = None
+    alive: str | None = None
 
     @property
     def accepted_at(self) -> datetime:
@@ -137,7 +145,7 @@ class OpenDebates:
     """Records of debates that need an owner, oldest first.
 
     Attributes:
-        owned: Those that have one, which may be gone; all of them.
+        owned: Those that have one, which may be gone: all that were asked for.
         waiting: Those that have none: the oldest of all, and of each tenant.
         whole: Whether these are all that wait.
     """
@@ -148,22 +156,11 @@ class OpenDebates:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which of a tenant's debates are listed, and in which order.
+class Heard:
+    """When an owner that lives was last heard of: between these two times, in the form of `DebateRecord.updated`."""
 
-    Attributes:
-        statuses: They are in one of these states; empty: in any.
-        formats: They are held in one of these formats, with version; empty: in any.
-        since: Accepted at this time (as `DebateRecord.updated`) or later; empty: at any.
-        before: Accepted before this time; empty: at any.
-        oldest_first: Else the newest is first.
-    """
-
-    statuses: tuple[str, ...] = ()
-    formats: tuple[str, ...] = ()
-    since: str = ""
-    before: str = ""
-    oldest_first: bool = False
+    since: str
+    until: str
 
 
 class DebateIndex:
@@ -196,9 +193,9 @@ class DebateIndex:
         found = await self._documents.find(DEBATES, {"tenant": tenant, "request_id": request_id}, limit=1)
         return _record(found[0]) if found else None
 
-    async def open(self) -> OpenDebates:
-        """Return the debates that need an owner."""
-        owned = await self._owned()
+    async def open(self, heard: Heard | None = None) -> OpenDebates:
+        """Return the debates that need an owner; of those that have one, where `heard` is said, only those that were not heard of then."""
+        owned = await self._owned({"owner": Above("")}) if heard is None else await self._silent(heard)
         documents = await self._documents.find(DEBATES, _WAITING, order=(Order("created"),), limit=_AT_ONCE)
         waiting, whole = _records(documents), len(documents) < _AT_ONCE
         if not whole:
@@ -211,11 +208,29 @@ class DebateIndex:
         through_now = Below(f"{now}~")  # longer than what is due at this very moment, and so above it
         return await self._find({"due": through_now}, Order("due"), limit=_AT_ONCE)
 
-    async def _owned(self) -> list[DebateRecord]:
+    async def running(self, tenant: str, at_most: int) -> int:
+        """Count a tenant's debates that an owner runs now, up to a number."""
+        where: Where = {"tenant": tenant, "open": True, "owner": Above(""), "status": OneOf(_RUN)}
+        return len(await self._documents.find(DEBATES, where, limit=at_most))
+
+    async def _silent(self, heard: Heard) -> list[DebateRecord]:
+        """Look for what is outside of a time, so that the cost is that of what is found.
+
+        A clock that is ahead would else let the debates of its replica look alive for as long, after it has died.
+        """
+        # A version that tells no time is looked at in full, while it runs beside this one.
+        conditions: Sequence[Where] = (
+            {"alive": Below(heard.since)},
+            {"alive": Above(heard.until)},
+            {"alive": None, "owner": Above("")},
+        )
+        return [record for where in conditions for record in await self._owned(where)]
+
+    async def _owned(self, which: Where) -> list[DebateRecord]:
         records: list[DebateRecord] = []
         after = ""
         while True:
-            where: Where = {"open": True, "owner": Above(""), "created": Above(after)}
+            where: Where = {"open": True, **which, "created": Above(after)}
             found = await self._documents.find(DEBATES, where, order=(Order("created"),), limit=_AT_ONCE)
             records += _records(found)
             if len(found) < _AT_ONCE:
@@ -238,7 +253,7 @@ class DebateIndex:
         self, tenant: str, wanted: Wanted, after: str = "", limit: int = 50
     ) -> Sequence[DebateRecord]:
         """Return those of a tenant's debates that are wanted, beyond the one created as `after` says; empty: from the first."""
-        where: dict[str, Any] = {"tenant": tenant, "created": _bound(wanted, after)}
+        where: dict[str, Any] = {"tenant": tenant, "created": wanted.bound(after)}
         if wanted.statuses:
             where["status"] = OneOf(wanted.statuses)
         if wanted.formats:
@@ -270,7 +285,7 @@ class DebateIndex:
             "opening": "",
             "open": True,
             "due": None,
-            **self._owner(owner),
+            **self._owner(owner, updated),
         }
         return await self._update(record, changes, {"epoch": Below(epoch)})
 
@@ -278,9 +293,10 @@ class DebateIndex:
         """Note that the log holds the first event of a debate that nobody has claimed."""
         return await self._update(record, {"opening": ""}, {"epoch": 0})
 
-    async def keep_lease(self, record: DebateRecord, epoch: int, heartbeat: int) -> bool:
-        """Show that the owner of an epoch lives; false where a later claim is noted."""
-        return await self._update(record, {"heartbeat": heartbeat, "address": self.address}, {"epoch": epoch})
+    async def keep_lease(self, record: DebateRecord, epoch: int, heartbeat: int, alive: str) -> bool:
+        """Show that the owner of an epoch lives at a time; false where a later claim is noted."""
+        changes = {"heartbeat": heartbeat, "alive": alive, "address": self.address}
+        return await self._update(record, changes, {"epoch": epoch})
 
     async def note_status(
         self,
@@ -294,12 +310,13 @@ class DebateIndex:
         due: str | None = None,
     ) -> bool:
         """Note where the debate stands under an epoch; false where a later claim is noted."""
-        changes = {"status": status, "open": is_open, "updated": updated, "due": due, **self._owner(owner)}
+        owned = self._owner(owner, updated)
+        changes = {"status": status, "open": is_open, "updated": updated, "due": due, **owned}
         return await self._update(record, changes, {"epoch": epoch})
 
     async def release(self, record: DebateRecord, epoch: int) -> bool:
         """Give the debate up, so that any replica may claim it at once."""
-        return await self._update(record, self._owner(None), {"epoch": epoch})
+        return await self._update(record, self._owner(None, ""), {"epoch": epoch})
 
     async def reopen(self, tenant: str, debate: str) -> bool:
         """Ask for an owner for a debate that rests, since someone wants something of it."""
@@ -334,22 +351,14 @@ class DebateIndex:
         }
         return await self._find(where, Order("updated"), limit=limit)
 
-    def _owner(self, owner: str | None) -> dict[str, str | None]:
-        return {"owner": owner, "address": self.address if owner else ""}
+    def _owner(self, owner: str | None, now: str) -> dict[str, str | None]:
+        return {"owner": owner, "address": self.address if owner else "", "alive": now if owner else None}
 
     async def _find(self, where: Where, *order: Order, limit: int) -> list[DebateRecord]:
         return _records(await self._documents.find(DEBATES, where, order=order, limit=limit))
 
     async def _update(self, record: DebateRecord, changes: dict[str, Any], where: Where) -> bool:
         return await self._documents.update(DEBATES, record.key, changes, where)
-
-
-def _bound(wanted: Wanted, after: str) -> Above | Below:
-    """Return where the search begins. A field has one condition, so that the other bound is looked at afterwards."""
-    if wanted.oldest_first:
-        return Above(max(wanted.since, after))
-    before = min(filter(None, (wanted.before, after)), default="")
-    return Below(before) if before else Above("")
 
 
 def _record(document: Document) -> DebateRecord:

@@ -130,6 +130,9 @@ class EdgeVectors:
         request = CountRequest(filter=_filter(where, ()))
         return await self._do_in(collection, lambda shard: shard.count(request))
 
+    async def answers(self) -> None:
+        """Return at once: the engine is in this process, and what it says of a collection is that collection's."""
+
     async def close(self) -> None:
         """Let go of the folder after what is being done."""
 

@@ -21,6 +21,7 @@ _GRPC_PORT: Final = 6334
 _REST_PORT: Final = 6333
 _TIMEOUT_SECONDS: Final = 30
 _BATCH: Final = 256
+_NO_COLLECTION: Final = "no-such-collection"
 
 
 class ServerVectors:
@@ -93,6 +94,10 @@ class ServerVectors:
         """Count the points whose fields equal `where`."""
         counted = await _answered(self._client.count(collection.name, _filter(where, ()), exact=True))
         return counted.count
+
+    async def answers(self) -> None:
+        """Return if the server answers."""
+        await _answered(self._client.collection_exists(_NO_COLLECTION))
 
     async def _create(self, collection: VectorCollection) -> None:
         parameters = models.VectorParams(size=collection.size, distance=models.Distance.COSINE)

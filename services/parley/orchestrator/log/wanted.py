@@ -1,0 +1,33 @@
+"""Which debates are listed."""
+
+from dataclasses import dataclass
+
+from parley.storage.ports import Above, Below
+
+__all__ = ["Wanted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which of a tenant's debates are listed, and in which order.
+
+    Attributes:
+        statuses: They are in one of these states; empty: in any.
+        formats: They are held in one of these formats, with version; empty: in any.
+        since: Accepted at this time (as `DebateRecord.updated`) or later; empty: at any.
+        before: Accepted before this time; empty: at any.
+        oldest_first: Else the newest is first.
+    """
+
+    statuses: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    since: str = ""
+    before: str = ""
+    oldest_first: bool = False
+
+    def bound(self, after: str) -> Above | Below:
+        """Return where the search begins. A field has one condition, so that the other bound is looked at afterwards."""
+        if self.oldest_first:
+            return Above(max(self.since, after))
+        before = min(filter(None, (self.before, after)), default="")
+        return Below(before) if before else Above("")

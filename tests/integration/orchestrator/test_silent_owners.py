@@ -1,0 +1,61 @@
+"""What a look at the store reads: owners that show no life, whatever their clocks say, and nothing of those that do."""
+
+from datetime import timedelta
+
+import pytest
+
+from parley.orchestrator.log.index import DEBATES, DebateIndex, Heard, OpenDebates
+from tests.integration.orchestrator.test_claims import claims, looked
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import Backstage, make_spec
+
+SPEC = make_spec(2, 1)
+
+
+@pytest.mark.parametrize(
+    ("hours", "lease"), [(-1, 30), (1, 60), (None, 60)], ids=["behind", "ahead", "untold"]
+)
+async def test_a_dead_owner_whose_clock_was_wrong_or_that_told_no_time_is_taken_over_too(
+    stage: Backstage, hours: int | None, lease: int
+) -> None:
+    """The time that is left to a living one is never less than half a lease, which is more than between two heartbeats."""
+    hold = stage.gateway.hold("round/1/refine/*")
+    clock = ManualClock()
+    wrong = ManualClock(clock.now() + timedelta(hours=hours or 0))
+    async with stage.replica("one", exclusive=False, clock=wrong, lease_seconds=60) as one:
+        debate = await one.create(SPEC)
+        await stage.gateway.wait_for("round/1/refine/*", 2)
+    if hours is None:
+        await stage.store.documents.update(DEBATES, f"default/{debate}", {"alive": None})
+    async with stage.replica("two", exclusive=False, clock=clock, lease_seconds=60) as two:
+        await looked(two)
+        clock.advance(lease - 1)
+        await looked(two)
+        assert await claims(stage, debate) == 1
+        clock.advance(2)
+        hold.release()
+        await stage.comes_to(debate, "COMPLETED")
+
+
+async def test_a_look_reads_no_record_of_a_debate_that_is_owned_and_well(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = stage.gateway.hold("synthesis")
+    read: list[int] = []
+    look = DebateIndex.open
+
+    async def noting(index: DebateIndex, heard: Heard | None = None) -> OpenDebates:
+        found = await look(index, heard)
+        read.append(len(found.owned) + len(found.waiting))
+        return found
+
+    one, two = stage.replica("one", exclusive=False), stage.replica("two", exclusive=False)
+    async with one, two:
+        debates = [await one.create(SPEC) for _ in range(3)]
+        await stage.gateway.wait_for("synthesis", 3)
+        monkeypatch.setattr(DebateIndex, "open", noting)
+        await looked(one, two)
+        assert set(read) == {0}
+        hold.release()
+        for debate in debates:
+            await stage.comes_to(debate, "COMPLETED")
