@@ -83,12 +83,13 @@ class ParleyClient(Connection):
         format_name: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
+        labels: Mapping[str, str] | None = None,
         oldest_first: bool = False,
     ) -> AsyncIterator[orchestrator_pb2.DebateSummary]:
         """Yield debates, newest first unless told otherwise, page by page as they are asked for.
 
-        Those in `statuses`, of a format (`panel`, `panel@2`), accepted `since` a time or later and `before` another; or all.
-        Times without a zone are UTC.
+        Those in `statuses`, of a format (`panel`, `panel@2`), accepted `since` a time or later and `before` another, with all
+        of these `labels`; or all. Times without a zone are UTC.
         """
         token = ""
         while True:
@@ -99,7 +100,8 @@ class ParleyClient(Connection):
                 format=format_name,
                 created_from=_stamp(since),
                 created_before=_stamp(before),
-                order_by="created_at" if oldest_first else "",
+                labels=labels,
+                order_by="create_time" if oldest_first else "",
             )
             page = await self._call(self._stub.ListDebates, request)
             for debate in page.debates:

@@ -31,6 +31,7 @@ from parley.orchestrator.log.index import (
 )
 from parley.orchestrator.log.journal import Journal, read_events
 from parley.orchestrator.model.ids import new_debate_id
+from parley.orchestrator.model.labels import label_texts
 from parley.orchestrator.model.spec import DebateSpec
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
@@ -106,6 +107,7 @@ class Intake:
             question=spec.question[:_MAX_SHOWN_QUESTION],
             opening=opening,
             subject=subject,
+            labels=label_texts(spec.labels),
         )
         while True:
             try:
