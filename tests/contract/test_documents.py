@@ -13,10 +13,12 @@ from parley.storage.ports import (
     Documents,
     DuplicateError,
     Fields,
+    HasAll,
     Index,
     OneOf,
     Order,
     StorageError,
+    Value,
     Where,
 )
 from tests.contract.conftest import OpenAgain
@@ -219,6 +221,33 @@ async def test_a_condition_matches_values_of_its_own_type(books: Documents) -> N
     assert await keys(books, {"lent": Below("z")}) == ["empty", "text", "true_text"]
     assert await keys(books, {"lent": Above("")}) == ["text", "true_text"]
     assert await keys(books, {"lent": OneOf((True, "1", None))}) == ["absent", "none", "text", "true"]
+
+
+async def test_a_list_is_searched_for_texts_that_all_stand_in_it(books: Documents) -> None:
+    shelves = Collection("shelves", (Index(("room", "tags", "number")),))
+    await books.prepare(shelves)
+    tags: dict[str, Value] = {
+        "a": ["new", "größe=ü"],
+        "b": ["new"],
+        "c": [],
+        "d": None,
+        "e": "new-ish",
+        "f": ["news", 1],
+    }
+    for number, (key, found) in enumerate(tags.items()):
+        await books.insert(shelves, key, {"room": "hall", "tags": found, "number": number})
+
+    async def tagged(*texts: str, **where: str) -> list[str]:
+        condition: Where = {"tags": HasAll(texts), **where}
+        order = (Order("number", descending=True),)
+        return [each.key for each in await books.find(shelves, condition, order=order)]
+
+    assert await tagged("new") == ["b", "a"]
+    assert await tagged("new", "größe=ü", room="hall") == ["a"]
+    assert await tagged("new", room="cellar") == []
+    assert await tagged("ne") == await tagged("1") == []
+    assert await books.update(shelves, "b", {"number": 9}, {"tags": HasAll(("new",))})
+    assert not await books.update(shelves, "c", {"number": 9}, {"tags": HasAll(("new",))})
 
 
 async def test_find_orders_by_fields_and_then_by_key(books: Documents) -> None:

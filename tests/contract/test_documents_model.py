@@ -16,6 +16,7 @@ from parley.storage.ports import (
     Documents,
     DuplicateError,
     Fields,
+    HasAll,
     Index,
     OneOf,
     Order,
@@ -38,16 +39,16 @@ def _matches(value: Any, condition: Any) -> bool:
             return _alike(value, bound) and value > bound
         case OneOf(values):
             return any(_matches(value, one) for one in values)
-        case None:
-            return value is None
-        case bool():
+        case HasAll(texts):
+            return isinstance(value, list) and set(texts) <= set(value)
+        case None | bool():
             return value is condition
         case _:
             return _alike(value, condition) and bool(value == condition)
 
 
 def _alike(value: Any, bound: Any) -> bool:
-    if value is None or isinstance(value, bool):
+    if value is None or isinstance(value, bool | list):
         return False
     return isinstance(value, str) == isinstance(bound, str)
 
@@ -127,11 +128,14 @@ Call = Insert | Update | Delete | Find
 key = st.sampled_from(["k", "l", "m"])
 number = st.sampled_from([-1, 0, 1, 2, 1.5])
 text = st.sampled_from(["", "x", "y", "ü", "🦜"])
-# A field holds one type: `a` numbers, `b` truth values, `u` unique text.
+texts = st.lists(text, max_size=2)
+has_all = st.builds(HasAll, st.lists(text, min_size=1, max_size=2).map(tuple))
+# A field holds one type: `a` numbers, `b` truth values, `u` unique text, `t` lists of text, which are asked for nothing else.
 fields = st.fixed_dictionaries(
-    {}, optional={"a": number | st.none(), "b": st.booleans() | st.none(), "u": text | st.none()}
+    {},
+    optional={"a": number | st.none(), "b": st.booleans() | st.none(), "u": text | st.none(), "t": texts},
 )
-where = st.dictionaries(
+scalars = st.dictionaries(
     st.sampled_from(_FIELDS),
     st.one_of(
         st.none(),
@@ -145,6 +149,9 @@ where = st.dictionaries(
         ),
     ),
     max_size=2,
+)
+where = st.builds(
+    lambda some, lists: {**some, **lists}, scalars, st.just({}) | st.fixed_dictionaries({"t": has_all})
 )
 order = st.builds(Order, st.sampled_from(_FIELDS), st.booleans()) | st.none()
 calls = st.lists(
@@ -190,7 +197,9 @@ def expected(model: Model, call: Call) -> object:
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=calls)
 async def test_a_collection_behaves_like_a_dictionary(store: Store, calls: list[Call]) -> None:
-    collection = Collection(next(_NAMES), (Index(("a",)), Index(("b", "a")), Index(("u",), unique=True)))
+    collection = Collection(
+        next(_NAMES), (Index(("a",)), Index(("b", "a")), Index(("b", "t", "a")), Index(("u",), unique=True))
+    )
     await store.documents.prepare(collection)
     model = Model()
     for call in calls:

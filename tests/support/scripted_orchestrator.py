@@ -175,8 +175,10 @@ class ScriptedOrchestrator:
             for number in range(2)
         ]
         if page == 2 and self.debate is not None:
-            debates += [pb.DebateSummary(id=each) for each in (DEBATE_ID, *self.older_ids)]
+            labels = self.debate.state.spec.labels
+            debates += [pb.DebateSummary(id=each, labels=labels) for each in (DEBATE_ID, *self.older_ids)]
         debates = [each for each in debates if each.format.startswith(request.format)]
+        debates = [each for each in debates if request.labels.items() <= each.labels.items()]
         return pb.ListDebatesResponse(debates=debates, next_page_token=str(page + 1) if page < 2 else "")
 
     def WatchDebate(self, request: pb.WatchDebateRequest, context: Any) -> Iterator[pb.WatchDebateResponse]:  # noqa: N802

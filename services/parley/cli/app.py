@@ -1,5 +1,6 @@
 """The commands and their options. What they do is in modules of their own, imported when asked for."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from parley.cli.input.parameters import (
     Speed,
     debate_argument,
     json_option,
+    label_option,
     server_option,
     trust_option,
 )
@@ -141,6 +143,7 @@ def parley() -> None:
     help="Let the agents ask, before they begin, what they must know; you answer on the terminal. Default: the file's.",
 )
 @click.option("--max-output-tokens", type=Count(1_000_000), metavar="N", help="Bound one contribution.")
+@label_option("Find the debate by this later; more than once for more labels.")
 @click.option(
     "-o", "--output", metavar="FILE", type=_PATH, help="Write the answer, or with .json the whole debate."
 )
@@ -173,7 +176,11 @@ def debate(**options: Any) -> int:
         from parley.cli.commands import debates
 
         refuse_beside_list(given)
-        execute(debates.list_debates(given.server, _LISTED, as_json=False, format_name=given.format))
+        execute(
+            debates.list_debates(
+                given.server, _LISTED, as_json=False, format_name=given.format, labels=given.labels
+            )
+        )
         return 0
     from parley.cli.commands.debate import debate
 
@@ -235,13 +242,14 @@ def demo(speed: float, report: bool) -> None:  # noqa: FBT001
 
 @parley.command("list")
 @click.option("--limit", type=Count(10_000), default=_LISTED, show_default=True, help="Debates at most.")
+@label_option("Only debates with this label; more than once: with all of them.")
 @json_option
 @server_option("orchestrator")
-def list_debates(limit: int, as_json: bool, server: str | None) -> None:  # noqa: FBT001
+def list_debates(limit: int, labels: Sequence[tuple[str, str]], as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List debates, newest first."""
     from parley.cli.commands import debates
 
-    execute(debates.list_debates(server, limit, as_json=as_json))
+    execute(debates.list_debates(server, limit, as_json=as_json, labels=labels))
 
 
 @parley.command()

@@ -4,9 +4,12 @@ async with ParleyClient("localhost:7401") as parley:
     debate_id = await parley.create_debate(DebateSpec(question="Which database?"))
     async for event in parley.watch(debate_id):
         print(event)
+
+`SyncParleyClient` is the same without asyncio.
 """
 
 from parley.client.agents import GatewayClient
+from parley.client.blocking import SyncGatewayClient, SyncParleyClient, SyncRatingsClient
 from parley.client.debates import ParleyClient
 from parley.client.event_names import event_name
 from parley.client.export import export
@@ -28,6 +31,9 @@ __all__ = [
     "ParleyClient",
     "ParleyError",
     "RatingsClient",
+    "SyncGatewayClient",
+    "SyncParleyClient",
+    "SyncRatingsClient",
     "TextPiece",
     "event_name",
     "export",

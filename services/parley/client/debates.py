@@ -1,7 +1,7 @@
 """The client of the orchestrator."""
 
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Final
@@ -64,7 +64,7 @@ class ParleyClient(Connection):
 
     async def contributions(
         self, debate_id: str
-    ) -> AsyncIterator[debate_pb2.Contribution | debate_pb2.FailedContribution]:
+    ) -> AsyncGenerator[debate_pb2.Contribution | debate_pb2.FailedContribution, None]:
         """Yield what agents contributed, and after that of its page what failed, page by page as they are asked for.
 
         While a debate runs, a step that is tried again may come once more: the larger `attempt` counts.
@@ -83,12 +83,13 @@ class ParleyClient(Connection):
         format_name: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
+        labels: Mapping[str, str] | None = None,
         oldest_first: bool = False,
-    ) -> AsyncIterator[orchestrator_pb2.DebateSummary]:
+    ) -> AsyncGenerator[orchestrator_pb2.DebateSummary, None]:
         """Yield debates, newest first unless told otherwise, page by page as they are asked for.
 
-        Those in `statuses`, of a format (`panel`, `panel@2`), accepted `since` a time or later and `before` another; or all.
-        Times without a zone are UTC.
+        Those in `statuses`, of a format (`panel`, `panel@2`), accepted `since` a time or later and `before` another, with all
+        of these `labels`; or all. Times without a zone are UTC.
         """
         token = ""
         while True:
@@ -99,7 +100,8 @@ class ParleyClient(Connection):
                 format=format_name,
                 created_from=_stamp(since),
                 created_before=_stamp(before),
-                order_by="created_at" if oldest_first else "",
+                labels=labels,
+                order_by="create_time" if oldest_first else "",
             )
             page = await self._call(self._stub.ListDebates, request)
             for debate in page.debates:
@@ -110,7 +112,7 @@ class ParleyClient(Connection):
 
     def watch(
         self, debate_id: str, after: int = 0, *, text: bool = False
-    ) -> AsyncIterator[event_pb2.Event | TextPiece]:
+    ) -> AsyncGenerator[event_pb2.Event | TextPiece, None]:
         """Yield the events after a sequence, each once and in order, until the debate closes or fails.
 
         Broken streams are taken up again where they broke. With `text`, pieces of text of calls in flight come too.
@@ -262,7 +264,7 @@ class ParleyClient(Connection):
 
     async def _contribution_pages(
         self, debate_id: str
-    ) -> AsyncIterator[orchestrator_pb2.ListContributionsResponse]:
+    ) -> AsyncGenerator[orchestrator_pb2.ListContributionsResponse, None]:
         token = ""
         while True:
             request = orchestrator_pb2.ListContributionsRequest(

@@ -1,6 +1,6 @@
 """The client of the ratings."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final
 
 import grpc
@@ -19,7 +19,9 @@ class RatingsClient(Connection):
     def _opened(self, connected: grpc.aio.Channel) -> None:
         self._stub = ratings_pb2_grpc.RatingsServiceStub(connected)
 
-    async def list(self, domain: str = "", *, page_size: int = _PAGE) -> AsyncIterator[ratings_pb2.Rating]:
+    async def list(
+        self, domain: str = "", *, page_size: int = _PAGE
+    ) -> AsyncGenerator[ratings_pb2.Rating, None]:
         """Yield ratings in a domain, or overall, best first, page by page as they are asked for."""
         token = ""
         while True:

@@ -1,6 +1,6 @@
 """Following a debate, and reading its log, over connections that come and go."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -37,7 +37,7 @@ def follow(
     after: int,
     patience: float,
     silence: float = _SILENCE_SECONDS,
-) -> AsyncIterator[event_pb2.Event | TextPiece]:
+) -> AsyncGenerator[event_pb2.Event | TextPiece, None]:
     """Yield what the streams that `open_after(sequence)` opens say, every event once and in order.
 
     A stream that breaks is opened again. Raise ParleyError once that brought no message for `patience` seconds, or

@@ -3,7 +3,19 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from parley.storage.ports import Collection, Document, Fields, Index, OneOf, Order, Record, Where
+from parley.storage.ports import (
+    Above,
+    Below,
+    Collection,
+    Document,
+    Fields,
+    HasAll,
+    Index,
+    OneOf,
+    Order,
+    Record,
+    Where,
+)
 
 _INTEGER_BOUND = 2**63
 _MAX_BYTES = 15_000_000
@@ -36,10 +48,20 @@ def check_where(where: Where) -> None:
     """Raise ValueError unless every condition names a field that a document can have."""
     for name, condition in where.items():
         Index((name,))
-        for value in (
-            condition.values if isinstance(condition, OneOf) else (getattr(condition, "bound", condition),)
-        ):
+        for value in _values(condition):
             _check_value(value, name)
+
+
+def _values(condition: object) -> Sequence[object]:
+    match condition:
+        case OneOf(values):
+            return values
+        case HasAll(texts):
+            return texts
+        case Below(bound) | Above(bound):
+            return (bound,)
+        case _:
+            return (condition,)
 
 
 def check_search(collection: Collection, where: Where, order: Iterable[Order], limit: int) -> None:

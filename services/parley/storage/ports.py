@@ -53,6 +53,8 @@ class AppendConflictError(StorageError):
 class Index:
     """Fields (top level, in order) that `find` may search and order by; each holds a scalar of one type or is absent.
 
+    One of them may hold a list of texts instead, which is searched with `HasAll` and not ordered by.
+
     A unique index's fields hold text. Documents that lack one of them, or hold None there, are not compared.
     """
 
@@ -98,7 +100,21 @@ class OneOf:
     values: tuple[str | int | bool | None, ...]
 
 
-Where = Mapping[str, str | int | float | bool | Below | Above | OneOf | None]
+@dataclass(frozen=True, slots=True)
+class HasAll:
+    """A condition: the field is a list in which all of these stand; there is at least one.
+
+    A store may look at the documents one by one that meet the other conditions.
+    """
+
+    texts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.texts:
+            raise ValueError("a list is asked for one text at least")
+
+
+Where = Mapping[str, str | int | float | bool | Below | Above | OneOf | HasAll | None]
 """Conditions on top-level fields, all of which must hold. A plain value means equality; None also matches absence."""
 
 

@@ -159,7 +159,7 @@ class OrchestratorServiceServicer:
     def ListDebates(self, request, context):
         """Lists debates, newest first unless `order_by` says otherwise.
 
-        Errors: INVALID_ARGUMENT (bad page token, page size, order or time).
+        Errors: INVALID_ARGUMENT (bad page token, page size, order, time or label).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

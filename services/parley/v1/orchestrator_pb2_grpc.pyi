@@ -53,7 +53,7 @@ class OrchestratorServiceStub:
     ListDebates: _aio.UnaryUnaryMultiCallable[_orchestrator_pb2.ListDebatesRequest, _orchestrator_pb2.ListDebatesResponse]
     """Lists debates, newest first unless `order_by` says otherwise.
 
-    Errors: INVALID_ARGUMENT (bad page token, page size, order or time).
+    Errors: INVALID_ARGUMENT (bad page token, page size, order, time or label).
     """
     WatchDebate: _aio.UnaryStreamMultiCallable[_orchestrator_pb2.WatchDebateRequest, _orchestrator_pb2.WatchDebateResponse]
     """Sends the events after a sequence, then follows the log until `closed` was sent, with heartbeats between. A
@@ -185,7 +185,7 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Awaitable[_orchestrator_pb2.ListDebatesResponse]:
         """Lists debates, newest first unless `order_by` says otherwise.
 
-        Errors: INVALID_ARGUMENT (bad page token, page size, order or time).
+        Errors: INVALID_ARGUMENT (bad page token, page size, order, time or label).
         """
 
     @_abc_1.abstractmethod

@@ -1,6 +1,7 @@
 """Debates as they are listed: in pages, by status, to their tenant."""
 
 import base64
+from contextlib import aclosing
 from datetime import UTC
 from typing import Any
 
@@ -8,7 +9,7 @@ import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.client import ParleyClient
+from parley.client import Event, ParleyClient
 from parley.v1 import debate_pb2, orchestrator_pb2
 from tests.support.orchestration import Orchestrator, failure_of, until
 from tests.support.scripted_gateway import ScriptedGateway
@@ -91,6 +92,44 @@ async def test_debates_are_listed_by_format_and_age_in_either_order(
         assert await listed(before=times[1]) == [0]
 
 
+async def test_debates_are_found_by_all_of_the_labels_that_are_asked_for(orchestrator: Orchestrator) -> None:
+    payments, draft = {"team": "payments"}, {"stage": "a=b, größer"}
+    debates = [
+        await orchestrator.create(labels=labels) for labels in ({}, payments, {**payments, **draft}, draft)
+    ]
+    async with ParleyClient(orchestrator.server.address) as parley:
+
+        async def listed(**wanted: Any) -> list[int]:
+            return [debates.index(each.id) async for each in parley.list(page_size=1, **wanted)]
+
+        assert await listed() == [3, 2, 1, 0]
+        assert await listed(labels=payments) == [2, 1]
+        assert await listed(labels=payments, oldest_first=True) == [1, 2]
+        assert await listed(labels={**payments, **draft}) == [2]
+        assert await listed(labels={"team": ""}) == await listed(labels={"team": "pay"}) == []
+        assert await listed(labels=payments, format_name="arena") == []
+        assert [dict(each.labels) async for each in parley.list(labels=draft)] == [
+            draft,
+            {**payments, **draft},
+        ]
+        assert (await parley.get(debates[2])).spec.labels == {**payments, **draft}
+        async with aclosing(parley.read_log(debates[2])) as log:
+            first = Event.FromString(await anext(log))
+    assert first.debate_created.spec.labels == {**payments, **draft}
+
+
+async def test_the_order_has_one_name_and_an_older_one(orchestrator: Orchestrator) -> None:
+    debates = [await orchestrator.create() for _ in range(2)]
+    for name in ("create_time", "created_at"):
+        for order, found in ((f" {name}  desc", [*reversed(debates)]), (name, debates)):
+            page = await orchestrator.stub.ListDebates(
+                orchestrator_pb2.ListDebatesRequest(order_by=order), timeout=10
+            )
+            assert [each.id for each in page.debates] == found
+            assert [each.create_time for each in page.debates] == [each.created_at for each in page.debates]
+            assert [each.update_time for each in page.debates] == [each.updated_at for each in page.debates]
+
+
 async def _listed(orchestrator: Orchestrator, debate: str, status: Any) -> bool:
     listed = await orchestrator.stub.ListDebates(
         orchestrator_pb2.ListDebatesRequest(statuses=[status]), timeout=10
@@ -108,6 +147,9 @@ async def _listed(orchestrator: Orchestrator, debate: str, status: Any) -> bool:
         (orchestrator_pb2.ListDebatesRequest(page_token=f"{_token(_PLACE)}!"), "page_token"),
         (orchestrator_pb2.ListDebatesRequest(page_token=_token("contributions/1")), "page_token"),
         (orchestrator_pb2.ListDebatesRequest(order_by="question"), "order_by"),
+        (orchestrator_pb2.ListDebatesRequest(order_by="create_time, id"), "order_by"),
+        (orchestrator_pb2.ListDebatesRequest(labels={"Team": "x"}), "labels"),
+        (orchestrator_pb2.ListDebatesRequest(labels={f"l{number}": "" for number in range(17)}), "labels"),
         (orchestrator_pb2.ListDebatesRequest(format="x" * 65), "format"),
         (orchestrator_pb2.ListDebatesRequest(created_from=Timestamp(seconds=2**50)), "created_from"),
         (orchestrator_pb2.ListDebatesRequest(statuses=[debate_pb2.DEBATE_STATUS_UNSPECIFIED]), "statuses[0]"),
@@ -120,6 +162,9 @@ async def _listed(orchestrator: Orchestrator, debate: str, status: Any) -> bool:
         "more than a token",
         "of another list",
         "no order",
+        "two orders",
+        "no label",
+        "too many labels",
         "no format",
         "no time",
         "no status",

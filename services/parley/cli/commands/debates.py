@@ -1,7 +1,7 @@
 """The commands that read debates: lists, one debate, its events and its report."""
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Final, Self
@@ -40,12 +40,19 @@ async def _orchestrator(server: str | None) -> AsyncIterator[tuple[Link, ParleyC
 
 
 async def list_debates(
-    server: str | None, limit: int, *, as_json: bool, format_name: str | None = None
+    server: str | None,
+    limit: int,
+    *,
+    as_json: bool,
+    format_name: str | None = None,
+    labels: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """Print debates, newest first; with `format_name`, those that are held in it."""
+    """Print debates, newest first; with `format_name`, those that are held in it, and with `labels`, those that have them."""
     found: list[DebateSummary] = []
     async with _orchestrator(server) as (link, parley):
-        async for each in parley.list(page_size=min(limit, 200), format_name=format_name or ""):
+        async for each in parley.list(
+            page_size=min(limit, 200), format_name=format_name or "", labels=dict(labels)
+        ):
             found.append(each)
             if len(found) == limit:
                 break

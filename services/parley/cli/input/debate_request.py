@@ -46,6 +46,7 @@ class DebateOptions:
     context: Path | None
     clarify: bool | None
     max_output_tokens: int | None
+    labels: tuple[tuple[str, str], ...]
     output: Path | None
     report: Path | None
     resume: str | None
@@ -120,6 +121,7 @@ def debate_request(options: DebateOptions) -> DebateRequest:
         of_format=options.of_format,
     )
     spec.context.extend(ContextDocument(path=path, text=text) for path, text in context.documents)
+    spec.labels.update(options.labels)
     notices = [*_notices(options, found), context.notice, _unattended(spec)]
     return DebateRequest(spec, found, _path_of(found), tuple(filter(None, notices)))
 
@@ -128,7 +130,7 @@ def refuse_beside_list(options: DebateOptions) -> None:
     """Refuse what `--list` has no use for. Raise CommandError."""
     beside = {"--resume": options.resume, "--config": options.config, "--output": options.output}
     given = [
-        *(name for name in _given(options) if name != "--format"),
+        *(name for name in _given(options) if name not in {"--format", "--label"}),
         *(name for name, value in {**beside, "--report": options.report}.items() if value is not None),
     ]
     if given:
@@ -181,5 +183,6 @@ def _given(options: DebateOptions) -> list[str]:
         "--context": options.context,
         "--no-clarify" if options.clarify is False else "--clarify": options.clarify,
         "--max-output-tokens": options.max_output_tokens,
+        "--label": options.labels or None,
     }
     return [name for name, value in beside.items() if value is not None]

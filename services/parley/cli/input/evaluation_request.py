@@ -81,6 +81,7 @@ def debate_options(options: EvaluationOptions) -> DebateOptions:
         config=options.config,
         context=None,
         max_output_tokens=options.max_output_tokens,
+        labels=(),
         output=options.output,
         report=None,
         resume=None,

@@ -17,6 +17,7 @@ __all__ = [
     "Speed",
     "debate_argument",
     "json_option",
+    "label_option",
     "server_option",
     "trust_option",
 ]
@@ -81,6 +82,21 @@ class DebateId(click.ParamType[str]):
         return f"deb-{begun['rest']}"
 
 
+class Label(click.ParamType[tuple[str, str]]):
+    """A label of a debate: `NAME=VALUE`."""
+
+    name = "label"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Return name and value; raise a usage error for anything else."""
+        name, equals, said = value.partition("=")
+        if not (name and equals):
+            self.fail(f"must be NAME=VALUE, such as team=payments, not {value!r}", param, ctx)
+        return name, said
+
+
 class FormatOption(click.Option):
     """The format of a debate; the help lists those that the configuration knows."""
 
@@ -113,6 +129,11 @@ def debate_argument(decorated: Command) -> Command:
 def json_option(decorated: Command) -> Command:
     """Add `--json`: the same for programs."""
     return click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")(decorated)
+
+
+def label_option(what: str) -> Callable[[Command], Command]:
+    """Return the option `--label NAME=VALUE`, which may be given more than once: `labels`, as pairs."""
+    return click.option("--label", "labels", metavar="NAME=VALUE", type=Label(), multiple=True, help=what)
 
 
 def trust_option(decorated: Command) -> Command:

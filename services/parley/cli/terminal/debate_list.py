@@ -21,5 +21,5 @@ def debate_rows(found: Sequence[DebateSummary], *, interrupted: bool, narrow: bo
     rows: list[tuple[str, ...]] = [("ID", "STATUS", "CREATED", "QUESTION")]
     for each in found:
         status = status_word(each.status, interrupted=interrupted)
-        rows.append((each.id, status, moment(each.created_at), one_line(each.question, _QUESTION_WIDTH)))
+        rows.append((each.id, status, moment(each.create_time), one_line(each.question, _QUESTION_WIDTH)))
     return [(row[0], row[1], row[3]) for row in rows] if narrow else rows

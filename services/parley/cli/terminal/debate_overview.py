@@ -26,8 +26,8 @@ def overview(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
     is there to run the debate.
     """
     yield from _head(debate, alone=alone)
-    yield f"Created    {moment(debate.created_at)}"
-    yield f"Updated    {moment(debate.updated_at)}"
+    yield f"Created    {moment(debate.create_time)}"
+    yield f"Updated    {moment(debate.update_time)}"
     usage = debate.usage
     cost = f", {cost_text(usage.cost_micros)}" if usage.HasField("cost_micros") else ""
     yield f"Calls      {debate.calls}, {usage.input_tokens + usage.output_tokens:,} tokens{cost}"
@@ -45,6 +45,9 @@ def _head(debate: Debate, *, alone: bool) -> Iterable[str]:
     yield f"Debate     {debate.id}"
     yield f"Status     {status}{f' ({debate.phase})' if shows_phase else ''}"
     yield f"Question   {one_line(debate.spec.question, _QUESTION_WIDTH)}"
+    if debate.spec.labels:
+        labels = (f"{name}={value}" for name, value in sorted(debate.spec.labels.items()))
+        yield f"Labels     {', '.join(labels)}"
     yield f"Agents     {', '.join(each.id for each in debaters(debate))}"
     if debate.spec.HasField("evaluation"):
         yield f"Evaluates  {debate.spec.evaluation.debate_id}"

@@ -88,7 +88,7 @@ def cost_text(micros: int) -> str:
 
 def run_seconds(debate: Debate) -> float:
     """Return the seconds from a debate's first event to its last."""
-    return (debate.updated_at.ToNanoseconds() - debate.created_at.ToNanoseconds()) / 1e9
+    return (debate.update_time.ToNanoseconds() - debate.create_time.ToNanoseconds()) / 1e9
 
 
 def duration_text(seconds: float) -> str:

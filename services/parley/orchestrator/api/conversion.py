@@ -9,6 +9,7 @@ from parley.orchestrator.api.state import Clarification, Contribution, DebateSta
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.index import DebateRecord
 from parley.orchestrator.model.conversion import agent_to_proto, spec_to_proto
+from parley.orchestrator.model.labels import labels_of
 from parley.orchestrator.model.times import timestamp
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.event_pb2 import CheckpointOpened
@@ -72,7 +73,9 @@ def _summary_of(state: DebateState) -> debate_pb2.Debate:
         usage=state.usage,
         calls=state.calls,
         created_at=timestamp(state.created_at),
+        create_time=timestamp(state.created_at),
         updated_at=timestamp(state.updated_at),
+        update_time=timestamp(state.updated_at),
         last_sequence=state.last_sequence,
         warnings=state.warnings,
         current_round=state.current_round,
@@ -93,13 +96,17 @@ def _summary_of(state: DebateState) -> debate_pb2.Debate:
 
 def summary(record: DebateRecord) -> orchestrator_pb2.DebateSummary:
     """Return a debate as a list shows it."""
+    created, updated = _stamp(record.created.removesuffix(f"/{record.debate}")), _stamp(record.updated)
     return orchestrator_pb2.DebateSummary(
         id=record.debate,
         status=status_to_proto(record.status),
         question=record.question,
         format=record.format,
-        created_at=_stamp(record.created.removesuffix(f"/{record.debate}")),
-        updated_at=_stamp(record.updated),
+        labels=labels_of(record.labels),
+        created_at=created,
+        create_time=created,
+        updated_at=updated,
+        update_time=updated,
     )
 
 

@@ -7,9 +7,11 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.orchestrator.api.conversion import status_from_proto
+from parley.orchestrator.api.labels import check_labels
 from parley.orchestrator.api.page_tokens import place_of
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.log.wanted import Wanted
+from parley.orchestrator.model.labels import label_texts
 from parley.orchestrator.model.times import time_of
 from parley.runtime.validation import DEBATE_ID, Violations
 from parley.v1 import orchestrator_pb2
@@ -17,7 +19,14 @@ from parley.v1 import orchestrator_pb2
 __all__ = ["Listing", "listing_of"]
 
 _MAX_FORMAT: Final = 64
-_OLDEST_FIRST: Final = {"": False, "created_at desc": False, "created_at": True}
+_ORDERS: Final = ("create_time desc", "create_time")
+_OLDEST_FIRST: Final = {
+    "": False,
+    "create_time desc": False,
+    "create_time": True,
+    "created_at desc": False,
+    "created_at": True,
+}
 _CREATED: Final = re.compile(
     rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{DEBATE_ID.pattern}", re.ASCII
 )
@@ -47,13 +56,15 @@ def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -
         otherwise=f"must be at most {_MAX_FORMAT} characters",
     )
     order = " ".join(request.order_by.split())
-    known = ", ".join(each for each in _OLDEST_FIRST if each)
+    known = ", ".join(_ORDERS)
     violations.check(that=order in _OLDEST_FIRST, field="order_by", otherwise=f"must be one of: {known}")
+    check_labels(violations, "labels", request.labels)
     wanted = Wanted(
         statuses=_statuses(violations, request),
         formats=_formats(request.format, formats),
         since=_time(violations, request, "created_from"),
         before=_time(violations, request, "created_before"),
+        labels=label_texts(request.labels),
         oldest_first=_OLDEST_FIRST.get(order, False),
     )
     violations.refuse()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from parley.orchestrator.api.labels import check_labels
 from parley.orchestrator.engine.format import Format, Formats, Settings, UnknownFormatError
 from parley.orchestrator.model.conversion import (
     agent_from_proto,
@@ -81,6 +82,7 @@ def spec_of(request: orchestrator_pb2.CreateDebateRequest, known: Known) -> Deba
     debate_format = _format(violations, spec, known.formats)
     _check_question(violations, spec.question, debate_format)
     _check_texts(violations, spec)
+    check_labels(violations, "spec.labels", spec.labels)
     _check_numbers(violations, spec)
     count = len(spec.agents or known.roster.default_team)
     _check_settings(violations, spec, known.formats, count)
@@ -107,6 +109,7 @@ def spec_of(request: orchestrator_pb2.CreateDebateRequest, known: Known) -> Deba
         max_output_tokens=spec.max_output_tokens,
         history_limit=spec.history_limit if spec.HasField("history_limit") else DEFAULT_HISTORY_LIMIT,
         domain=spec.domain or DEFAULT_DOMAIN,
+        labels=dict(spec.labels),
         settings=kind.completed(format_settings(spec), is_demonstration=demonstration) if kind else None,
         clarifications=clarifications_from_proto(spec),
         demonstration=demonstration,

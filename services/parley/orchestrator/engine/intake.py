@@ -31,6 +31,7 @@ from parley.orchestrator.log.index import (
 )
 from parley.orchestrator.log.journal import Journal, read_events
 from parley.orchestrator.model.ids import new_debate_id
+from parley.orchestrator.model.labels import label_texts
 from parley.orchestrator.model.spec import DebateSpec
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
@@ -108,6 +109,7 @@ class Intake:
             opening=opening,
             subject=subject,
             alive=created if owner else None,
+            labels=label_texts(spec.labels),
         )
         while True:
             try:

@@ -11,7 +11,18 @@ from typing import Any
 
 from parley.orchestrator.log.wanted import Wanted
 from parley.runtime.unreadable import each_readable, read_or_raise
-from parley.storage.ports import Above, Below, Collection, Document, Documents, Index, OneOf, Order, Where
+from parley.storage.ports import (
+    Above,
+    Below,
+    Collection,
+    Document,
+    Documents,
+    HasAll,
+    Index,
+    OneOf,
+    Order,
+    Where,
+)
 from parley.v1.event_pb2 import DebateCreated
 
 __all__ = [
@@ -47,6 +58,7 @@ DEBATES = Collection(
         Index(("tenant", "status", "created")),
         Index(("tenant", "format", "created")),
         Index(("tenant", "subject", "created")),
+        Index(("tenant", "labels", "created")),
         Index(("open", "owner", "created")),
         Index(("open", "owner", "tenant", "created")),
         Index(("open", "alive", "owner")),
@@ -88,6 +100,7 @@ class DebateRecord:
         opening: The first event's payload (base64 of its bytes), until that event is known to be in the log.
         address: Where other replicas reach the owner, as `host:port`; empty where that is not known.
         subject: Id of the debate that this one is about; None for one that is about a question.
+        labels: What it is found by, as `name=value` each.
         due: Where it waits for a person and has no owner: when it needs one again at the latest, in the form of `updated`.
     """
 
@@ -109,6 +122,7 @@ class DebateRecord:
     subject: str | None = None
     due: str | None = None
     alive: str | None = None
+    labels: tuple[str, ...] = ()
 
     @property
     def accepted_at(self) -> datetime:
@@ -258,6 +272,8 @@ class DebateIndex:
             where["status"] = OneOf(wanted.statuses)
         if wanted.formats:
             where["format"] = OneOf(wanted.formats)
+        if wanted.labels:
+            where["labels"] = HasAll(wanted.labels)
         found = await self._find(where, Order("created", descending=not wanted.oldest_first), limit=limit)
         # They are ordered by age: those that the other bound leaves out come last.
         if wanted.oldest_first:
@@ -364,7 +380,10 @@ class DebateIndex:
 def _record(document: Document) -> DebateRecord:
     known = {each.name for each in fields(DebateRecord)}  # a newer version may have added more
     found: dict[str, Any] = {name: value for name, value in document.fields.items() if name in known}
-    record = DebateRecord(**found)
+    labels = tuple(found.pop("labels", ()))
+    if not all(isinstance(each, str) for each in labels):
+        raise TypeError(f"labels are {labels!r}")
+    record = DebateRecord(labels=labels, **found)
     for name, kind in _TYPES.items():
         if not isinstance(getattr(record, name), kind):
             raise TypeError(f"{name} is {getattr(record, name)!r}")

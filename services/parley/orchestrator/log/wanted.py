@@ -16,6 +16,7 @@ class Wanted:
         formats: They are held in one of these formats, with version; empty: in any.
         since: Accepted at this time (as `DebateRecord.updated`) or later; empty: at any.
         before: Accepted before this time; empty: at any.
+        labels: They have all of these, as `label_texts` makes them; empty: any.
         oldest_first: Else the newest is first.
     """
 
@@ -23,6 +24,7 @@ class Wanted:
     formats: tuple[str, ...] = ()
     since: str = ""
     before: str = ""
+    labels: tuple[str, ...] = ()
     oldest_first: bool = False
 
     def bound(self, after: str) -> Above | Below:

@@ -166,6 +166,7 @@ def spec_from_proto(spec: debate_pb2.DebateSpec, instructions: Mapping[str, Mapp
         max_output_tokens=spec.max_output_tokens,
         history_limit=spec.history_limit,
         domain=spec.domain,
+        labels=dict(spec.labels),
         settings=format_settings(spec),
         clarifications=clarifications_from_proto(spec),
     )
@@ -184,6 +185,7 @@ def spec_to_proto(spec: DebateSpec) -> debate_pb2.DebateSpec:
         max_output_tokens=spec.max_output_tokens,
         history_limit=spec.history_limit,
         domain=spec.domain,
+        labels=spec.labels,
     )
     if spec.clarifications is not None:
         message.clarifications.max_per_agent = spec.clarifications.max_per_agent

@@ -141,6 +141,7 @@ class DebateSpec:
         max_output_tokens: Upper bound on one contribution; 0 for the route's default.
         history_limit: Past debates shown before the first proposal.
         domain: The label ratings are kept by.
+        labels: What the one who asks finds it by; no agent is told.
         clarifications: None where the agents ask nothing before they begin.
         settings: The format's own, a message of `DebateSpec.format_settings`; None for a format that has none.
         demonstration: Whether agents of it are answered by a model that is too small to be relied on. They are asked for
@@ -157,6 +158,7 @@ class DebateSpec:
     max_output_tokens: int = 0
     history_limit: int = DEFAULT_HISTORY_LIMIT
     domain: str = DEFAULT_DOMAIN
+    labels: Mapping[str, str] = field(default_factory=dict)
     settings: Message | None = None
     clarifications: Clarifications | None = None
     demonstration: bool = False

@@ -16,6 +16,7 @@ from parley.storage.ports import (
     Document,
     DuplicateError,
     Fields,
+    HasAll,
     Index,
     OneOf,
     Order,
@@ -123,6 +124,8 @@ def _condition(condition: object) -> dict[str, Any]:
             return {"$gt": bound, "$type": _type(bound)}
         case OneOf(values):
             return {"$in": list(values)}
+        case HasAll(texts):
+            return {"$all": list(texts)}
         case _:
             raise ValueError(f"{condition!r} is not a condition")
 

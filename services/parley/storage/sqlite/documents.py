@@ -15,6 +15,7 @@ from parley.storage.ports import (
     Document,
     DuplicateError,
     Fields,
+    HasAll,
     Index,
     OneOf,
     Order,
@@ -148,8 +149,15 @@ def _condition(field: str, condition: object) -> _Clause:
             return _comparison(field, ">", bound)
         case OneOf(values):
             return _joined([_condition(field, one) for one in values], " OR ", "0")
+        case HasAll(texts):
+            return _joined([_holding(field, text) for text in texts], " AND ", "1")
         case _:
             raise ValueError(f"{field}: {condition!r} is not a condition")
+
+
+def _holding(field: str, text: str) -> _Clause:
+    held = f"EXISTS (SELECT 1 FROM json_each(body, '$.{field}') AS held WHERE held.type = 'text' AND held.value = ?)"
+    return f"(json_type(body, '$.{field}') = 'array' AND {held})", [text]
 
 
 def _comparison(field: str, operator: str, value: str | float) -> _Clause:

@@ -47,6 +47,26 @@ def test_list_show_watch_and_report(
     assert capsys.readouterr().out == "# Report\n"
 
 
+def test_a_debate_is_found_again_by_its_labels(
+    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ["--server", orchestrator.address]
+    assert run(["debate", "Which?", "--label", "team=payments", "--label", "ticket=A=1", *server]) == 0
+    capsys.readouterr()
+    for command in ("list", "debate --list"):
+        assert run([*command.split(), "--label", "ticket=A=1", *server]) == 0
+        assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["ID", DEBATE_ID]
+        assert run([*command.split(), "--label", "ticket=A=1", "--label", "team=search", *server]) == 0
+        assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["ID"]
+    assert run(["show", DEBATE_ID, *server]) == 0
+    assert "Labels     team=payments, ticket=A=1\n" in capsys.readouterr().out
+    for wrong in ("team", "=payments"):
+        assert run(["list", "--label", wrong, *server]) == 2
+        assert capsys.readouterr().err == (
+            f"parley: --label: must be NAME=VALUE, such as team=payments, not {wrong!r}\n"
+        )
+
+
 def test_lists_and_events_are_json_too(
     orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,6 +43,7 @@ DEBATE: dict[str, list[str]] = {
     "--context": ["Which?", "--context", "context.md"],
     "--clarify": ["Which?", "--no-clarify"],
     "--max-output-tokens": ["Which?", "--max-output-tokens", "64"],
+    "--label": ["Which?", "--label", "team=payments"],
     "--output": ["Which?", "-o", "out.md"],
     "--report": ["Which?", "--report", "report.md"],
     "--verbose": ["Which?", "-v"],
@@ -56,6 +57,7 @@ DEBATE: dict[str, list[str]] = {
 
 READING: dict[str, list[str]] = {
     "list": ["list", "--limit", "3"],
+    "list --label": ["list", "--label", "team=payments"],
     "list --json": ["list", "--limit", "3", "--json"],
     "show": ["show", DEBATE_ID],
     "show --json": ["show", DEBATE_ID, "--json"],

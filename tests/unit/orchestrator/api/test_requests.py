@@ -79,6 +79,37 @@ def test_agents_have_what_their_roles_are_told() -> None:
     assert spec.judge.instructions == shipped_roles().get("judge").prompts
 
 
+def test_labels_are_kept_as_they_are_up_to_their_bounds() -> None:
+    labels = {
+        "a": "",
+        "team/eu.west_1-x": "Größe = 5",
+        "n" * 63: "ü" * 63,
+        **{f"l{number}": "x" for number in range(13)},
+    }
+    assert asked(labels=labels).labels == labels
+    assert frozen_spec(created_event("r", asked(labels=labels), "")).labels == labels
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {f"l{number}": "x" for number in range(17)},
+        {"": "x"},
+        {"Team": "x"},
+        {"1": "x"},
+        {"a=b": "x"},
+        {"a\n": "x"},
+        {"n" * 64: "x"},
+        {"a": "x" * 64},
+        {"a": "x\ny"},
+        {"a": "\0"},
+    ],
+    ids=["many", "no name", "upper", "digit", "equals", "line", "long name", "long", "two lines", "nul"],
+)
+def test_labels_of_another_form_are_refused_whole(labels: dict[str, str]) -> None:
+    assert [each.field for each in refused(labels={"fine": "x", **labels})] == ["spec.labels"]
+
+
 def test_a_path_is_one_line_that_everything_it_meets_can_show() -> None:
     paths = ("docs/a.md", "a\nb", "a\u2028b", "d" * 1025, "d" * 1024)
     found = refused(context=[debate_pb2.ContextDocument(path=each, text="x") for each in paths])

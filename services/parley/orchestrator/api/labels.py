@@ -1,0 +1,31 @@
+"""Labels, by which whoever asks for debates finds them again."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from parley.runtime.validation import CONTROL_CHARACTER, Violations
+
+__all__ = ["check_labels"]
+
+_MAX_LABELS: Final = 16
+_MAX_VALUE: Final = 63
+_NAME: Final = re.compile(r"[a-z][a-z0-9._/-]{0,62}")
+
+
+def check_labels(violations: Violations, field: str, labels: Mapping[str, str]) -> None:
+    """Note labels that are too many, or of which a name or value has another form than the contract says."""
+    if len(labels) > _MAX_LABELS:
+        violations.add(field, f"has {len(labels)} labels, at most {_MAX_LABELS} are allowed")
+        return
+    for name, value in sorted(labels.items()):
+        violations.check(
+            that=bool(_NAME.fullmatch(name)),
+            field=field,
+            otherwise=f"the name {name[:80]!r} must match {_NAME.pattern}",
+        )
+        violations.check(
+            that=len(value) <= _MAX_VALUE and not CONTROL_CHARACTER.search(value),
+            field=field,
+            otherwise=f"the value of {name[:80]!r} must be one line of at most {_MAX_VALUE} characters",
+        )
