@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from parley.convergence.agreement import Pair
-
 __all__ = ["WordAgreement"]
 
 
 class WordAgreement:
-    """Takes two positions for the same answer if they share their first word of choice; counts what it is asked for.
+    """Takes two positions for the same answer if they share their first word of choice.
 
     `Use Kafka …` and `Kafka …` are the same answer, `Use RabbitMQ …` is another one; where one of them names none of the
     `choices` it is unsure. `told` overrides single pairs.
@@ -19,24 +17,19 @@ class WordAgreement:
         choices: Sequence[str] = ("kafka", "rabbitmq"),
         told: Mapping[frozenset[str], float | None] | None = None,
     ) -> None:
-        self.batches: list[list[Pair]] = []
         self._choices = choices
         self._told = told or {}
 
-    async def probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
-        self.batches.append(list(pairs))
-        return [self._probability(*pair) for pair in pairs]
-
-    async def close(self) -> None:
-        """Holds nothing."""
-
-    def _probability(self, one: str, other: str) -> float | None:
+    async def probability(self, one: str, other: str) -> float | None:
         if frozenset((one, other)) in self._told:
             return self._told[frozenset((one, other))]
         ours, theirs = self._choice(one), self._choice(other)
         if ours is None or theirs is None:
             return 0.5
         return 0.99 if ours == theirs else 0.01
+
+    async def close(self) -> None:
+        """Holds nothing."""
 
     def _choice(self, position: str) -> str | None:
         words = position.casefold().replace(".", " ").replace(",", " ").split()

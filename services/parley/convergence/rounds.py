@@ -44,9 +44,12 @@ class Rounds:
 
         `settled` decides pairs of the present round that the model is unsure of.
         """
-        told = await self._told([*_pairs(stands), *_pairs(previous), *_moves(stands, previous).values()])
-        present = await self._round(question, stands, _reading(stands, told, settled or {}))
-        before = await self._round(question, previous, _reading(previous, told, {})) if previous else None
+        pairs = [*_pairs(stands), *_pairs(previous), *_moves(stands, previous).values()]
+        told, said, said_before = await asyncio.gather(
+            self._told(pairs), self._said(question, stands), self._said(question, previous)
+        )
+        present = Round(_reading(stands, told, settled or {}), *said)
+        before = Round(_reading(previous, told, {}), *said_before) if previous else None
         kept = {agent: _decided(told[move]) for agent, move in _moves(stands, previous).items()}
         return await asyncio.to_thread(assess, present, before, kept, critics, thresholds)
 
@@ -54,16 +57,15 @@ class Rounds:
         """Have all pairs read at once, since whoever asks waits for the last of them."""
         return dict(zip(pairs, await self._agreements.of(pairs), strict=True))
 
-    async def _round(self, question: str, stands: Sequence[Stand], reading: Reading) -> Round:
+    async def _said(
+        self, question: str, stands: Sequence[Stand]
+    ) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
+        """Return the vectors of a round's texts, and of their sentences."""
         said = [each for stand in stands for each in sentences(stand.text or stand.position)]
-        return Round(
-            reading=reading,
-            texts=await self._texts(question, stands),
-            sentences=tuple(await self._fast.of(said)),
-        )
+        return await self._texts(question, stands), tuple(await self._fast.of(said))
 
     async def _texts(self, question: str, stands: Sequence[Stand]) -> tuple[Vector, ...]:
-        if not all(stand.text.strip() for stand in stands):
+        if not stands or not all(stand.text.strip() for stand in stands):
             return ()
         origin, *vectors = await self._fast.of([question, *(stand.text for stand in stands)])
         return tuple(centred(vector, origin) for vector in vectors)

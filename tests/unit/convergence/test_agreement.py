@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+import asyncio
 
 import pytest
 
@@ -10,9 +10,9 @@ class Counting:
         self.asked: list[Pair] = []
         self._told = told
 
-    async def probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
-        self.asked += pairs
-        return [self._told] * len(pairs)
+    async def probability(self, one: str, other: str) -> float | None:
+        self.asked.append((one, other))
+        return self._told
 
     async def close(self) -> None:
         """Holds nothing."""
@@ -80,3 +80,52 @@ async def test_no_more_pairs_are_kept_than_the_cache_has_room_for() -> None:
 async def test_a_request_larger_than_the_cache_is_answered_whole() -> None:
     pairs = [("a", str(number)) for number in range(9)]
     assert await Agreements(Counting(), cache=0).of(pairs) == [0.6] * 9
+
+
+class Slow(Counting):
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = asyncio.Semaphore(0)
+        self.may_end = asyncio.Event()
+        self.stopped: list[Pair] = []
+
+    async def probability(self, one: str, other: str) -> float | None:
+        self.begun.release()
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.stopped.append((one, other))
+            raise
+        return await super().probability(one, other)
+
+
+async def has_begun(model: Slow, pairs: int) -> None:
+    async with asyncio.timeout(10):
+        for _ in range(pairs):
+            await model.begun.acquire()
+
+
+async def test_a_pair_that_is_being_read_is_not_read_again() -> None:
+    model = Slow()
+    agreements = Agreements(model, cache=0)
+    one = asyncio.create_task(agreements.of([("a", "b"), ("a", "c")]))
+    await has_begun(model, 2)
+    other = asyncio.create_task(agreements.of([("c", "a"), ("a", "d")]))
+    await has_begun(model, 1)
+    model.may_end.set()
+    assert await one == await other == [0.6, 0.6]
+    assert sorted(model.asked) == [("a", "b"), ("a", "c"), ("a", "d")]
+
+
+async def test_who_hangs_up_stops_only_what_nobody_else_waits_for() -> None:
+    model = Slow()
+    agreements = Agreements(model, cache=8)
+    one = asyncio.create_task(agreements.of([("a", "b"), ("a", "c")]))
+    other = asyncio.create_task(agreements.of([("a", "b")]))
+    await has_begun(model, 2)
+    one.cancel()
+    await asyncio.wait([one])
+    model.may_end.set()
+    assert await other == [0.6]
+    assert model.stopped == [("a", "c")]
+    assert await agreements.of([("a", "c")]) == [0.6]

@@ -1,8 +1,8 @@
-from collections.abc import Sequence
+import asyncio
 
 import pytest
 
-from parley.convergence.agreement import Agreements, Pair
+from parley.convergence.agreement import Agreements
 from parley.convergence.assessment import Assessment, Critic, Thresholds, Verdict
 from parley.convergence.embeddings import embeddings
 from parley.convergence.rounds import Rounds, Settled
@@ -144,21 +144,21 @@ async def test_an_agent_that_joined_has_no_stability_and_nothing_is_called_stabl
 
 
 async def test_all_pairs_of_an_assessment_are_read_at_once() -> None:
-    class Counting(WordAgreement):
-        times = 0
+    class Together(WordAgreement):
+        begun, all_begun = 0, asyncio.Event()
 
-        async def probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
-            self.times += 1
-            return await super().probabilities(pairs)
+        async def probability(self, one: str, other: str) -> float | None:
+            self.begun += 1
+            if self.begun == 9:
+                self.all_begun.set()
+            await self.all_begun.wait()
+            return await super().probability(one, other)
 
-    model = Counting()
-    async with embeddings(HashEmbedder("fast")) as fast:
-        rounds = Rounds(fast, Agreements(model, cache=0))
-        await rounds.assess(
+    async with embeddings(HashEmbedder("fast")) as fast, asyncio.timeout(10):
+        await Rounds(fast, Agreements(Together(), cache=0)).assess(
             QUESTION,
             stands(KAFKA, "Redis.", "Files."),
             stands("Pulsar.", "MQTT.", "Paper."),
             [],
             Thresholds(),
         )
-    assert model.times == 1

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from parley.convergence import agreement, encoder_graph
-from parley.convergence.agreement import NliAgreement
+from parley.convergence.agreement import Agreements, NliAgreement
 from parley.convergence.encoder import CrossEncoder, EncoderFiles, installed_encoder
 from parley.convergence.encoder_graph import pooled_graph
 from parley.convergence.head import SHIPPED_HEAD, AgreementHead
@@ -108,7 +108,7 @@ async def test_a_file_that_changed_since_the_start_is_said_in_the_answer(tmp_pat
         EncoderFiles(changed, installed.sha256, installed.tokenizer), AgreementHead.read(SHIPPED_HEAD)
     )
     with pytest.raises(ParleyError) as raised:
-        await model.probabilities([(ONE, OTHER)])
+        await model.probability(ONE, OTHER)
     assert raised.value.reason == "AGREEMENT_MODEL_UNAVAILABLE"
     await model.close()
 
@@ -116,10 +116,19 @@ async def test_a_file_that_changed_since_the_start_is_said_in_the_answer(tmp_pat
 async def test_what_is_not_in_a_language_it_knows_cannot_be_told() -> None:
     model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD))
     german = "Läden sollen sonntags öffnen dürfen.", "Läden sollen sonntags geschlossen bleiben."
-    told = await model.probabilities([(ONE, OTHER), german])
+    told = await asyncio.gather(model.probability(ONE, OTHER), model.probability(*german))
     await model.close()
     assert told[0] is not None
     assert told[1] is None
+
+
+async def test_what_is_read_on_two_threads_is_what_one_reads(cross_encoder: CrossEncoder) -> None:
+    head = AgreementHead.read(SHIPPED_HEAD)
+    model = NliAgreement(installed_encoder(), head, threads=2)
+    pairs = [(ONE, OTHER), (ONE, "Shops may open on Sundays."), ("Shops may open.", OTHER)]
+    told = await asyncio.gather(*(model.probability(*pair) for pair in pairs))
+    await model.close()
+    assert told == [head.probability(cross_encoder.read(*pair)) for pair in pairs]
 
 
 def test_only_the_distances_that_occur_are_computed_and_nothing_else_changes(
@@ -137,18 +146,18 @@ class Waiting:
     """An encoder whose reading takes as long as is wanted."""
 
     def __init__(self) -> None:
-        self.pairs: list[tuple[str, str]] = []
+        self.read: list[tuple[str, str]] = []
         self.may_end = Event()
         self.begun = Semaphore(0)
 
     def known_words(self, _text: str) -> float:
         return 1.0
 
-    def read(self, one: str, other: str) -> Vector:
-        self.pairs.append((one, other))
+    def read_in_order(self, first: str, second: str) -> Vector:
+        self.read.append((first, second))
         self.begun.release()
         assert self.may_end.wait(10)
-        return np.zeros(AgreementHead.read(SHIPPED_HEAD).weights.shape, np.float32)
+        return np.zeros(AgreementHead.read(SHIPPED_HEAD).weights.size // 2, np.float32)
 
 
 @pytest.fixture
@@ -158,34 +167,35 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     return encoder
 
 
-async def has_begun(waiting: Waiting, pairs: int) -> None:
-    for _ in range(pairs):
+async def has_begun(waiting: Waiting, readings: int) -> None:
+    for _ in range(readings):
         assert await asyncio.to_thread(waiting.begun.acquire, timeout=10)
 
 
-async def test_pairs_of_one_request_are_read_at_the_same_time(waiting: Waiting) -> None:
+async def test_both_orders_of_a_pair_are_read_at_the_same_time(waiting: Waiting) -> None:
     model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=2)
-    told = asyncio.create_task(model.probabilities([(ONE, OTHER), (ONE, "Yes."), (ONE, "No.")]))
+    told = asyncio.create_task(model.probability(ONE, OTHER))
     await has_begun(waiting, 2)
     waiting.may_end.set()
-    assert len(await told) == 3
+    assert await told is not None
     await model.close()
+    assert sorted(waiting.read) == sorted([(ONE, OTHER), (OTHER, ONE)])
 
 
-async def test_pairs_that_nobody_waits_for_any_more_are_not_read(waiting: Waiting) -> None:
+async def test_what_nobody_waits_for_any_more_is_not_read(waiting: Waiting) -> None:
     model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=1)
-    told = asyncio.create_task(model.probabilities([(ONE, OTHER), (ONE, "Yes.")]))
+    told = asyncio.create_task(model.probability(ONE, OTHER))
     await has_begun(waiting, 1)
     told.cancel()
     await asyncio.wait([told])
     waiting.may_end.set()
     await model.close()
-    assert waiting.pairs == [(ONE, OTHER)]
+    assert waiting.read == [(ONE, OTHER)]
 
 
 async def test_what_waits_when_the_service_stops_is_refused(waiting: Waiting) -> None:
     model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=1)
-    told = asyncio.create_task(model.probabilities([(ONE, OTHER), (ONE, "Yes.")]))
+    told = asyncio.create_task(model.probability(ONE, OTHER))
     await has_begun(waiting, 1)
     closing = asyncio.create_task(model.close())
     await asyncio.sleep(0)
@@ -210,10 +220,11 @@ async def test_a_model_that_cannot_be_loaded_is_not_tried_for_every_pair(
     monkeypatch.setattr(agreement, "CrossEncoder", load)
     model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=1)
     with pytest.raises(ParleyError, match="another file"):
-        await model.probabilities([(ONE, str(number)) for number in range(5)])
-    await asyncio.sleep(0)  # the loop passes the cancelling on to the threads
+        await Agreements(model, cache=0).of([(ONE, str(number)) for number in range(5)])
+    for _ in range(10):  # the loop passes the cancelling on to the threads
+        await asyncio.sleep(0)
     may_end.set()
     with pytest.raises(ParleyError, match="another file"):
-        await model.probabilities([(ONE, OTHER)])  # its turn comes after all of them
+        await model.probability(ONE, OTHER)  # its turn comes after all of them
     await model.close()
     assert len(tries) <= 3  # the second had begun

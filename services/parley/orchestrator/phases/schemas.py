@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping
+from copy import deepcopy
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -17,6 +19,12 @@ def asked_schema(model: type[BaseModel]) -> dict[str, Any]:
 
     Descriptions of fields stay: they say what to write. A model that refers to itself has none.
     """
+    return deepcopy(_asked(model))  # whoever asks may bound it further
+
+
+@cache
+def _asked(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema, made once for each model, as calls wait for it."""
     schema = model.model_json_schema()
     plain: dict[str, Any] = _plain(schema, schema.get("$defs", {}))
     return plain
