@@ -21,6 +21,7 @@ from parley.cli.input.parameters import (
     trust_option,
 )
 from parley.cli.keeping import KEEPING
+from parley.cli.printing import print_text
 from parley.cli.progress_style import STYLES
 from parley.cli.steering import COMMANDS
 
@@ -420,7 +421,7 @@ def completion(shell: str) -> None:
 
     script = get_completion_class(shell)
     assert script is not None
-    click.echo(script(parley, {}, "parley", COMPLETION_VARIABLE).source())
+    print_text(f"{script(parley, {}, 'parley', COMPLETION_VARIABLE).source()}\n")
 
 
 @parley.command("config-schema")
@@ -428,7 +429,7 @@ def config_schema() -> None:
     """Print the JSON Schema of the configuration file."""
     from importlib.resources import files
 
-    click.echo(files("parley.config").joinpath("schema.json").read_text("utf-8"), nl=False)
+    print_text(files("parley.config").joinpath("schema.json").read_text("utf-8"))
 
 
 for _command in (*COMMANDS, *KEEPING):

@@ -11,7 +11,7 @@ import click
 
 from parley.cli.command_name import COMPLETION_VARIABLE, command_name
 from parley.cli.errors import GENERAL, INTERRUPTED, INVALID_ARGUMENTS, CommandError
-from parley.cli.terminal.printable import printable_line
+from parley.cli.printing import say
 
 __all__ = ["run"]
 
@@ -92,5 +92,5 @@ def _is_near(written: str, meant: str) -> bool:
 
 
 def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"parley: {printable_line(message)}\n")
+    say(f"parley: {message}")
     return code

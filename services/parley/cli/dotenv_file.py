@@ -1,12 +1,12 @@
 """The file `.env` of the working directory: keys that nobody has to export."""
 
 import os
-import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
 from parley.cli.errors import CONFIGURATION, CommandError
+from parley.cli.printing import say
 from parley.cli.trust import TRUST_VARIABLE, is_trusted
 
 __all__ = ["take_dotenv"]
@@ -43,20 +43,15 @@ def take_dotenv(names: Collection[str] = ()) -> None:
     }
     reaching = [name for name in taken if name not in _KEYS and name not in names]
     if reaching and not is_trusted(path, path.read_bytes(), reaching):
-        _say(
+        say(
             f"Not read from {_FILE}, which is not trusted: {', '.join(reaching)}; read it, and then say --trust-config or set "
             f"{TRUST_VARIABLE}=true"
         )
         taken = {name: value for name, value in taken.items() if name not in reaching}
     if taken:
         os.environ.update(taken)
-        _say(f"Read from {_FILE}: {', '.join(taken)}")
+        say(f"Read from {_FILE}: {', '.join(taken)}")
 
 
 def _is_ours(name: str) -> bool:
     return name.startswith(_PREFIX) and name.isidentifier() and name != TRUST_VARIABLE
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()

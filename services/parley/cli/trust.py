@@ -16,6 +16,8 @@ from typing import Final
 
 from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.person import can_be_asked
+from parley.cli.printing import say_text
+from parley.runtime.printable import printable_line
 
 __all__ = ["TRUST_VARIABLE", "is_trusted", "trusting"]
 
@@ -59,17 +61,12 @@ def is_trusted(path: Path, content: bytes, reaching: Sequence[str]) -> bool:
 def _answered_yes(path: Path, reaching: Sequence[str]) -> bool:
     changed = str(path.resolve()) in _known()
     lines = [
-        f"{_shown(str(path))} lies in this folder{' and has changed' if changed else ''}. It says where keys, questions or files go:",
-        *(f"  {_shown(each)}" for each in reaching[:20]),
+        f"{printable_line(str(path))} lies in this folder{' and has changed' if changed else ''}. It says where keys, questions or files go:",
+        *(f"  {printable_line(each)}" for each in reaching[:20]),
         "Do you know this file, and trust it from now on as it is? [y/N] ",
     ]
-    sys.stderr.write("\n".join(lines))
-    sys.stderr.flush()
+    say_text("\n".join(lines))
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
-
-
-def _shown(text: str) -> str:
-    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def _store() -> Path:

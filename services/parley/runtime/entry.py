@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from parley.runtime.errors import ConfigurationError, PartFailedError
+from parley.runtime.printable import printable_line
 
 __all__ = ["CONFIGURATION", "INTERRUPTED", "PART_FAILED", "run"]
 
@@ -25,10 +26,10 @@ def run(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int:
         return asyncio.run(main()) or 0
     except ConfigurationError as error:
         for problem in error.problems:
-            sys.stderr.write(f"{problem}\n")
+            sys.stderr.write(f"{printable_line(problem)}\n")
         return CONFIGURATION
     except PartFailedError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{printable_line(str(error))}\n")
         return PART_FAILED
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -1,5 +1,6 @@
 """Structured logs on stderr: JSON for machines, readable text on a terminal, with trace, tenant and debate."""
 
+import io
 import logging
 import sys
 import time
@@ -13,9 +14,10 @@ from opentelemetry import trace
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry._logs import get_logger as get_otel_logger
 from opentelemetry.context import get_current
-from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
+from structlog.typing import EventDict, ExcInfo, FilteringBoundLogger, Processor, WrappedLogger
 
 from parley.runtime.lossy_stream import LossyStream
+from parley.runtime.printable import printable, printable_json
 
 __all__ = ["LABELS", "Level", "configure_logging", "get_logger", "labelled", "labels", "set_labels"]
 
@@ -79,9 +81,16 @@ def configure_logging(level: Level = "info", *, stream: TextIO | None = None) ->
     ]
     renderer: list[Processor] = (
         # Plain: a prettier traceback would print local variables, and with them keys and prompts.
-        [structlog.dev.ConsoleRenderer(colors=True, exception_formatter=structlog.dev.plain_traceback)]
+        [
+            _make_printable,
+            structlog.dev.ConsoleRenderer(colors=True, exception_formatter=_printable_traceback),
+        ]
         if terminal
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
+        else [
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+            _printable_json,
+        ]
     )
     structlog.configure(
         processors=[*shared, *renderer],
@@ -144,6 +153,24 @@ def _send(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     )
     get_otel_logger(source).emit(record)
     return event
+
+
+def _make_printable(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Take out what a text of others, such as an endpoint's error, would do to the terminal."""
+    return {
+        name: value if name == "exc_info" or isinstance(value, int | float) else printable(str(value))
+        for name, value in event.items()
+    }
+
+
+def _printable_traceback(stream: TextIO, info: ExcInfo) -> None:
+    told = io.StringIO()
+    structlog.dev.plain_traceback(told, info)
+    stream.write(printable(told.getvalue()))
+
+
+def _printable_json(_logger: WrappedLogger, _method: str, line: str) -> str:
+    return printable_json(line)
 
 
 def _exception(info: object) -> BaseException | None:

@@ -1,6 +1,7 @@
 import io
 import json
 import logging
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import structlog
 from opentelemetry import context, trace
 
 from parley.runtime import logs, telemetry
+from tests.support.hostile_services import HOSTILE
 
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -137,3 +139,20 @@ def test_a_traceback_on_a_terminal_shows_no_local_variables() -> None:
         logging.getLogger("library").exception("theirs failed")
     assert stream.getvalue().count("ValueError: it went wrong") == 2
     assert "sk-never-shown" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_what_an_endpoint_wrote_does_nothing_to_a_terminal(stream: io.StringIO) -> None:
+    logs.configure_logging("info", stream=stream)
+    said = HOSTILE
+    logs.get_logger("x").warning(said, error=said, parts=[said])
+    logging.getLogger("library").warning(said)
+    try:
+        int(b"\x1b[2J")
+    except ValueError:
+        logs.get_logger("x").exception("broke")
+    shown = stream.getvalue()
+    if stream.isatty():
+        shown = re.sub("\x1b\\[[0-9]{1,2}m", "", shown)  # the colors of our own
+    assert "gone" in shown
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206f]", shown)

@@ -1,12 +1,12 @@
 """The command that lists agents and routes."""
 
-import sys
 from pathlib import Path
 from typing import Final
 
 from parley.cli.commands.connection import connected, tell_of_borrowing
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.config_file import find_config
+from parley.cli.printing import print_text
 from parley.cli.terminal.agent_tables import agent_rows, route_rows
 from parley.cli.terminal.message_json import dumped, json_value
 from parley.cli.terminal.table import print_table
@@ -32,8 +32,8 @@ async def list_agents(server: str | None, config_path: Path | None, *, as_json: 
         tell_of_borrowing(link)
         listed, routes = await gateway.agents(), await gateway.routes()
     if as_json:
-        sys.stdout.write(dumped({"agents": json_value(listed), "routes": json_value(routes)}))
+        print_text(dumped({"agents": json_value(listed), "routes": json_value(routes)}))
         return
     print_table(agent_rows(listed, routes))
-    sys.stdout.write("\n")
+    print_text("\n")
     print_table(route_rows(routes))

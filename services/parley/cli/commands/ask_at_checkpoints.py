@@ -9,8 +9,8 @@ import grpc
 
 from parley.cli.commands.put_choices import Act, chosen_approval, chosen_direction
 from parley.cli.commands.put_questions import answered_by_person, send_answers
+from parley.cli.printing import say
 from parley.cli.terminal.checkpoints import Checkpoint
-from parley.cli.terminal.say import say
 from parley.client import Event, ParleyClient, ParleyError, kind_of
 
 __all__ = ["Asker", "asks_what_is_known"]

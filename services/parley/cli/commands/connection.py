@@ -12,7 +12,7 @@ import grpc
 
 from parley.cli.command_name import command_name
 from parley.cli.errors import GENERAL, CommandError
-from parley.cli.terminal.say import say
+from parley.cli.printing import say
 from parley.cli.terminal.starting import starting
 from parley.cli.translate_errors import first_of
 from parley.client import ParleyError

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,15 +24,14 @@ from parley.cli.input.agents import take_names_as_roles
 from parley.cli.input.debate_request import DebateOptions, DebateRequest, debate_request
 from parley.cli.input.locate_refusal import located
 from parley.cli.input.output_path import check_output_path, report_path
+from parley.cli.printing import say, say_line
 from parley.cli.statuses import ENDED
 from parley.cli.terminal.account import account
 from parley.cli.terminal.answering import answering_line
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import style_of
 from parley.cli.terminal.limits_and_waits import ending_text
-from parley.cli.terminal.printable import printable
 from parley.cli.terminal.results import put_answer, write_decision, write_report
-from parley.cli.terminal.say import say
 from parley.cli.translate_errors import translated
 from parley.client import Debate, DebateSpec, GatewayClient, ParleyClient, ParleyError
 from parley.runtime.errors import is_transport
@@ -248,7 +246,7 @@ class DebateCommand:
             write_decision(results.decision)
         if self._options.verbose:
             for line in account(state):
-                sys.stderr.write(f"{printable(line)}\n")
+                say_line(line)
         if state.status == DEBATE_STATUS_FAILED:
             say(f"Saved debate {state.id}; go on with: {command_name()} debate --resume {state.id}")
             raise debate_failure(state, self._request.config, self._default_routes, self._log, own=self._own)

@@ -12,18 +12,18 @@ from parley.cli.commands.connection import Link, connected
 from parley.cli.commands.find_debate import debate_id_of
 from parley.cli.input.output_path import check_output_path
 from parley.cli.person import can_be_asked
+from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.debate_list import debate_rows
 from parley.cli.terminal.debate_overview import overview
 from parley.cli.terminal.event_lines import contribution_text, event_lines
 from parley.cli.terminal.files import write_file
 from parley.cli.terminal.message_json import dumped, dumped_line, json_text, json_value
-from parley.cli.terminal.printable import printable
 from parley.cli.terminal.progress import Progress, advance
 from parley.cli.terminal.rendered import print_markdown, print_quoted
-from parley.cli.terminal.say import say
 from parley.cli.terminal.table import is_narrow, print_table
 from parley.client import Debate, DebateSummary, Event, ParleyClient, kind_of
+from parley.runtime.printable import printable
 
 __all__ = ["list_debates", "report", "show", "watch"]
 
@@ -57,7 +57,7 @@ async def list_debates(
             if len(found) == limit:
                 break
     if as_json:
-        sys.stdout.write(dumped([json_value(each) for each in found]))
+        print_text(dumped([json_value(each) for each in found]))
     else:
         print_table(debate_rows(found, interrupted=link.alone, narrow=is_narrow()))
 
@@ -67,12 +67,13 @@ async def show(server: str | None, debate_id: str, *, as_json: bool) -> None:
     async with _orchestrator(server) as (link, parley):
         debate = await parley.get(await debate_id_of(parley, debate_id))
     if as_json:
-        sys.stdout.write(json_text(debate))
+        print_text(json_text(debate))
     else:
         checkpoint = Checkpoint(debate.waiting.checkpoint, debate.waiting)
         waits = bool(checkpoint.key) and not link.alone
         hint = answer_hint(debate.id, checkpoint, server) if waits else ""
-        sys.stdout.writelines(f"{printable(line)}\n" for line in overview(debate, hint, alone=link.alone))
+        for line in overview(debate, hint, alone=link.alone):
+            print_line(line)
         if debate.answer:
             print_markdown("\n" + debate.answer.rstrip("\n") + "\n")
 
@@ -94,7 +95,7 @@ async def watch(server: str | None, debate_id: str, after: int, *, quiet: bool, 
                 assert isinstance(each, Event)  # no text was asked for
                 await asking.hear(each)
                 if as_json:
-                    sys.stdout.write(dumped_line(each))
+                    print_text(dumped_line(each))
                 else:
                     _show(each, debate.id, server, quiet=quiet)
                 sys.stdout.flush()
@@ -136,7 +137,7 @@ class _Asking:
 
 def _show(event: Event, debate_id: str, server: str | None, *, quiet: bool) -> None:
     for line in event_lines(event, debate_id, server):
-        sys.stdout.write(f"{line}\n")
+        print_line(line)
     said = "" if quiet else contribution_text(event)
     if said:
         print_quoted(said)
@@ -149,7 +150,6 @@ async def report(server: str | None, debate_id: str, output: Path | None) -> Non
     async with _orchestrator(server) as (_, parley):
         text = await parley.report(await debate_id_of(parley, debate_id))
     if output is None:
-        shown = printable(text)
-        sys.stdout.write(shown if shown.endswith("\n") else f"{shown}\n")
+        print_text(text if text.endswith("\n") else f"{text}\n")
     else:
-        write_file(output, text)
+        write_file(output, printable(text))

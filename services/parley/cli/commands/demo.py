@@ -10,10 +10,10 @@ import click
 from parley.cli.command_name import command_name
 from parley.cli.commands.interrupts import left_in_order
 from parley.cli.commands.playback import moments, paced
+from parley.cli.printing import say
 from parley.cli.terminal.display import Seen, display, style_of
 from parley.cli.terminal.rendered import print_markdown
 from parley.cli.terminal.results import put_answer
-from parley.cli.terminal.say import say
 from parley.client import Event
 from parley.example import example_debate
 from parley.runtime.clock import SystemClock

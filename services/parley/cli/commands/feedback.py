@@ -1,6 +1,5 @@
 """The command that says of a finished debate whether it was good."""
 
-import sys
 from typing import Final
 
 import grpc
@@ -8,9 +7,9 @@ import grpc
 from parley.cli.commands.connection import connected
 from parley.cli.commands.find_debate import debate_id_of
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
+from parley.cli.printing import print_line, print_text
 from parley.cli.terminal.debate_overview import feedback_text
 from parley.cli.terminal.message_json import dumped, json_value
-from parley.cli.terminal.printable import printable_line
 from parley.client import ParleyClient, ParleyError
 
 __all__ = ["give_feedback"]
@@ -35,6 +34,6 @@ async def give_feedback(
                 raise CommandError("; ".join(bad), INVALID_ARGUMENTS) from None
             raise
     if as_json:
-        sys.stdout.write(dumped({"debate_id": found, **json_value(feedback)}))
+        print_text(dumped({"debate_id": found, **json_value(feedback)}))
     else:
-        sys.stdout.write(f"Recorded for {found}: {printable_line(feedback_text(feedback))}\n")
+        print_line(f"Recorded for {found}: {feedback_text(feedback)}")

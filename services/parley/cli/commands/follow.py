@@ -9,12 +9,12 @@ import grpc
 from parley.cli.commands.ask_at_checkpoints import Asker, asks_what_is_known
 from parley.cli.commands.interrupts import Interrupts
 from parley.cli.person import can_be_asked
+from parley.cli.printing import say
 from parley.cli.progress_style import Style
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import Display, Seen, display
 from parley.cli.terminal.progress import advance
 from parley.cli.terminal.progress_lines import resumed_text
-from parley.cli.terminal.say import say
 from parley.cli.translate_errors import first_of
 from parley.client import Event, ParleyClient, ParleyError, TextPiece, kind_of
 

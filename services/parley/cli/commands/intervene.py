@@ -1,6 +1,5 @@
 """Interventions in a debate, put to the system that runs it."""
 
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -10,8 +9,8 @@ from parley.cli.command_name import command_name
 from parley.cli.commands.connection import Link, connected
 from parley.cli.commands.find_debate import debate_id_of
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
+from parley.cli.printing import print_line
 from parley.cli.statuses import ENDED
-from parley.cli.terminal.printable import printable_line
 from parley.client import ParleyClient, ParleyError
 
 __all__ = ["Intervention", "intervene", "resume"]
@@ -44,7 +43,7 @@ async def resume(server: str | None, debate_id: str) -> None:
 
 
 def _tell(sequence: int, recorded: str) -> None:
-    sys.stdout.write(f"Recorded as event {sequence}: {printable_line(recorded)}\n")
+    print_line(f"Recorded as event {sequence}: {recorded}")
 
 
 async def _recorded(server: str | None, debate_id: str, intervention: Intervention) -> tuple[int, Link]:

@@ -1,7 +1,6 @@
 """The commands that delete, export, back up and restore debates."""
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -12,7 +11,7 @@ from parley.cli.commands.typed_answer import typed_answer
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.input.output_path import check_output_path
 from parley.cli.person import can_be_asked
-from parley.cli.terminal.say import say
+from parley.cli.printing import print_line, say
 from parley.cli.terminal.shorten import one_line
 from parley.client import Debate, ParleyClient, export
 
@@ -34,7 +33,7 @@ async def delete_debate(server: str | None, debate_id: str, *, ratings: bool, is
             await _make_sure(await parley.get(found))
         finished = await parley.delete(found, ratings=ratings)
     rest = "" if finished else " Memory or ratings are away; they forget it when they are back."
-    sys.stdout.write(f"Deleted {found}.{rest}\n")
+    print_line(f"Deleted {found}.{rest}")
 
 
 async def _make_sure(debate: Debate) -> None:
@@ -55,7 +54,7 @@ async def export_debates(server: str | None, file: Path, debate_ids: Sequence[st
     ):
         named = [await debate_id_of(parley, each) for each in debate_ids]
         count = await export(parley, file, named)
-    sys.stdout.write(f"Wrote {count} debate{'' if count == 1 else 's'} to {file}.\n")
+    print_line(f"Wrote {count} debate{'' if count == 1 else 's'} to {file}.")
 
 
 async def back_up_data(folder: Path) -> None:
@@ -63,7 +62,7 @@ async def back_up_data(folder: Path) -> None:
     from parley.local import back_up
 
     names = await asyncio.to_thread(back_up, folder)
-    sys.stdout.write(f"Wrote {', '.join(names)} to {folder}.\n")
+    print_line(f"Wrote {', '.join(names)} to {folder}.")
 
 
 async def restore_data(folder: Path) -> None:
@@ -71,4 +70,4 @@ async def restore_data(folder: Path) -> None:
     from parley.local import restore
 
     names = await restore(folder)
-    sys.stdout.write(f"Restored {', '.join(names)} from {folder}.\n")
+    print_line(f"Restored {', '.join(names)} from {folder}.")

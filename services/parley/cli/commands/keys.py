@@ -1,12 +1,11 @@
 """The commands that make, list and revoke API keys, in the store that PARLEY_STORE names."""
 
-import json
-import sys
 from collections.abc import Sequence
 
 from parley.cli.command_name import command_name
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
-from parley.cli.terminal.say import say
+from parley.cli.printing import print_line, print_text, say
+from parley.cli.terminal.message_json import dumped
 from parley.cli.terminal.table import print_table
 from parley.runtime.clock import SystemClock
 from parley.runtime.identity.identity import is_tenant
@@ -28,7 +27,7 @@ async def add_key(name: str, tenant: str, roles: Sequence[str]) -> None:
 
     async with own_keys() as keys:
         key, text = await keys.add(tenant, name, roles_named(roles), SystemClock().now())
-    sys.stdout.write(f"{text}\n")
+    print_line(text)
     say(
         f"This is the only time that the key is shown. It is {key.id} in {command_name()} keys list; send it as PARLEY_TOKEN."
     )
@@ -41,7 +40,7 @@ async def list_keys(tenant: str | None, *, as_json: bool) -> None:
     async with own_keys() as keys:
         found = await keys.list(tenant)
     if as_json:
-        sys.stdout.write(f"{json.dumps([each.shown() for each in found], indent=2)}\n")
+        print_text(dumped([each.shown() for each in found]))
         return
     print_table(
         [

@@ -1,13 +1,12 @@
 """The choices of a checkpoint, put to the person at the terminal: how to go on, and whether something is approved."""
 
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from parley.cli.commands.typed_answer import typed_answer
 from parley.cli.person import discard_typed
+from parley.cli.printing import say, say_line
 from parley.cli.terminal.rendered import show_markdown
-from parley.cli.terminal.say import say
 from parley.client import ParleyClient
 
 __all__ = ["Act", "chosen_approval", "chosen_direction"]
@@ -68,7 +67,7 @@ async def _choice(choices: str, words: Mapping[str, str]) -> str | None:
     letters = {*words.values()}
     asked = choices
     while True:
-        sys.stderr.write(f"{asked}\n")  # as it stands, with two spaces between choices
+        say_line(asked)  # as it stands, with two spaces between choices
         typed = await typed_answer("")
         if typed is None:
             return None

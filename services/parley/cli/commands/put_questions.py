@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from parley.cli.commands.typed_answer import typed_answer
 from parley.cli.person import discard_typed
-from parley.cli.terminal.say import say
+from parley.cli.printing import say
 from parley.cli.terminal.words import debaters
 from parley.client import ParleyClient
 from parley.v1.debate_pb2 import Debate, Question

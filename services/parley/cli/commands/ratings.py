@@ -1,11 +1,10 @@
 """The command that lists ratings."""
 
-import sys
 from typing import Final, Literal
 
 from parley.cli.commands.connection import connected
+from parley.cli.printing import print_text, say
 from parley.cli.terminal.message_json import dumped, json_value
-from parley.cli.terminal.say import say
 from parley.cli.terminal.table import print_table
 from parley.cli.terminal.words import moment
 from parley.client import RatingsClient
@@ -24,7 +23,7 @@ async def list_ratings(server: str | None, domain: str, *, as_json: bool) -> Non
     ):
         found = [each async for each in listed.list(domain)]
     if as_json:
-        sys.stdout.write(dumped([json_value(each) for each in found]))
+        print_text(dumped([json_value(each) for each in found]))
         return
     print_table(
         [

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from parley.cli.command_name import command_name
 from parley.cli.errors import CONFIGURATION, INVALID_ARGUMENTS, CommandError
 from parley.cli.input.config_file import find_config
+from parley.cli.printing import print_line, say
 from parley.cli.statuses import ACTIVE
 from parley.cli.terminal.answering import answering_line
-from parley.cli.terminal.say import say
 from parley.cli.terminal.starting import starting
 from parley.cli.translate_errors import first_of
 from parley.client import DebateSpec, GatewayClient, ParleyClient, ParleyError
@@ -56,7 +56,7 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
             )
         host = system.orchestrator_address.rpartition(":")[0]
         for name, listening in dataclasses.asdict(options.ports).items():
-            sys.stdout.write(f"{name:12}  {host}:{listening}\n")
+            print_line(f"{name:12}  {host}:{listening}")
         sys.stdout.flush()
         await _tell_of_model(system)
         say(f"Debates are kept in {system.store}. Ctrl-C stops.")

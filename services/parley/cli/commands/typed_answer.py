@@ -1,10 +1,9 @@
 """What a person types after a prompt: as one text, however many lines were pasted."""
 
-import sys
 from typing import Final
 
 from parley.cli.person import typed
-from parley.cli.terminal.say import say
+from parley.cli.printing import say, say_text
 
 __all__ = ["typed_answer"]
 
@@ -18,13 +17,13 @@ async def typed_answer(asked: str) -> str | None:
     if asked:
         say(asked)
     while True:
-        _write("> ")
+        say_text("> ")
         text = None
         try:
             text = await typed()
         finally:
             if text is None:  # Ctrl-D, or it was broken off: what comes next begins a line
-                _write("\n")
+                say_text("\n")
         if text is None:
             return None
         if any(len(line.encode()) >= _MAX_LINE_BYTES for line in text.split("\n")):
@@ -35,8 +34,3 @@ async def typed_answer(asked: str) -> str | None:
             say("That is more than 8 KiB; say it in fewer words.")
         else:
             return text.strip()
-
-
-def _write(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()

@@ -1,12 +1,12 @@
 """The configuration file that a command uses."""
 
-import sys
 from pathlib import Path
 from typing import Final
 
 from parley import config
 from parley.cli.dotenv_file import take_dotenv
 from parley.cli.errors import CONFIGURATION, CommandError
+from parley.cli.printing import say
 from parley.cli.trust import is_trusted
 from parley.config import ConfigFile
 
@@ -25,8 +25,7 @@ def find_config(given: Path | None, *, evaluators: bool = False) -> ConfigFile |
     if path is None:
         return None
     if given is None:
-        sys.stderr.write(f"Using {path} of this folder.\n")
-        sys.stderr.flush()
+        say(f"Using {path} of this folder.")
     found = config.load(path, evaluators=evaluators)
     if given is None and found.reaching:
         _refuse_untrusted(path, found)

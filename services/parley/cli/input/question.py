@@ -6,6 +6,7 @@ from typing import Final
 
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.person import is_terminal
+from parley.cli.printing import say
 
 __all__ = ["STDIN", "question_of"]
 
@@ -42,8 +43,7 @@ def _from_stdin() -> str:
     if sys.stdin is None:
         return ""
     if is_terminal(sys.stdin):
-        sys.stderr.write("Type the question; Ctrl-D on a line of its own ends it.\n")
-        sys.stderr.flush()
+        say("Type the question; Ctrl-D on a line of its own ends it.")
     try:
         given = sys.stdin.buffer.read(_MAX_BYTES + 1)
         if len(given) > _MAX_BYTES:

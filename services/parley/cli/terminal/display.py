@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from parley.cli.printing import say
 from parley.cli.progress_style import Style
 from parley.cli.terminal.agents_at_work import AgentsAtWork, event_seen, text_seen
 from parley.cli.terminal.capability import is_capable
@@ -13,7 +14,6 @@ from parley.cli.terminal.live_view import LiveView
 from parley.cli.terminal.painter import Painter
 from parley.cli.terminal.progress import Progress, advance
 from parley.cli.terminal.progress_lines import news
-from parley.cli.terminal.say import say
 from parley.client import Event, TextPiece, kind_of
 
 __all__ = ["VIEWS", "Display", "Seen", "View", "display", "style_of"]

@@ -2,20 +2,19 @@
 
 import csv
 import io
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from parley.cli.errors import CommandError
+from parley.cli.printing import print_text, say
 from parley.cli.terminal.files import write_file
 from parley.cli.terminal.message_json import dumped, json_value
-from parley.cli.terminal.printable import printable
 from parley.cli.terminal.remark import remark
 from parley.cli.terminal.rendered import print_markdown, print_remark
-from parley.cli.terminal.say import say
 from parley.cli.terminal.words import enum_word
 from parley.client import Debate
+from parley.runtime.printable import printable
 from parley.v1.evaluation_pb2 import EvaluationDimension, EvaluationOutcome
 
 __all__ = ["csv_text", "put_evaluation"]
@@ -65,14 +64,14 @@ def _text(evaluation: Debate, form: str) -> str:
         return csv_text(evaluation)
     if form == "json":
         return dumped({"id": evaluation.id, **json_value(evaluation.outcome.evaluation)})
-    return evaluation.answer.rstrip("\n") + "\n"
+    return printable(evaluation.answer.rstrip("\n") + "\n")
 
 
 def _print(text: str, form: str) -> None:
     if form == "markdown":
         print_markdown(text)
     else:
-        sys.stdout.write(printable(text) if form == "csv" else text)
+        print_text(text)
 
 
 def _scores(outcome: EvaluationOutcome) -> Iterator[Sequence[str]]:
@@ -102,5 +101,6 @@ def _name(dimension: EvaluationDimension.ValueType) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula."""
+    """Return a cell that no spreadsheet takes for a formula, and no terminal for more than text."""
+    text = printable(text)
     return f"'{text}" if text.lstrip(" ").startswith(_FORMULA_SIGNS) else text

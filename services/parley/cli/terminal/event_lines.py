@@ -6,10 +6,10 @@ from google.protobuf.message import Message
 
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint, intervention_words
 from parley.cli.terminal.limits_and_waits import ending_text, limit_or_wait_text
-from parley.cli.terminal.printable import printable_line
 from parley.cli.terminal.rounds import assessed_text, trickster_text, vote_text
 from parley.cli.terminal.words import clock, phase_text, step_words, working_text
 from parley.client import Event, kind_of, payload_of
+from parley.runtime.printable import printable_line
 from parley.v1.event_pb2 import (
     CheckpointOpened,
     Closed,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from parley.cli.terminal.agents_at_work import AgentAtWork, AgentsAtWork, Step
-from parley.cli.terminal.printable import picture_text
 from parley.cli.terminal.progress import Progress
 from parley.cli.terminal.progress_lines import status_line
 from parley.cli.terminal.words import working_text
+from parley.runtime.printable import picture_text
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
     from rich.console import Console, RenderableType

@@ -10,8 +10,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.cli.terminal.printable import printable_json
 from parley.cli.terminal.words import enum_word
+from parley.runtime.printable import printable_json
 
 __all__ = ["dumped", "dumped_line", "json_text", "json_value"]
 

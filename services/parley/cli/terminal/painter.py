@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from parley.cli.terminal.capability import is_capable
-from parley.cli.terminal.printable import printable_line
+from parley.runtime.printable import printable_line
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
     from rich.console import RenderableType

@@ -4,8 +4,9 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Final, TextIO
 
+from parley.cli.printing import print_text, say, say_text
 from parley.cli.terminal.capability import is_capable
-from parley.cli.terminal.printable import printable, printable_line
+from parley.runtime.printable import printable, printable_line
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
     from rich.console import Console
@@ -21,7 +22,7 @@ _INDENT: Final = 4
 def print_markdown(text: str) -> None:
     """Print CommonMark on stdout: rendered on a terminal that can show it, as it stands elsewhere."""
     if not is_capable(sys.stdout):  # a pipe may end at a terminal too
-        sys.stdout.write(printable(text))
+        print_text(text)
     else:
         console = _console()
         console.print(_markdown(printable(text)), width=_width(console))
@@ -31,7 +32,7 @@ def show_markdown(text: str) -> None:
     """Show CommonMark on stderr, between blank lines: rendered on a terminal that can show it, as it stands elsewhere."""
     plain = printable(text).strip("\n")
     if not is_capable(sys.stderr):
-        sys.stderr.write(f"\n{plain}\n\n")
+        say_text(f"\n{plain}\n\n")
     else:
         console = _console(sys.stderr)
         console.print("", _markdown(plain), "", width=_width(console))
@@ -41,7 +42,7 @@ def show_markdown(text: str) -> None:
 def print_quoted(text: str) -> None:
     """Print CommonMark on stdout as part of something else: further to the right, a blank line after it."""
     if not is_capable(sys.stdout):
-        sys.stdout.write(f"{textwrap.indent(printable(text), ' ' * _INDENT)}\n\n")
+        print_text(f"{textwrap.indent(printable(text), ' ' * _INDENT)}\n\n")
         return
     from rich.padding import Padding
 
@@ -56,10 +57,9 @@ def print_remark(text: str) -> None:
     line = printable_line(text)
     if not sys.stdout.isatty():
         sys.stdout.flush()
-        sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
+        say(line)
     elif not is_capable(sys.stdout):
-        sys.stdout.write(f"\n{line}\n")
+        print_text(f"\n{line}\n")
     else:
         console = _console()
         console.print()

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Final
 
 from parley.cli.errors import CommandError
+from parley.cli.printing import say
 from parley.cli.terminal.files import write_file, write_new_file
 from parley.cli.terminal.message_json import json_text
 from parley.cli.terminal.remark import remark
 from parley.cli.terminal.rendered import print_markdown, print_remark
-from parley.cli.terminal.say import say
 from parley.client import Debate
+from parley.runtime.printable import printable
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
 __all__ = ["put_answer", "write_decision", "write_report"]
@@ -31,7 +32,7 @@ def put_answer(debate: Debate, output: Path | None) -> None:
         print_remark(remark(debate))
         return
     try:
-        write_file(output, json_text(debate) if output.suffix.lower() == ".json" else answer)
+        write_file(output, json_text(debate) if output.suffix.lower() == ".json" else printable(answer))
     except CommandError as error:
         print_markdown(answer)
         raise CommandError(f"--output {error}", error.code) from None
@@ -42,7 +43,7 @@ def put_answer(debate: Debate, output: Path | None) -> None:
 def write_report(path: Path, text: str) -> None:
     """Write the report; a failure is only a warning."""
     try:
-        write_file(path, text)
+        write_file(path, printable(text))
     except CommandError as error:
         say(f"warning: --report {error}")
     else:
@@ -57,7 +58,7 @@ def write_decision(decision: GetDecisionResponse) -> None:
         say(f"warning: the decision was not written: {decision.file_name!r} is no file name for it")
         return
     try:
-        path = write_new_file(_DECISIONS / decision.file_name, decision.markdown)
+        path = write_new_file(_DECISIONS / decision.file_name, printable(decision.markdown))
     except CommandError as error:
         say(f"warning: the decision was not written: {error}")
     else:

@@ -1,6 +1,6 @@
 """Text cut to a width."""
 
-from parley.cli.terminal.printable import printable, printable_line
+from parley.runtime.printable import printable, printable_line
 
 __all__ = ["first_line", "one_line"]
 

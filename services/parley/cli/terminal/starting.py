@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from parley.cli.printing import erase_line, say_text
 from parley.cli.terminal.capability import is_capable
 
 __all__ = ["starting"]
@@ -22,14 +23,13 @@ def starting(*, told: bool = True) -> Iterator[None]:
     in_place = is_capable(sys.stderr)
     said = threading.Event()
 
-    def say() -> None:
+    def tell() -> None:
         if in_place or told:
             said.set()
-            sys.stderr.write("starting…" if in_place else "starting…\n")
-            sys.stderr.flush()
+            say_text("starting…" if in_place else "starting…\n")
 
     # A thread of its own: what starts keeps the event loop busy with imports.
-    timer = threading.Timer(_SILENT_SECONDS, say)
+    timer = threading.Timer(_SILENT_SECONDS, tell)
     timer.daemon = True
     timer.start()
     try:
@@ -38,5 +38,4 @@ def starting(*, told: bool = True) -> Iterator[None]:
         timer.cancel()
         timer.join()
         if in_place and said.is_set():
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            erase_line()

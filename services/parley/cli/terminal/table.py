@@ -5,7 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from parley.cli.terminal.printable import printable_line
+from parley.cli.printing import print_line
+from parley.runtime.printable import printable_line
 
 __all__ = ["is_narrow", "print_table"]
 
@@ -40,7 +41,7 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
         last = row[-1]
         if cell_len(last) > widths[-1]:
             last = f"{set_cell_size(last, widths[-1] - 1).rstrip()}…"
-        sys.stdout.write((" " * _GAP).join([*cells, last]).rstrip() + "\n")
+        print_line((" " * _GAP).join([*cells, last]).rstrip())
 
 
 def _fitting(rows: Sequence[Sequence[str]], columns: int) -> Sequence[Sequence[str]]:

@@ -7,14 +7,15 @@ __all__ = ["picture_text", "printable", "printable_json", "printable_line"]
 
 _SEQUENCE: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colors, movements, modes
-    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, DCS and other strings: titles, links, the clipboard
+    r"|\x1b[\]PX^_](?:[^\x07\x1b\n]*(?:\x07|\x1b\\))?"  # OSC, DCS and other strings: titles, links, the clipboard
     r"|\x1b[ -/]*[0-~]?"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
 _NOT_SHOWN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but TAB and LF
-    "\u202a-\u202e\u2066-\u2069"  # what turns the direction of text, beyond its own end too
-    "\ufeff\ufff9-\ufffb\ud800-\udfff]"
+    "\u202a-\u202e\u2066-\u206f"  # what turns the direction of text, beyond its own end too
+    "\u200b\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # invisible, and joins nothing: text could hide in it
+    "\ufff9-\ufffb\ufdd0-\ufdef\ufffe\uffff\ud800-\udfff]"
 )
 _JOINING: Final = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]")
 """What makes one sign of several, or changes one: terminals do not agree on how wide that is."""
@@ -30,7 +31,14 @@ def printable(text: str) -> str:
 
 def printable_json(text: str) -> str:
     """Return JSON text that means the same, with escapes for what does not belong on a terminal."""
-    return _NOT_SHOWN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    for pattern in (_NOT_SHOWN, _LINE_END):
+        text = pattern.sub(_escaped, text)
+    return text
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found.group().encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def picture_text(text: str) -> str:

@@ -1,0 +1,47 @@
+"""What a command writes for a person or a program. All of it passes here, or through rich in `terminal/`, and is made printable first.
+
+What models, clients, endpoints and files wrote is in most of it, so nothing in this package writes to a stream by itself.
+"""
+
+import sys
+
+from parley.runtime.printable import printable, printable_line
+
+__all__ = ["erase_line", "print_line", "print_text", "say", "say_line", "say_text"]
+
+
+def print_line(text: str) -> None:
+    """Write one line to stdout, with its spaces; nothing in it begins another."""
+    sys.stdout.write(f"{_one_line(text)}\n")
+
+
+def print_text(text: str) -> None:
+    """Write text to stdout, with its lines and spaces; no line end is added."""
+    sys.stdout.write(printable(text))
+
+
+def say(text: str, indent: str = "") -> None:
+    """Write one line to stderr."""
+    sys.stderr.write(f"{indent}{printable_line(text)}\n")
+    sys.stderr.flush()
+
+
+def say_text(text: str) -> None:
+    """Write text to stderr, with its lines and spaces; no line end is added."""
+    sys.stderr.write(printable(text))
+    sys.stderr.flush()
+
+
+def say_line(text: str) -> None:
+    """Write one line to stderr as `print_line` does to stdout."""
+    say_text(f"{_one_line(text)}\n")
+
+
+def _one_line(text: str) -> str:
+    return printable(text).replace("\n", " ").replace("\t", " ")
+
+
+def erase_line() -> None:
+    """Take back what stands on the terminal's last line."""
+    sys.stderr.write("\r\x1b[K")
+    sys.stderr.flush()
