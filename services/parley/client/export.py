@@ -7,16 +7,20 @@ import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from google.protobuf.descriptor_pool import Default
 from google.protobuf.json_format import MessageToDict
 
 from parley.client.debates import ParleyClient
+from parley.v1 import convergence_pb2, gateway_pb2, memory_pb2, ratings_pb2
 from parley.v1.event_pb2 import Event
 
 __all__ = ["export"]
 
 _PARTIAL: Final = ".partial"
+_RECORDED: Final = (convergence_pb2, gateway_pb2, memory_pb2, ratings_pb2)
+"""Where the messages are from that a log holds as results of steps; protobuf knows those that are imported."""
 _AT_ONCE_BYTES: Final = 256 * 1024
 """What is compressed at a time, in a thread."""
 
@@ -58,9 +62,28 @@ async def _write_debate(parley: ParleyClient, archive: zipfile.ZipFile, debate_i
 
 
 def _line(entry: bytes) -> bytes:
-    event = MessageToDict(Event.FromString(entry), preserving_proto_field_name=True)
-    told = {"event": event, "stored": base64.b64encode(entry).decode()}
+    told = {"event": _told(Event.FromString(entry)), "stored": base64.b64encode(entry).decode()}
     return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+
+
+def _told(event: Event) -> dict[str, Any]:
+    """Return an event as JSON has it; the result of a step that only a newer contract knows, as its type and its bytes."""
+    result = event.step_succeeded.value
+    if not result.type_url or _is_known(result.TypeName()):
+        return MessageToDict(event, preserving_proto_field_name=True)
+    unknown = {"@type": result.type_url, "value": base64.b64encode(result.value).decode()}
+    event.step_succeeded.ClearField("value")
+    told: dict[str, Any] = MessageToDict(event, preserving_proto_field_name=True)
+    told["step_succeeded"]["value"] = unknown
+    return told
+
+
+def _is_known(name: str) -> bool:
+    try:
+        Default().FindMessageTypeByName(name)
+    except KeyError:
+        return False
+    return True
 
 
 def _settle(partial: Path, file: Path) -> None:
