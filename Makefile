@@ -88,7 +88,7 @@ check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes
 
 .PHONY: check-deploy
 check-deploy: $(VENV)/.deploy ## Check what installs Parley: chart, images, dashboards, local cluster
-	$(BIN)/pytest -q -n 2 tests/deploy
+	$(BIN)/pytest -q -n 2 --dist loadfile tests/deploy
 
 .PHONY: test
 test: $(VENV)/.all ## Run every test (ARGS="-k breaker" for some)

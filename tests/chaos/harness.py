@@ -7,12 +7,8 @@ somebody else is never hit.
 
 import json
 import os
-import select
 import signal
 import socket
-import subprocess
-import sys
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -25,6 +21,7 @@ from urllib.request import Request, urlopen
 from pymongo import MongoClient
 
 from tests.chaos.history import Fault
+from tests.chaos.nursery import ROOT, Nursery, Process, end, ended, environment
 from tests.chaos.points import CRASHED
 from tests.chaos.process import Start
 from tests.chaos.proxy import Proxies
@@ -39,7 +36,6 @@ OTHERS = ("convergence", "ratings", "memory")
 SERVICES = (*ORCHESTRATORS, *GATEWAYS, *OTHERS)
 
 _MODEL_SERVER = "model-server"
-_ROOT = Path(__file__).parents[2]
 _STARTED_WITHIN = 60.0
 _FORGOTTEN = {"orchestrator": ("debates", "inbox", "_log"), "gateway": ("calls", "stops")}
 
@@ -64,61 +60,6 @@ class Options:
 
 
 @dataclass
-class _Process:
-    """One service: how it is started, and the process that is it now."""
-
-    module: str
-    arguments: tuple[str, ...]
-    variables: Mapping[str, str]
-    port: int
-    output: Path
-    pid: int = 0
-    handle: int = -1
-    armed: bool = False
-    stopped: float | None = None
-
-
-def _environment() -> dict[str, str]:
-    """Return the variables a process gets beside its own: no setting and no key of whoever runs the suite."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PARLEY_", "OPENAI_", "OPENROUTER_", "OTEL_"))
-    }
-
-
-def _nursery_process() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.chaos.process", str(os.getpid())],
-        cwd=_ROOT,
-        env=_environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-
-
-def _ended(process: _Process, within: float) -> bool:
-    """Wait that many seconds for a process to end; tell whether it has."""
-    if process.handle < 0:
-        return True
-    poll = select.poll()
-    poll.register(process.handle, select.POLLIN)
-    if not poll.poll(within * 1000):
-        return False
-    os.close(process.handle)
-    process.handle = -1
-    return True
-
-
-def _end(process: _Process) -> None:
-    if process.handle >= 0:
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(process.handle, signal.SIGKILL)
-        assert _ended(process, 10), f"process {process.pid} does not die"
-
-
-@dataclass
 class System:
     """The running system.
 
@@ -136,9 +77,8 @@ class System:
     proxies: Proxies
     faults: list[Fault] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
-    _processes: dict[str, _Process] = field(default_factory=dict)
-    _nursery: subprocess.Popen[bytes] = field(default_factory=_nursery_process)
-    _asking: threading.Lock = field(default_factory=threading.Lock)
+    _processes: dict[str, Process] = field(default_factory=dict)
+    _nurseries: dict[Path, Nursery] = field(default_factory=dict)
     _fronts: dict[str, int] = field(default_factory=dict)
 
     def target(self, *names: str) -> str:
@@ -153,38 +93,49 @@ class System:
 
     def alive(self, name: str) -> bool:
         """Tell whether a service's process runs, or is stopped."""
-        return not _ended(self._processes[name], 0)
+        return not ended(self._processes[name], 0)
 
     def kill(self, name: str) -> None:
         """Kill a service with SIGKILL, and wait until it is gone."""
         began = time.monotonic()
-        _end(self._processes[name])
+        end(self._processes[name])
         self.faults.append(Fault(name, "kill", began, time.monotonic()))
 
     def died(self, name: str, within: float = 30.0) -> None:
         """Wait until a service has killed itself at its crash point."""
         began = time.monotonic()
-        assert _ended(self._processes[name], within), f"{name} did not come to its crash point"
+        assert ended(self._processes[name], within), f"{name} did not come to its crash point"
         assert CRASHED in self.tail(name, 1), f"{name} ended by itself\n{self.tail(name)}"
         self.faults.append(Fault(name, "kill", began, time.monotonic()))
 
-    def start(self, name: str, *, crash: str = "", fenced: bool = True) -> None:
+    def start(
+        self,
+        name: str,
+        *,
+        crash: str = "",
+        fenced: bool = True,
+        lease: float | None = None,
+        code: Path = ROOT,
+    ) -> None:
         """Start a service that does not run, and wait until it listens.
 
-        `crash` names a crash point; without `fenced` its log has no lock.
+        `crash` names a crash point; without `fenced` its log has no lock; `lease` is another one than the system's, in
+        seconds; `code` is a folder with other code than this, which has a `tests/chaos/process.py` of its own.
         """
         process = self._processes[name]
         assert not self.alive(name), f"{name} runs"
         process.armed = bool(crash)
         more = {"PARLEY_CHAOS_CRASH": crash, "PARLEY_CHAOS_FENCE": "on" if fenced else "off"}
-        self._spawn(process, more)
+        if lease is not None:
+            more["PARLEY_LEASE_SECONDS"] = str(lease)
+        self._spawn(process, more, code)
         self._await(name)
 
-    def restart(self, name: str, *, crash: str = "", fenced: bool = True) -> None:
+    def restart(self, name: str, *, crash: str = "", fenced: bool = True, lease: float | None = None) -> None:
         """Kill a service if it runs, and start it."""
         if self.alive(name):
             self.kill(name)
-        self.start(name, crash=crash, fenced=fenced)
+        self.start(name, crash=crash, fenced=fenced, lease=lease)
 
     def make_ready(self, name: str = "", *, crash: str = "") -> None:
         """Start whatever is dead; the service that is named starts anew, with a crash point if one is named."""
@@ -213,8 +164,8 @@ class System:
         process = self._processes[name]
         began = time.monotonic()
         signal.pidfd_send_signal(process.handle, signal.SIGTERM)
-        _ended(process, 10)
-        _end(process)
+        ended(process, 10)
+        end(process)
         self.faults.append(Fault(name, "drain", began, time.monotonic()))
 
     def cut(self, name: str, seconds: float = 0.0) -> None:
@@ -295,13 +246,9 @@ class System:
     def clear_away(self) -> None:
         """End every process, stopped ones too."""
         for process in self._processes.values():
-            _end(process)
-        assert self._nursery.stdin is not None
-        assert self._nursery.stdout is not None
-        self._nursery.kill()
-        self._nursery.wait(10)
-        self._nursery.stdin.close()
-        self._nursery.stdout.close()
+            end(process)
+        for nursery in self._nurseries.values():
+            nursery.close()
 
     def _own(self, service: str, endpoint: str) -> dict[str, str]:
         options = self.options
@@ -336,19 +283,15 @@ class System:
     def _add(
         self, name: str, module: str, port: int, variables: Mapping[str, str], arguments: tuple[str, ...] = ()
     ) -> None:
-        self._processes[name] = _Process(module, arguments, variables, port, self.folder / f"{name}.log")
+        self._processes[name] = Process(module, arguments, variables, port, self.folder / f"{name}.log")
 
-    def _spawn(self, process: _Process, more: Mapping[str, str]) -> None:
-        variables = {**_environment(), **process.variables, **more}
-        start = Start(process.module, process.arguments, variables, str(process.output))
-        assert self._nursery.stdin is not None
-        assert self._nursery.stdout is not None
-        with self._asking:
-            self._nursery.stdin.write(start.to_line())
-            self._nursery.stdin.flush()
-            answer = self._nursery.stdout.readline()
-            assert answer, "the nursery ended; what it wrote on stderr says why"
-            process.pid = int(answer)
+    def _spawn(self, process: Process, more: Mapping[str, str], code: Path = ROOT) -> None:
+        if code not in self._nurseries:
+            self._nurseries[code] = Nursery(code)
+        variables = {**environment(), **process.variables, **more}
+        process.pid = self._nurseries[code].fork(
+            Start(process.module, process.arguments, variables, str(process.output))
+        )
         process.handle = os.pidfd_open(process.pid)
 
     def _await(self, name: str) -> None:

@@ -26,11 +26,15 @@ class Instrument:
     kind: str
 
     @property
+    def base(self) -> str:
+        """How its series are called, less their ends: names as the OpenTelemetry collector makes them."""
+        return self.name.replace(".", "_") + _UNITS.get(self.unit, "")
+
+    @property
     def series(self) -> frozenset[str]:
-        """What a Prometheus has of it: names as the OpenTelemetry collector makes them."""
-        base = self.name.replace(".", "_") + _UNITS.get(self.unit, "")
+        """What a Prometheus has of it."""
         ends = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
-        return frozenset(f"{base}{end}" for end in ends[self.kind])
+        return frozenset(f"{self.base}{end}" for end in ends[self.kind])
 
 
 def instruments() -> Iterator[Instrument]:

@@ -49,8 +49,10 @@ class System:
     addresses: Mapping[str, str]
     _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def start(self, name: str, command: Sequence[str] = ()) -> None:
-        """Start a service, by its own module unless a command says otherwise."""
+    def start(
+        self, name: str, command: Sequence[str] = (), variables: Mapping[str, str] | None = None
+    ) -> None:
+        """Start a service, by its own module unless a command says otherwise; `variables` are its alone."""
         kept = {
             key: value
             for key, value in os.environ.items()
@@ -64,7 +66,7 @@ class System:
             self._running[name] = subprocess.Popen(
                 [sys.executable, "-m", *(command or (f"parley.{name}",))],
                 cwd=self.folder,
-                env={**kept, **others, **self.variables, **own},
+                env={**kept, **others, **self.variables, **own, **(variables or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

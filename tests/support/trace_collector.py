@@ -98,10 +98,13 @@ class HttpCollector:
     metrics: set[str] = field(default_factory=set)
     headers: list[dict[str, str]] = field(default_factory=list)
     logs: list[logs_pb2.LogRecord] = field(default_factory=list)
+    exports: list[tuple[str, bytes]] = field(default_factory=list)
+    """Each export as it came, with its path."""
 
     def take(self, path: str, body: bytes, headers: dict[str, str]) -> int:
         """Keep one export; the HTTP status that answers it."""
         self.headers.append(headers)
+        self.exports.append((path, body))
         if path == "/v1/traces":
             self.spans.extend(_spans(trace_service_pb2.ExportTraceServiceRequest.FromString(body)))
         elif path == "/v1/metrics":

@@ -1,0 +1,144 @@
+"""What a look for debates to claim costs a replica, by how many debates are open, owned and well, and by how many replicas."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, cast
+
+from parley.orchestrator.engine.inbox import INBOX, Inbox
+from parley.orchestrator.engine.owner import OwnerDependencies
+from parley.orchestrator.engine.runner import Runner, RunnerSettings
+from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.log.index import DEBATES, RUNNING, DebateIndex, DebateRecord
+from parley.runtime.clock import SystemClock
+from parley.storage.opening import open_store
+from parley.storage.ports import Collection, Document, Documents, Order, Where
+from tests.bench.figures import aim, main, middle, table
+
+_REPLICAS: Final = (1, 3, 10)
+_DEBATES: Final = (0, 1000, 10_000)
+_TENANTS: Final = 20
+_LEASE_SECONDS: Final = 3600.0
+"""Nobody beats for these debates, which are to stay well while they are looked at."""
+_POLL_SECONDS: Final = 1.0
+_GROWS_MOST: Final = 1.5
+_AT_ONCE: Final = 500
+_FULL_LOOKS: Final = 5
+
+
+class _Counting:
+    """Documents that count what is read."""
+
+    def __init__(self, inner: Documents) -> None:
+        self._inner = inner
+        self.read = 0
+
+    async def find(
+        self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
+    ) -> Sequence[Document]:
+        found = await self._inner.find(collection, where, order=order, limit=limit)
+        self.read += len(found)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+async def run(quick: bool) -> None:
+    """Look at a store again and again, as one of so many replicas."""
+    looks = 20 if quick else 100
+    rows, grows = [], []
+    for replicas in _REPLICAS:
+        first = 0.0
+        for debates in _DEBATES:
+            async with _store(debates, replicas) as documents:
+                every = await _looked(documents, _FULL_LOOKS, exclusive=True)
+                well = await _looked(documents, looks, exclusive=False)
+            middles = sorted(well[1])[looks // 2]
+            first = first or middles
+            grows.append(middles / first)
+            share = 100 * middles / 1000 / _POLL_SECONDS
+            read = (f"{well[0] / looks:.0f}", f"{every[0] / _FULL_LOOKS:.0f}")
+            rows.append(
+                [str(replicas), str(debates), *read, middle(well[1], 2), middle(every[1], 2), f"{share:.2f}"]
+            )
+    head = ["replicas", "open debates, owned and well", "records read a look", "if each were read"]
+    table([*head, "ms a look", "if each were read (ms)", "% of a core, a look a second"], rows)
+    print(
+        f"\nms of a look over those with no debate: {max(grows):.2f} at most, {aim(max(grows), _GROWS_MOST)}"
+    )
+
+
+@asynccontextmanager
+async def _store(debates: int, replicas: int) -> AsyncIterator[Documents]:
+    """Yield a store in which so many debates run, each owned by one of the replicas."""
+    now = datetime.now(UTC)
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_store(f"sqlite:///{folder}", "orchestrator") as store:
+            await store.documents.prepare(DEBATES, INBOX)
+            records = [_record(number, f"replica-{number % replicas}", now) for number in range(debates)]
+            for start in range(0, debates, _AT_ONCE):  # one commit takes many
+                await asyncio.gather(
+                    *(
+                        store.documents.insert(DEBATES, record.key, asdict(record))
+                        for record in records[start : start + _AT_ONCE]
+                    )
+                )
+            yield store.documents
+
+
+def _record(number: int, owner: str, now: datetime) -> DebateRecord:
+    accepted = (now - timedelta(seconds=number)).isoformat(timespec="microseconds")
+    debate = f"deb-20300101-000000-{number:08d}"
+    return DebateRecord(
+        tenant=f"tenant-{number % _TENANTS}",
+        debate=debate,
+        request_id=str(number),
+        request_digest="",
+        format="panel@1",
+        status=RUNNING,
+        open=True,
+        owner=owner,
+        epoch=1,
+        heartbeat=3,
+        created=f"{accepted}/{debate}",
+        updated=accepted,
+        question="Q" * 200,
+        opening="",
+        alive=now.isoformat(timespec="microseconds"),
+    )
+
+
+async def _looked(documents: Documents, looks: int, *, exclusive: bool) -> tuple[int, list[float]]:
+    """Look so many times as a replica that owns none of them; return the records read and the milliseconds of each look."""
+    counting = _Counting(documents)
+    nothing = cast("Any", None)  # a look at debates that are well uses none of these
+    dependencies = OwnerDependencies(
+        log=nothing,
+        index=DebateIndex(cast("Documents", counting)),
+        inbox=Inbox(cast("Documents", counting)),
+        agents=nothing,
+        services=nothing,
+        formats=shipped_formats(),
+        follow_up=nothing,
+        follow_up_limits=nothing,
+        clock=SystemClock(),
+        owner="looking",
+        lease_heartbeat_seconds=_LEASE_SECONDS / 3,
+    )
+    settings = RunnerSettings(_LEASE_SECONDS, _POLL_SECONDS, max_debates=64, exclusive=exclusive, adopt=False)
+    runner = Runner(dependencies, settings)
+    times = []
+    for _ in range(looks):
+        began = time.perf_counter()
+        await runner._scan()
+        times.append((time.perf_counter() - began) * 1000)
+    return counting.read, times
+
+
+if __name__ == "__main__":
+    main(__doc__, run)

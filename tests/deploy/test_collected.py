@@ -1,0 +1,234 @@
+"""A short run of all services, seen through a real collector and a real Prometheus."""
+
+import asyncio
+import json
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import pytest
+
+from parley.client import ParleyClient
+from parley.client.trial import hold_trial
+from tests.deploy.collected import Collected, Rotel, exposition, rotel, values
+from tests.deploy.test_observation import RULES, alerts, queries
+from tests.e2e.harness import SERVICES, System, model_server, system
+from tests.support.ports import free_ports
+from tests.support.trace_collector import collecting_http
+
+pytestmark = pytest.mark.timeout(240)  # five processes start here, on a machine that may be busy
+
+_BY_HTTP: Final = {"gateway", "ratings"}
+"""The others send by gRPC."""
+_SHOWN: Final = {
+    "Running/A",
+    "Ended, by outcome/A",
+    "Running, by replica/A",
+    "Duration of debates/A",
+    "Requests to models/A",
+    "Waiting for a slot/A",
+    "Appends to logs/A",
+    "Watchers/A",
+    "Tokens/A",
+    "Tokens of tenants in a day/A",
+    "Debates of tenants in a day/A",
+    "Tokens of routes/A",
+    "Claims/A",
+}
+"""Panels that have something to show after one debate."""
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collected]:
+    folder = tmp_path_factory.mktemp("collected")
+    with collecting_http() as behind:
+        try:
+            with rotel(behind, folder) as collector:
+                _hold_debate(folder, collector)
+        except LookupError as error:
+            pytest.skip(str(error))
+        yield Collected.of(behind.exports)
+
+
+def _hold_debate(folder: Path, collector: Rotel) -> None:
+    with (
+        model_server() as models,
+        system(folder, models, _VARIABLES | {"OPENAI_API_KEY": "test"}) as services,
+    ):
+        for name in SERVICES:
+            _start(services, name, models, collector)
+        services.wait(*SERVICES)
+        target = services.addresses["orchestrator"]
+        asyncio.run(hold_trial(target, tenant="default", route="openai/test-model", seconds=60))
+        asyncio.run(_closed(target))
+
+
+_VARIABLES: Final = {
+    "OTEL_LOGS_EXPORTER": "otlp",
+    "OTEL_BSP_SCHEDULE_DELAY": "100",
+    "OTEL_METRIC_EXPORT_INTERVAL": "500",
+    "PARLEY_EMBEDDING_FINE": "endpoint",
+    "PARLEY_EMBEDDING_FAST": "endpoint",
+    "PARLEY_LOCAL_MODEL": "off",
+}
+
+
+def _start(services: System, name: str, models: str, collector: Rotel) -> None:
+    by_http = name in _BY_HTTP
+    protocol = {
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf" if by_http else "grpc",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.http if by_http else collector.grpc,
+        "PARLEY_EMBEDDING_BASE_URL": models,
+    }
+    services.start(name, variables=protocol)
+
+
+async def _closed(target: str) -> None:
+    """Wait until what follows from the answer is done: the log of the one debate ends with that."""
+    async with asyncio.timeout(30), ParleyClient(target) as client:
+        (debate,) = [each.id async for each in client.list()]
+        async for _ in client.watch(debate):
+            pass
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_traces_metrics_and_log_lines_of_a_service_come_through_a_collector(
+    collected: Collected, service: str
+) -> None:
+    name = f"parley-{service}"
+    assert collected.resources[name]["service.version"] == version("parley")
+    assert collected.spans[name]
+    assert collected.lines[name]
+    if service in {"orchestrator", "gateway"}:  # the others measure nothing that a debate moves
+        assert collected.metrics[name]
+
+
+def test_a_request_to_a_model_says_where_it_went_and_what_came_back(collected: Collected) -> None:
+    asked = [each for each in collected.spans["parley-gateway"] if each.name.startswith("chat ")]
+    assert asked
+    for span in asked:
+        said = values(span.attributes)
+        assert said["server.address"] == "127.0.0.1"
+        assert said["server.port"]
+        assert said["gen_ai.response.id"]
+        assert said["gen_ai.response.finish_reasons"]
+        assert said["gen_ai.usage.output_tokens"]
+
+
+def test_a_debate_is_one_trace_through_the_collector(collected: Collected) -> None:
+    (debate,) = [
+        each for each in collected.spans["parley-orchestrator"] if each.name.startswith("invoke_workflow")
+    ]
+    for service in ("gateway", "convergence", "ratings", "memory"):
+        assert any(each.trace_id == debate.trace_id for each in collected.spans[f"parley-{service}"]), service
+
+
+@pytest.fixture(scope="module")
+def prometheus(collected: Collected, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("prometheus is not here: apt-get install prometheus")
+    folder = tmp_path_factory.mktemp("prometheus")
+    port = next(free_ports())
+    with _scraped(exposition(collected)) as target:
+        configuration = {
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(RULES)],
+            "scrape_configs": [{"job_name": "collector", "static_configs": [{"targets": [target]}]}],
+        }
+        (folder / "prometheus.yml").write_text(json.dumps(configuration))
+        command = [
+            program,
+            f"--config.file={folder / 'prometheus.yml'}",
+            f"--storage.tsdb.path={folder / 'data'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+        ]
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            try:
+                url = f"http://127.0.0.1:{port}/api/v1"
+                _wait_for_rates(url, folder / "log")
+                yield url
+            finally:
+                process.terminate()
+                process.wait(20)
+
+
+@contextmanager
+def _scraped(text: str) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _asked(url: str, query: str) -> list[Any]:
+    with urlopen(f"{url}/query?{urlencode({'query': query})}", timeout=10) as response:
+        answer = json.load(response)
+    assert answer["status"] == "success", answer
+    found: list[Any] = answer["data"]["result"]
+    return found
+
+
+def _wait_for_rates(url: str, log: Path) -> None:
+    """Wait until a counter was scraped twice, and all rules were evaluated."""
+    ends = time.monotonic() + 60
+    while True:
+        try:
+            if _asked(url, "rate(parley_debate_claims_total[1m])") and all(
+                each["lastEvaluation"] > "1" for each in _rules(url)
+            ):
+                return
+        except URLError:
+            pass  # it does not listen yet
+        assert time.monotonic() < ends, log.read_text()[-2000:]
+        time.sleep(0.2)
+
+
+def _rules(url: str) -> list[dict[str, Any]]:
+    with urlopen(f"{url}/rules", timeout=10) as response:
+        return [rule for group in json.load(response)["data"]["groups"] for rule in group["rules"]]
+
+
+def test_prometheus_answers_every_query_of_the_dashboard_and_has_data_for_what_a_debate_does(
+    prometheus: str,
+) -> None:
+    answers = {
+        where: _asked(prometheus, query.replace("$__rate_interval", "1m"))
+        for where, query in queries().items()
+    }
+    assert [where for where in sorted(_SHOWN) if not answers[where]] == []
+
+
+def test_prometheus_evaluates_every_alert_without_an_error_and_none_fires_after_a_debate_that_went_well(
+    prometheus: str,
+) -> None:
+    rules = _rules(prometheus)
+    assert {each["name"] for each in rules} == {each["alert"] for each in alerts()}
+    assert [(each["name"], each.get("lastError")) for each in rules if each["health"] != "ok"] == []
+    assert [each["name"] for each in rules if each["alerts"]] == []
