@@ -5,6 +5,7 @@ drain is waited out first. What follows from a debate must not be lost: recordin
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -130,6 +131,11 @@ class Convergence:
         """Return what follows from a round's work."""
         _fit_texts([*request.stands, *request.previous])
         return await self._asking.answer(lambda: self._stub.Assess(request, timeout=_READ_SECONDS))
+
+    async def read_ahead(self, request: convergence_pb2.AssessRequest) -> None:
+        """Have positions read that `assess` will be asked about soon; it does not matter whether the service can."""
+        with suppress(grpc.aio.AioRpcError):
+            await self._stub.Assess(request, timeout=_ASKED_SECONDS)
 
 
 class Ratings:

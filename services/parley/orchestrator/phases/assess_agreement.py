@@ -21,7 +21,14 @@ from parley.v1.convergence_pb2 import (
 from parley.v1.debate_pb2 import STOP_REASON_CONVERGED, STOP_REASON_STABLE_DISAGREEMENT
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed, Warned
 
-__all__ = ["CONVERGENCE", "agreement_ends_rounds", "assess_agreement", "ended_by_agreement", "verdicts_of"]
+__all__ = [
+    "CONVERGENCE",
+    "agreement_ends_rounds",
+    "assess_agreement",
+    "assessment_key",
+    "ended_by_agreement",
+    "verdicts_of",
+]
 
 CONVERGENCE = Activity("convergence", "checking for agreement", title="check for agreement")
 _ENDING: Final = {
@@ -71,7 +78,7 @@ async def assess_agreement(
     What the critics of the round say of their agreement counts as much as the positions. `asked` is asked about positions of
     which it depends whether the agents agree and cannot be told; without one nobody is.
     """
-    key = _key(number)
+    key = assessment_key(number)
     if len(work) < 2:
         _warn(debate, key, number, "fewer than two agents have a proposal")
         return None
@@ -100,11 +107,12 @@ def ended_by_agreement(
     """Record what an assessment says of a round, and return why the rounds end, if they do."""
     reason, finding = _ENDING.get(assessed.verdict), _finding(assessed, threshold)
     found = RoundAssessed(round=number, ends_rounds=reason is not None, finding=finding)
-    debate.note(f"{_key(number)}/finding", found)
+    debate.note(f"{assessment_key(number)}/finding", found)
     return None if reason is None else RoundsEnded(reason=reason, explanation=finding)
 
 
-def _key(number: int) -> str:
+def assessment_key(number: int) -> str:
+    """Return the key of the step that assesses a round."""
     return f"round/{number}/convergence"
 
 

@@ -1,6 +1,7 @@
 """A round: arguments in parallel, rebuttals in sequence, the moderator's evaluation, and what follows from it."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,10 +20,11 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import PromptPart, Task
-from parley.orchestrator.phases.assess_agreement import assess_agreement
+from parley.orchestrator.phases.assess_agreement import assess_agreement, assessment_key
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import in_words, quotation
+from parley.orchestrator.phases.read_ahead import TellPositions, reading_ahead
 from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONVERGED, CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
 from parley.v1.critique_pb2 import Critique
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed
@@ -63,9 +65,11 @@ async def hold_round(discussion: Discussion, put: str) -> Verdict:
     async with discussion.round(put) as held:
         standing = _standing(discussion, held)
         await _arguments(discussion, held, standing)
-        await _rebuttals(discussion, held, standing)
-        flags, astray = flag(discussion, held)
-        await _assess(discussion, held)
+        before = discussion.rounds[-2].stands() if held.number > 1 else []
+        async with reading_ahead(discussion.debate, assessment_key(held.number), before) as tell:
+            await _rebuttals(discussion, held, standing, tell)
+            flags, astray = flag(discussion, held)
+            await _assess(discussion, held, before)
         found = await evaluate(discussion, held, [*measures(discussion, held), *flags])
         if isinstance(found, StepFailed):
             found = _unevaluated(discussion, held, found, astray)
@@ -133,15 +137,21 @@ async def _arguments(discussion: Discussion, held: Round, standing: Standing) ->
     raise failed_for_want_of(failed, phase, needed=enough - len(held.arguments))
 
 
-async def _rebuttals(discussion: Discussion, held: Round, standing: Standing) -> None:
-    """Let one debater after the other answer; each sees all arguments and the rebuttals before its own."""
+async def _rebuttals(discussion: Discussion, held: Round, standing: Standing, tell: TellPositions) -> None:
+    """Let one debater after the other answer; each sees all arguments and the rebuttals before its own.
+
+    The positions of those who have answered are read while the next one is asked.
+    """
     if len(held.arguments) < 2:
         return
     debate, number = discussion.debate, held.number
     marks = PhaseMarks(debate, number, REBUTTAL, len(held.arguments))
+    answered: set[str] = set()
     for agent in held.debaters:
         if agent.id not in held.arguments:
             continue
+        tell([each for each in held.stands() if each.agent in answered])
+        answered.add(agent.id)
         limit = standing.rebuttal_tokens(held.arguments[agent.id].tokens)
         marks.begin()
         if limit >= 0:
@@ -155,11 +165,10 @@ async def _rebuttals(discussion: Discussion, held: Round, standing: Standing) ->
         marks.end()
 
 
-async def _assess(discussion: Discussion, held: Round) -> None:
-    """Have convergence look at where the debaters stand."""
+async def _assess(discussion: Discussion, held: Round, before: Sequence[Contribution]) -> None:
+    """Have convergence look at where the debaters stand, and stood before."""
     if len(held.arguments) < 2:
         return
-    before = discussion.rounds[-2].stands() if len(discussion.rounds) > 1 else []
     verdicts = [
         Contribution(
             agent,

@@ -1,0 +1,47 @@
+"""Positions of a round that are read before its agreement is assessed, as they come, so that less is left to wait for then."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.peers.services import readable
+from parley.v1.convergence_pb2 import AssessRequest, Stand
+
+__all__ = ["TellPositions", "reading_ahead"]
+
+TellPositions = Callable[[Sequence[Contribution]], None]
+"""Takes those of a round's stands that are known to stay as they are."""
+
+
+@asynccontextmanager
+async def reading_ahead(
+    debate: Debate, step: str, before: Sequence[Contribution]
+) -> AsyncIterator[TellPositions]:
+    """Have positions that are told in the block read, for the `step` in it that assesses them against those of `before`.
+
+    The convergence service keeps what it has read, and tells the same of it later. So nothing follows from reading ahead, nothing
+    of it is recorded, and what is left of it at the end of the block is dropped.
+    """
+    begun: list[asyncio.Task[None]] = []
+    async with asyncio.TaskGroup() as tasks:
+
+        def tell(work: Sequence[Contribution]) -> None:
+            request = AssessRequest(
+                question=readable(debate.spec.question), stands=_positions(work), previous=_positions(before)
+            )
+            if len(request.stands) > 1:
+                read = partial(debate.services.convergence.read_ahead, request)
+                begun.append(tasks.create_task(debate.ahead(step, read)))
+
+        try:
+            yield tell
+        finally:
+            for each in begun:
+                each.cancel()
+
+
+def _positions(work: Sequence[Contribution]) -> list[Stand]:
+    return [Stand(agent_id=each.agent, position=each.position) for each in work if each.position]
