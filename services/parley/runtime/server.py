@@ -64,6 +64,10 @@ class ServerSettings:
     max_message_bytes: int = MAX_MESSAGE_BYTES
     max_concurrent_streams: int = 1024
     """Calls at a time on one connection; more wait at the client."""
+    handshake_seconds: float = 10.0
+    """A connection that has not shown itself to be one of gRPC by then is closed."""
+    max_connection_idle_seconds: float = 300.0
+    """A connection without a call for so long is closed; a channel opens another when it has one."""
     max_connection_age_seconds: float = 600.0
     """A connection is closed after this long, so that clients find new replicas."""
     max_connection_age_grace_seconds: float = 900.0
@@ -207,6 +211,8 @@ def _options(settings: ServerSettings) -> list[tuple[str, int]]:
         ("grpc.max_receive_message_length", settings.max_message_bytes),
         ("grpc.max_send_message_length", settings.max_message_bytes),
         ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
+        ("grpc.server_handshake_timeout_ms", _milliseconds(settings.handshake_seconds)),
+        ("grpc.max_connection_idle_ms", _milliseconds(settings.max_connection_idle_seconds)),
         ("grpc.max_connection_age_ms", _milliseconds(settings.max_connection_age_seconds)),
         ("grpc.max_connection_age_grace_ms", _milliseconds(settings.max_connection_age_grace_seconds)),
         # Clients of ours ping every 20 s, between calls too, and gRPC pings for its own measurements. A process that

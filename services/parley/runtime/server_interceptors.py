@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import grpc
+from google.protobuf.message import Message
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
@@ -16,6 +17,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from parley.runtime import deadline, errors, logs, telemetry
 from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Guard, Shown, bearer
 from parley.runtime.identity.identity import is_tenant, set_identity
+from parley.runtime.message_entries import MAX_ENTRIES, crowded_field
 
 __all__ = ["Admission", "CallInterceptor"]
 
@@ -94,8 +96,8 @@ class _Door:
 
 
 @dataclass(frozen=True, slots=True)
-class _Undecodable:
-    """Stands for bytes that are no message. A deserializer that raises makes gRPC answer UNKNOWN and log a traceback."""
+class _Refused:
+    """Stands for bytes that are no message, or one that is refused as it is. A deserializer that raises makes gRPC answer UNKNOWN and log a traceback."""
 
     error: errors.ParleyError
 
@@ -120,17 +122,26 @@ def _decoding(method: str, decode: Callable[[bytes], Any] | None) -> Callable[[b
 
     def decoded(given: bytes) -> Any:
         try:
-            return decode(given)
+            request = decode(given)
         except Exception as error:  # noqa: BLE001 - whatever it is, the bytes are no message
             message = f"{method}: the bytes are no request of this method ({error}); send its message"
-            return _Undecodable(errors.invalid_argument((), reason="UNDECODABLE", message=message))
+            return _Refused(errors.invalid_argument((), reason="UNDECODABLE", message=message))
+        crowded = (
+            crowded_field(request) if isinstance(request, Message) and len(given) > MAX_ENTRIES else None
+        )
+        if crowded is None:
+            return request
+        told = errors.FieldViolation(
+            crowded, f"brings the message above {MAX_ENTRIES} entries of all its lists"
+        )
+        return _Refused(errors.invalid_argument([told]))
 
     return decoded
 
 
 def _decoded(request: Any) -> Any:
     """Return a request, or a stream of requests, of which each is decoded or raises."""
-    if isinstance(request, _Undecodable):
+    if isinstance(request, _Refused):
         raise request.error
     return _each_decoded(request) if isinstance(request, AsyncIterable) else request
 

@@ -358,7 +358,7 @@ class ContextDocument(_message.Message):
     path: _builtins.str
     """A relative path, unique in the debate, without `..`."""
     text: _builtins.str
-    """The text, UTF-8. All documents together at most 4 MiB."""
+    """The text, UTF-8. All documents together at most 4 MiB, and 2,000 of them."""
     def __init__(
         self,
         *,

@@ -117,6 +117,22 @@ async def test_an_accepted_debate_is_durable_when_it_is_answered(
         assert kind_of(event_pb2.Event.FromString(record.entries[0])) == "debate_created"
 
 
+@pytest.mark.parametrize(
+    ("count", "field", "told"),
+    [(2001, "spec.context", "has 2001 documents, at most 2000"), (60_000, "context", "above 5000 entries")],
+)
+async def test_very_many_documents_are_refused_before_each_is_looked_at(
+    orchestrator: Orchestrator, count: int, field: str, told: str
+) -> None:
+    documents = [debate_pb2.ContextDocument(path="/etc") for _ in range(count)]
+    spec = debate_pb2.DebateSpec(question="Which?", context=documents)
+    request = orchestrator_pb2.CreateDebateRequest(request_id="a", spec=spec)
+    failure = await failure_of(orchestrator.stub.CreateDebate(request, timeout=10))
+    (violation,) = failure.violations
+    assert violation.field == field
+    assert told in violation.description
+
+
 async def test_every_bad_field_is_listed_at_once_and_known_names_are_told(orchestrator: Orchestrator) -> None:
     spec = debate_pb2.DebateSpec(
         question="  ",

@@ -265,3 +265,26 @@ async def test_pings_that_pile_up_do_not_cost_a_client_its_connection() -> None:
         await answered(1)
         writer.close()
         await writer.wait_closed()
+
+
+async def test_a_connection_that_says_nothing_is_closed() -> None:
+    settings = ServerSettings(handshake_seconds=0.2)
+    async with serving([make_service(Echo=echo)], settings) as server, asyncio.timeout(10):
+        host, port = server.address.rsplit(":", 1)
+        reader, writer = await asyncio.open_connection(host, int(port))
+        while await reader.read(1024):  # the server's own greeting comes first
+            pass
+        writer.close()
+
+
+async def test_a_connection_without_a_call_is_closed_and_its_client_notices_nothing() -> None:
+    settings = ServerSettings(max_connection_idle_seconds=0.2)
+    async with (
+        serving([make_service(Echo=echo)], settings) as server,
+        channel(server.address) as there,
+        asyncio.timeout(10),
+    ):
+        assert await method(there, "Echo")(b"one") == b"one"
+        while there.get_state() is grpc.ChannelConnectivity.READY:
+            await there.wait_for_state_change(grpc.ChannelConnectivity.READY)
+        assert await method(there, "Echo")(b"two") == b"two"

@@ -1,18 +1,19 @@
 """Structured answers: a JSON Schema, what satisfies it, and how to ask where a model cannot be held to one."""
 
+import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import jsonschema
-from jsonschema.exceptions import best_match
-from referencing import Registry
+from jsonschema.protocols import Validator
 from referencing.exceptions import Unresolvable
 
 from parley.gateway.prompt.airlock import clean_value, one_line
+from parley.gateway.prompt.bounded_schema import TooMuchWorkError, first_error, validator_of
 from parley.gateway.prompt.fit_schema import fitted
 from parley.gateway.prompt.read_json import NotJson, mended, values_in
 
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 MAX_SCHEMA_BYTES: Final = 64 * 1024
+_SHORT: Final = 4096
+_Given = TypeVar("_Given")
 _NAME: Final = re.compile(r"[a-z0-9_]{1,64}")
 _MAX_TEXT: Final = 240
 _MAX_ITEM: Final = 100
@@ -67,7 +70,7 @@ class AnswerShape:
     text: str
     strict: bool
     accepts_prose: bool
-    _validator: jsonschema.Draft202012Validator = field(repr=False)
+    _validator: Validator = field(repr=False)
 
     def accept(self, answer: str) -> str:
         """Return the answer as clean JSON text, if what it holds satisfies the schema. Raises InvalidAnswer."""
@@ -96,7 +99,9 @@ class AnswerShape:
         except ValueError:  # a number such as 1e999
             raise InvalidAnswer("a number is too large", is_json=True) from None
         try:
-            error = best_match(self._validator.iter_errors(read))
+            error = first_error(self._validator, read)
+        except TooMuchWorkError as problem:
+            raise InvalidAnswer(str(problem), is_json=True) from None
         except (Unresolvable, RecursionError) as problem:
             raise InvalidAnswer(
                 f"the schema cannot be applied: {one_line(str(problem))}", is_json=True
@@ -118,7 +123,7 @@ async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> st
     What was cut off is never taken for a whole answer, but is read as far as it goes.
     """
     try:
-        return shape.accept(answer)
+        return await _apart(shape.accept, answer, len(answer))
     except InvalidAnswer as error:
         if error.partial is not None or (truncated and not shape.accepts_prose):
             raise
@@ -126,7 +131,7 @@ async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> st
     partial: Mapping[str, Any] | None = None
     properties = 0
     try:
-        accepted = shape.accept_value(await mended(answer))
+        accepted = await _apart(shape.accept_value, await mended(answer), len(answer))
     except InvalidAnswer as error:
         partial, properties = error.partial, error.properties
     except NotJson:
@@ -139,6 +144,11 @@ async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> st
     raise InvalidAnswer(str(invalid), is_json=invalid.is_json, partial=partial, properties=properties)
 
 
+async def _apart(accept: Callable[[_Given], str], given: _Given, characters: int) -> str:
+    """Return what a check returns; that of a long answer leaves the loop to others."""
+    return accept(given) if characters <= _SHORT else await asyncio.to_thread(accept, given)
+
+
 @lru_cache(maxsize=256)
 def shape_of(name: str, text: str, *, accepts_prose: bool = False) -> AnswerShape:
     """Return the shape of a name and a schema's text. Raises ValueError, saying what is wrong with which."""
@@ -148,15 +158,16 @@ def shape_of(name: str, text: str, *, accepts_prose: bool = False) -> AnswerShap
         raise ValueError(f"json_schema: is larger than {MAX_SCHEMA_BYTES // 1024} KiB")
     try:
         schema = json.loads(text, parse_constant=_no_constant)
-        jsonschema.Draft202012Validator.check_schema(schema)
-    except jsonschema.SchemaError as error:
-        raise ValueError(f"json_schema: {one_line(error.message)}") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"json_schema: is not JSON: {one_line(str(error))}") from None
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise ValueError("json_schema: must be the schema of an object")
-    # An empty registry: a reference to elsewhere is an error and never a request.
-    validator = jsonschema.Draft202012Validator(schema, registry=Registry())
+    try:
+        validator = validator_of(schema)
+    except jsonschema.SchemaError as error:
+        raise ValueError(f"json_schema: {one_line(error.message)}") from None
+    except ValueError as error:
+        raise ValueError(f"json_schema: {error}") from None
     return AnswerShape(name, schema, text, _allows_strict(schema), accepts_prose, validator)
 
 

@@ -30,6 +30,7 @@ __all__ = ["Known", "check_id", "check_request_id", "spec_of"]
 
 _MAX_AGENTS = 32
 _MAX_QUESTION_BYTES = 256 * 1024
+_MAX_DOCUMENTS = 2000
 _MAX_CONTEXT_BYTES = 4 * 1024 * 1024
 _MAX_PROMPT_BYTES = 64 * 1024
 _MAX_TOOL_CALLS = 100
@@ -177,6 +178,11 @@ def _check_texts(violations: Violations, spec: debate_pb2.DebateSpec) -> None:
     violations.check(
         that=size <= _MAX_CONTEXT_BYTES, field="spec.context", otherwise="must be at most 4 MiB together"
     )
+    if len(spec.context) > _MAX_DOCUMENTS:
+        violations.add(
+            "spec.context", f"has {len(spec.context)} documents, at most {_MAX_DOCUMENTS} are allowed"
+        )
+        return
     seen: set[str] = set()
     for place, document in enumerate(spec.context):
         path, field = PurePosixPath(document.path), f"spec.context[{place}].path"

@@ -1,3 +1,4 @@
+import re
 import time
 from itertools import pairwise
 
@@ -65,8 +66,8 @@ def test_an_answer_in_pieces_comes_out_as_the_whole_would(text: str, cuts: list[
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_reasoning_never_comes_out_and_the_answer_always_does(thought: str, answer: str) -> None:
-    thought = thought.replace("<", "")
-    answer = answer.strip().replace("<", "")
+    thought = re.sub("[<[◁]", "", thought)
+    answer = re.sub("[<[◁]", "", answer.strip())
     assert filtered(f"<think>{thought}</think>\n{answer}") == answer
     assert filtered(answer) == answer
 

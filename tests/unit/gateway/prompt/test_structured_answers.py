@@ -1,10 +1,13 @@
 import json
+import threading
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.gateway.prompt.structured_answers import (
+    AnswerShape,
     InvalidAnswer,
     bounded,
     in_words,
@@ -165,3 +168,21 @@ def test_a_shape_is_bounded_once() -> None:
     shape = shape_of("judgement", json.dumps(JUDGED))
     assert bounded(shape) is bounded(shape)
     assert bounded(bounded(shape)).schema == bounded(shape).schema
+
+
+async def test_the_check_of_a_long_answer_leaves_the_loop_to_others() -> None:
+    threads: list[threading.Thread] = []
+
+    class Noted(AnswerShape):
+        def accept(self, answer: str) -> str:
+            threads.append(threading.current_thread())
+            return super().accept(answer)
+
+    shape = shape_of("s", OPEN)
+    noted = Noted(**{each.name: getattr(shape, each.name) for each in fields(shape)})
+    await read_answer(noted, json.dumps({"a": "x" * 5000}), truncated=False)
+    await read_answer(noted, '{"a": "x"}', truncated=False)
+
+    long, short = threads
+    assert long is not threading.main_thread()
+    assert short is threading.main_thread()

@@ -1,0 +1,74 @@
+"""What a schema may be, and how much work an answer to it may make."""
+
+import json
+from typing import Any
+
+import pytest
+
+from parley.gateway.prompt.structured_answers import InvalidAnswer, shape_of
+
+
+def _shape(**keywords: Any) -> Any:
+    return shape_of("s", json.dumps({"type": "object", **keywords}))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"properties": {"a": {"pattern": "^(a+)+$"}}}, "pattern is not checked here"),
+        ({"patternProperties": {"^(a+)+$": {}}}, "patternProperties is not checked here"),
+        ({"items": {"$dynamicRef": "#x"}}, r"\$dynamicRef is not checked here"),
+        ({"anyOf": [{}] * 1000}, "has more than 1000 parts"),
+        ({"not": json.loads('{"not": ' * 40 + "{}" + "}" * 40)}, "is nested more than 32 levels deep"),
+    ],
+)
+def test_a_schema_that_would_cost_much_is_refused(keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"json_schema: {message}"):
+        _shape(**keywords)
+
+
+def test_what_a_property_is_called_and_what_is_data_is_no_keyword() -> None:
+    shape = _shape(
+        properties={"pattern": {"const": {"pattern": "x"}}, "properties": {"type": "string"}},
+        required=["pattern"],
+    )
+    assert shape.accept('{"pattern": {"pattern": "x"}}') == '{"pattern": {"pattern": "x"}}'
+    with pytest.raises(ValueError, match="pattern is not checked here"):
+        _shape(properties={"properties": {"properties": {"a": {"pattern": "x"}}}})
+
+
+def _doubling(levels: int) -> dict[str, Any]:
+    """References that lead to 2 ** `levels` checks of one value."""
+    refer = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
+    return {"$defs": {**refer, f"d{levels}": {"type": "string"}}, "properties": {"x": {"$ref": "#/$defs/d0"}}}
+
+
+@pytest.mark.parametrize(
+    ("keywords", "answer"),
+    [
+        (_doubling(20), {"x": 1}),
+        ({"properties": {"x": {"items": {"enum": list(range(1, 3000))}}}}, {"x": [0] * 100}),
+        ({"properties": {"x": {"items": {"type": "integer"}}}}, {"x": [1] * 250_000}),
+    ],
+)
+def test_a_check_that_would_take_long_is_given_up(keywords: dict[str, Any], answer: Any) -> None:
+    with pytest.raises(InvalidAnswer, match="it takes too long to be checked against its schema"):
+        _shape(**keywords).accept(json.dumps(answer))
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_accepted"),
+    [([{"k": n} for n in range(2000)], True), ([{"a": 1, "b": 2}, 3, {"b": 2, "a": 1}], False)],
+)
+def test_entries_are_unique_by_what_they_hold(entries: list[Any], is_accepted: bool) -> None:
+    shape = _shape(properties={"x": {"type": "array", "uniqueItems": True}})
+    if is_accepted:
+        assert shape.accept(json.dumps({"x": entries}))
+    else:
+        with pytest.raises(InvalidAnswer, match="x: has an entry twice"):
+            shape.accept(json.dumps({"x": entries}))
+
+
+def test_a_schema_that_leads_back_to_itself_is_an_invalid_answer() -> None:
+    with pytest.raises(InvalidAnswer, match="the schema cannot be applied"):
+        _shape(**{"$ref": "#"}).accept("{}")
