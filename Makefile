@@ -108,6 +108,7 @@ integration: ## Test services over real gRPC
 e2e: ## Test whole processes, as a person runs them
 chaos: ## Test what survives kills and faults, every case of it
 chaos: MARKED := -m ""
+chaos: export PARLEY_TEST_ODD_REQUESTS ?= 20000
 $(TESTS): $(VENV)/.all
 	$(BIN)/pytest tests/$@ $(MARKED) $(ARGS)
 
@@ -135,6 +136,10 @@ others: $(VENV)/.all ## Install model servers that others wrote (some minutes) a
 .PHONY: bench
 bench: $(VENV)/.all ## Measure, and print the numbers of docs/benchmarks.md
 	$(BIN)/python -m tests.bench $(ARGS)
+
+.PHONY: mutants
+mutants: $(VENV)/.mutants ## Change the code a little, and print the changes that no test notices (ARGS="convergence --number 40")
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 .PHONY: first-runs
 first-runs: $(VENV)/.all ## Run `make run` ten times as for the first time, print the answers and check them
@@ -203,6 +208,7 @@ lock: $(VENV)/.all ## Pin the dependencies anew in requirements/ (ARGS=--upgrade
 	$(call lock,all) --extra dev $(ARGS)
 	$(call lock,run) --extra local --extra build --constraints requirements/all.txt
 	$(call lock,deploy) --extra deploy --constraints requirements/all.txt
+	$(call lock,mutants) --extra mutants --constraints requirements/all.txt
 	echo 'setuptools>=77' | $(BIN)/uv pip compile - --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraints requirements/all.txt --output-file requirements/build.txt
 	for service in $(SERVICES); do \
@@ -244,6 +250,11 @@ $(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/.made
 $(VENV)/.deploy: requirements/deploy.txt $(VENV)/.all
 	@echo "Installing what checks the chart into $(VENV) (once)" >&2
 	@$(INSTALL_LOCKED) requirements/deploy.txt
+	@touch $@
+
+$(VENV)/.mutants: requirements/mutants.txt $(VENV)/.all
+	@echo "Installing what makes mutants into $(VENV) (once)" >&2
+	@$(INSTALL_LOCKED) requirements/mutants.txt
 	@touch $@
 
 $(VENV)/.all: requirements/all.txt pyproject.toml | $(VENV)/.made

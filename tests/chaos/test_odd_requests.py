@@ -1,7 +1,7 @@
 """Whatever is sent to a service, it is answered, in time and in its own terms, and nothing of it stays.
 
-The requests are the same every time. `PARLEY_TEST_ODD_SEED=n` sends others, and `PARLEY_TEST_ODD_REQUESTS=20000 make chaos
-ARGS="-k odd"` that many.
+The requests are the same every time: 20,000 by `make chaos`, 1,000 by `make test`. `PARLEY_TEST_ODD_SEED=n` sends others, and
+`PARLEY_TEST_ODD_REQUESTS=n` so many.
 """
 
 import asyncio

@@ -1,10 +1,15 @@
 import asyncio
+import math
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
-from parley.convergence.agreement import Agreements
-from parley.convergence.assessment import Assessment, Critic, Thresholds, Verdict
+from parley.convergence.agreement import Agreements, Pair, Relation
+from parley.convergence.assessment import Assessment, Critic, Round, Thresholds, Verdict
+from parley.convergence.assessment import assess as judged
 from parley.convergence.embeddings import embeddings
+from parley.convergence.grouping import Reading
 from parley.convergence.rounds import Rounds, Settled
 from parley.convergence.stands import Stand
 from tests.support.hash_embedder import HashEmbedder
@@ -61,6 +66,15 @@ async def test_opposed_agents_with_new_arguments_refine() -> None:
     found = await assess([Stand("a", KAFKA, new), Stand("b", RABBIT, RABBIT_TEXT)], before)
     assert found.verdict is Verdict.REFINING
     assert found.novelty == pytest.approx(100 / 3)
+
+
+@pytest.mark.parametrize(("likeness", "novelty"), [(0.69, 100), (0.71, 0)])
+def test_a_sentence_is_new_unless_it_is_much_like_one_of_before(likeness: float, novelty: float) -> None:
+    said, again = np.array([1.0, 0.0]), np.array([likeness, math.sqrt(1 - likeness**2)])
+    pair = ("a", "b")
+    two = Reading({"a": KAFKA, "b": RABBIT}, {pair: Relation.APART}, {pair: 0.1})
+    found = judged(Round(two, (), (again,)), Round(two, (), (said,)), {}, [], Thresholds())
+    assert found.novelty == novelty
 
 
 async def test_an_agent_that_leaves_the_others_lets_them_diverge() -> None:

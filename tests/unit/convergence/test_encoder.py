@@ -22,6 +22,12 @@ def test_the_order_of_two_texts_does_not_matter(cross_encoder: CrossEncoder) -> 
     assert np.array_equal(cross_encoder.read(ONE, OTHER), cross_encoder.read(OTHER, ONE))
 
 
+def test_the_second_half_of_a_vector_is_how_much_the_order_matters(cross_encoder: CrossEncoder) -> None:
+    both, difference = np.split(cross_encoder.read(ONE, ONE), 2)
+    assert both.any()
+    assert not difference.any()
+
+
 def test_the_vector_has_a_weight_for_each_number(cross_encoder: CrossEncoder) -> None:
     assert cross_encoder.read(ONE, OTHER).shape == AgreementHead.read(SHIPPED_HEAD).weights.shape
 

@@ -61,6 +61,11 @@ def test_one_between_two_that_are_apart_joins_the_one_it_is_more_surely_like() -
     assert not grouping.certain
 
 
+def test_a_group_is_no_closer_to_another_agent_than_its_member_that_is_least_like_it() -> None:
+    grouping = group(reading("abcd", {"ab": 0.95, "ac": 0.72, "bc": 0.94, "cd": 0.8}))
+    assert members(grouping) == ["ab", "cd"]
+
+
 def test_an_unsure_pair_is_neither_joined_nor_certain() -> None:
     grouping = group(reading("abc", {"ab": SAME, "ac": UNSURE, "bc": SAME}))
     assert members(grouping) == ["ab", "c"]

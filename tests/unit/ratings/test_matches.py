@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.ratings import matches
+from parley.ratings import matches as matches_module
 from parley.ratings.elo import START
 from parley.ratings.match import Match
 from parley.ratings.matches import DebateReusedError, Matches
@@ -84,7 +84,11 @@ def test_pages_hold_every_rating_once() -> None:
     assert table.page("unknown", None, 4) == ([], False)
 
 
-async def test_ratings_are_the_same_after_a_restart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", [1000, 2])
+async def test_ratings_are_the_same_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    monkeypatch.setattr(matches_module, "_PAGE", page)
     url = f"sqlite:///{tmp_path}"
     async with open_store(url, "ratings") as store:
         matches = Matches(store.log)
@@ -135,7 +139,7 @@ async def test_tenants_do_not_share_ratings(tmp_path: Path) -> None:
 async def test_whoever_names_tenants_makes_no_table_stay_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matches, "_MAX_TENANTS", 3)
+    monkeypatch.setattr(matches_module, "_MAX_TENANTS", 3)
     async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
         recorded = Matches(store.log)
         await recorded.record("known", match("d1", {"ada": 7.0, "bo": 3.0}))

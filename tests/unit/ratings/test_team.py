@@ -38,6 +38,10 @@ def test_without_exploration_the_best_have_the_seats() -> None:
     assert chosen[-1].score == pytest.approx(0.5), "nothing known is the middle"
 
 
+def test_a_quarter_of_the_seats_goes_to_those_that_are_drawn_unless_it_is_said() -> None:
+    assert sum(each.explored for each in select_team(TABLE, "deb", AGENTS, 4, "data")) == 1
+
+
 @given(st.text("abc", min_size=1, max_size=5), st.integers(1, 5), st.floats(0, 1), st.randoms())
 @settings(deadline=None)
 def test_every_seat_is_given_once_and_the_order_of_the_candidates_does_not_matter(

@@ -68,6 +68,11 @@ class Held:
         await self._task
 
 
+async def test_a_commit_is_on_the_disk_before_it_is_acknowledged(database: SqliteDatabase) -> None:
+    (flushed,) = await database.write(lambda connection: connection.execute("PRAGMA synchronous").fetchone())
+    assert flushed == 2, "FULL: nothing else outlives a power cut"
+
+
 async def test_writes_that_wait_share_one_commit(database: SqliteDatabase) -> None:
     commits: list[str] = []
     await database.write(

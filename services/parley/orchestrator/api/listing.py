@@ -51,9 +51,9 @@ def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -
     size = violations.page_size(request.page_size)
     after = place_of(violations, request.page_token, _CREATED)
     violations.check(
-        that=len(request.format) <= _MAX_FORMAT,
+        that=len(request.format) <= _MAX_FORMAT and "\0" not in request.format,
         field="format",
-        otherwise=f"must be at most {_MAX_FORMAT} characters",
+        otherwise=f"must be at most {_MAX_FORMAT} characters, without NUL",
     )
     order = " ".join(request.order_by.split())
     known = ", ".join(_ORDERS)

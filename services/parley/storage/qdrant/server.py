@@ -18,7 +18,6 @@ __all__ = ["ServerVectors", "open_server"]
 T = TypeVar("T")
 
 _GRPC_PORT: Final = 6334
-_REST_PORT: Final = 6333
 _TIMEOUT_SECONDS: Final = 30
 _BATCH: Final = 256
 _NO_COLLECTION: Final = "no-such-collection"
@@ -115,7 +114,6 @@ async def open_server(url: str) -> AsyncGenerator[ServerVectors, None]:
     address = urlsplit(url)
     client = AsyncQdrantClient(
         host=address.hostname or "localhost",
-        port=_REST_PORT,  # asked for nothing, since all calls go over gRPC
         grpc_port=address.port or _GRPC_PORT,
         prefer_grpc=True,
         https=address.scheme == "https",

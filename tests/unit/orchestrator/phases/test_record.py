@@ -32,13 +32,18 @@ class _Debate:
         return object()
 
 
-async def recorded(debate: _Debate) -> list[str]:
-    await record(cast(Any, debate), SCORED, datetime(2026, 11, 22, tzinfo=UTC))
+async def recorded(debate: _Debate, outcome: Outcome = SCORED) -> list[str]:
+    await record(cast(Any, debate), outcome, datetime(2026, 11, 22, tzinfo=UTC))
     return sorted(debate.recorded)
 
 
 async def test_a_debate_is_rated_and_remembered() -> None:
     assert await recorded(_Debate(demonstration=False)) == ["after/memory", "after/ratings"]
+
+
+async def test_a_debate_of_one_scored_agent_is_no_match() -> None:
+    alone = Outcome(description="Yes.", scores=[AgentScore(agent_id="ada", score=7)])
+    assert await recorded(_Debate(demonstration=False), alone) == ["after/memory"]
 
 
 async def test_the_step_is_that_of_debates_which_told_scores_alone() -> None:

@@ -1,0 +1,14 @@
+import pytest
+
+from parley.orchestrator.api.listing import listing_of
+from parley.orchestrator.formats.shipped import shipped_formats
+from parley.runtime.errors import ParleyError
+from parley.v1.orchestrator_pb2 import ListDebatesRequest
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 65])
+def test_a_format_that_no_debate_can_have_is_refused_with_its_field(name: str) -> None:
+    with pytest.raises(ParleyError) as refused:
+        listing_of(ListDebatesRequest(format=name), shipped_formats())
+    assert [each.field for each in refused.value.violations] == ["format"]
+    assert listing_of(ListDebatesRequest(format="x" * 64), shipped_formats()).wanted.formats == ("x" * 64,)
