@@ -11,11 +11,10 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,12 +25,21 @@ from pymongo import MongoClient
 
 from tests.chaos.history import Fault
 from tests.chaos.points import CRASHED
-from tests.chaos.process import Start
+from tests.chaos.process import Start, environment, nursery_process
 from tests.chaos.proxy import Proxies
 from tests.contract.mongodb_server import running_server
 from tests.support.ports import free_ports
 
-__all__ = ["GATEWAYS", "ORCHESTRATORS", "OTHERS", "SERVICES", "Options", "System", "running_system"]
+__all__ = [
+    "GATEWAYS",
+    "ORCHESTRATORS",
+    "OTHERS",
+    "SERVICES",
+    "EndedAtStartError",
+    "Options",
+    "System",
+    "running_system",
+]
 
 ORCHESTRATORS = ("orchestrator-1", "orchestrator-2", "orchestrator-3")
 GATEWAYS = ("gateway-1", "gateway-2")
@@ -39,9 +47,13 @@ OTHERS = ("convergence", "ratings", "memory")
 SERVICES = (*ORCHESTRATORS, *GATEWAYS, *OTHERS)
 
 _MODEL_SERVER = "model-server"
-_ROOT = Path(__file__).parents[2]
 _STARTED_WITHIN = 60.0
+_TRACEBACK = "Traceback (most recent call last)"
 _FORGOTTEN = {"orchestrator": ("debates", "inbox", "_log"), "gateway": ("calls", "stops")}
+
+
+class EndedAtStartError(AssertionError):
+    """A service ended before it listened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +90,6 @@ class _Process:
     stopped: float | None = None
 
 
-def _environment() -> dict[str, str]:
-    """Return the variables a process gets beside its own: no setting and no key of whoever runs the suite."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PARLEY_", "OPENAI_", "OPENROUTER_", "OTEL_"))
-    }
-
-
-def _nursery_process() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.chaos.process", str(os.getpid())],
-        cwd=_ROOT,
-        env=_environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-
-
 def _ended(process: _Process, within: float) -> bool:
     """Wait that many seconds for a process to end; tell whether it has."""
     if process.handle < 0:
@@ -125,6 +117,7 @@ class System:
     Attributes:
         store_url: The store, past every proxy; a service's database is PREFIX_SERVICE there.
         ledger: The model server's file.
+        restart_store: Kills the store, and starts it again after so many seconds; None where it is not ours.
         faults: All that was done to it.
         known: Debates that some client was told of.
     """
@@ -134,10 +127,11 @@ class System:
     store_url: str
     ledger: Path
     proxies: Proxies
+    restart_store: Callable[[float], None] | None = None
     faults: list[Fault] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
     _processes: dict[str, _Process] = field(default_factory=dict)
-    _nursery: subprocess.Popen[bytes] = field(default_factory=_nursery_process)
+    _nursery: subprocess.Popen[bytes] = field(default_factory=nursery_process)
     _asking: threading.Lock = field(default_factory=threading.Lock)
     _fronts: dict[str, int] = field(default_factory=dict)
 
@@ -233,6 +227,19 @@ class System:
             for service, collections in _FORGOTTEN.items():
                 for collection in collections:
                     client[f"{prefix}_{service}"][collection].delete_many({})
+
+    def store_links(self) -> list[str]:
+        """Return the names of the proxies before the store."""
+        return [f"{name}>store" for name in self._processes if name not in (_MODEL_SERVER, "convergence")]
+
+    def tracebacks(self) -> list[str]:
+        """Return the services that wrote a traceback, each with what it wrote from there on."""
+        found = []
+        for name, process in self._processes.items():
+            _, traceback, text = process.output.read_text(errors="replace").partition(_TRACEBACK)
+            if traceback:
+                found.append(f"{name}: {text[:4000]}")
+        return found
 
     def tail(self, name: str, lines: int = 15) -> str:
         """Return the last lines a service wrote."""
@@ -339,7 +346,7 @@ class System:
         self._processes[name] = _Process(module, arguments, variables, port, self.folder / f"{name}.log")
 
     def _spawn(self, process: _Process, more: Mapping[str, str]) -> None:
-        variables = {**_environment(), **process.variables, **more}
+        variables = {**environment(), **process.variables, **more}
         start = Start(process.module, process.arguments, variables, str(process.output))
         assert self._nursery.stdin is not None
         assert self._nursery.stdout is not None
@@ -356,8 +363,9 @@ class System:
         ends = time.monotonic() + _STARTED_WITHIN
         while time.monotonic() < ends:
             if not self.alive(name):
-                assert process.armed, f"{name} ended at its start\n{self.tail(name)}"
-                return  # its crash point came before it listened
+                if process.armed:
+                    return  # its crash point came before it listened
+                raise EndedAtStartError(f"{name} ended at its start\n{self.tail(name)}")
             with suppress(OSError), socket.create_connection(("127.0.0.1", process.port), 1):
                 return
             time.sleep(0.02)
@@ -374,7 +382,8 @@ def running_system(folder: Path, options: Options | None = None) -> Iterator[Sys
     with running_server() as server, Proxies() as proxies:
         prefix = f"parley_chaos_{uuid.uuid4().hex[:12]}"
         url = server.database_url(prefix)
-        system = System(folder, options or Options(), url, folder / "ledger.jsonl", proxies)
+        ledger = folder / "ledger.jsonl"
+        system = System(folder, options or Options(), url, ledger, proxies, server.restart)
         try:
             system.build()
             yield system

@@ -13,16 +13,18 @@ import json
 import os
 import runpy
 import signal
+import subprocess
 import sys
 import traceback
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from tests.chaos.points import CrashingDocuments, CrashingLog, CrashPoint, UnfencedLog, around
 
-__all__ = ["Start"]
+__all__ = ["Start", "environment", "nursery_process"]
 
 _MODULES = (
     "parley.orchestrator",
@@ -32,6 +34,7 @@ _MODULES = (
     "parley.memory",
     "tests.support.model_server",
 )
+_ROOT = Path(__file__).parents[2]
 _PR_SET_PDEATHSIG = 1
 _NOWHERE = CrashPoint("after", "nothing", 1)
 
@@ -48,6 +51,27 @@ class Start:
     def to_line(self) -> bytes:
         """Return the line that says so."""
         return json.dumps(asdict(self)).encode() + b"\n"
+
+
+def environment() -> dict[str, str]:
+    """Return the variables a process gets beside its own: no setting and no key of whoever runs the suite."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PARLEY_", "OPENAI_", "OPENROUTER_", "OTEL_"))
+    }
+
+
+def nursery_process() -> subprocess.Popen[bytes]:
+    """Start the nursery; its children die with this process."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.chaos.process", str(os.getpid())],
+        cwd=_ROOT,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
 def _die_with(parent: int) -> None:
