@@ -1,15 +1,14 @@
 """What holds for every test: no key and no model server of the person who runs them, and a last word on which MongoDB was there."""
 
 import os
-import shutil
 import signal
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests.contract.reporting import report_mongodb
 from tests.support.fixtures import model_server
+from tests.support.memory_folder import memory_folder
 
 __all__ = ["model_server"]
 
@@ -24,10 +23,8 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # No test looks at the ports that model servers usually have: whoever runs the tests may run one.
 os.environ["PARLEY_LOCAL_SERVERS"] = "off"
 
-# No test is about a power cut, and a disk that others use takes its time for a flush: where there is room, folders are in memory.
-_MEMORY = Path("/dev/shm")
-if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 << 30:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+if folder := memory_folder():
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
 
 # How long an example takes says something of the machine, and nothing of the behaviour. The examples are the same every
 # time; `--hypothesis-profile=search` looks for others.

@@ -100,6 +100,11 @@ class LocalServices:
             "store": store,
         }
 
+    @property
+    def _reading(self) -> bool:
+        """Whether the system runs no debate, so that what it must tell can be told on a full disk too."""
+        return self._options.purpose in ("records", "agents", "ratings")
+
     @asynccontextmanager
     async def others(self) -> AsyncIterator[Others]:
         """Run what the orchestrator calls, as far as the purpose needs it."""
@@ -130,9 +135,8 @@ class LocalServices:
 
         settings = settings.model_copy(update=self._shared)
         draining, port = Draining(), self._options.ports.orchestrator
-        reading = self._options.purpose == "records"
         async with (
-            build(settings, draining=draining, reading=reading) as service,
+            build(settings, draining=draining, reading=self._reading) as service,
             self._served(service, port, settings.auth, draining) as address,
         ):
             yield address
@@ -158,8 +162,11 @@ class LocalServices:
             settings = settings.model_copy(update={"agents_file": options.config_path})
         draining = Draining()
         alone = self._folder is not None  # its lock is held
+        built = build(
+            settings, draining=draining, alone=alone, reading=self._reading, evaluators=options.evaluators
+        )
         async with (
-            build(settings, draining=draining, alone=alone, evaluators=options.evaluators) as service,
+            built as service,
             self._served(service, options.ports.gateway, settings.auth, draining) as address,
         ):
             yield address
@@ -180,7 +187,10 @@ class LocalServices:
 
         settings = RatingsSettings.load().model_copy(update=self._shared)
         port = self._options.ports.ratings
-        async with build(settings) as service, self._served(service, port, settings.auth) as address:
+        async with (
+            build(settings, reading=self._reading) as service,
+            self._served(service, port, settings.auth) as address,
+        ):
             yield address
 
     @asynccontextmanager

@@ -1,7 +1,9 @@
 """Debates on three orchestrators and two gateways while every service is killed, stopped, drained and cut off.
 
 They are held in waves of a seed each, so that the store does not grow and what was found can be made again soon:
-`PARLEY_CHAOS_SEED=n` begins with that seed, and with `--quick` holds that wave alone.
+`PARLEY_CHAOS_SEED=n` begins with that seed, and with `--quick` holds that wave alone. `PARLEY_CHAOS_DEBATES=n` holds about
+so many debates in place of 200. With `PARLEY_CHAOS_STORE=on` debates are of every format, models fail now and then, and the
+store is held, slowed (1 s a command), cut off and restarted as well.
 """
 
 import os
@@ -10,6 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -19,19 +22,26 @@ from tests.chaos.harness import Options, System, running_system
 from tests.chaos.monkey import Chaos, Outcome, run_chaos
 
 _SETTING = "PARLEY_CHAOS_SEED"
-_WAVES = 10
 _DEBATES = 20
+"""Of each wave."""
+_ALL_DEBATES = int(os.environ.get("PARLEY_CHAOS_DEBATES") or 200)
+_STORE = os.environ.get("PARLEY_CHAOS_STORE") == "on"
 _FAULTS = {"kill": 2, "stop": 1, "drain": 1, "cut": 1}
 """Of each wave, for each service."""
+_FORMATS = ("panel", "arena", "moderated")
+_STORE_FAULTS = {"hold": 2, "slow": 1, "cut": 2, "restart": 1}
+_STORE_OPTIONS = Options(latency=0.1, lease=4.0, gateway_lease=6.0, poll=1.0)
+"""Leases outlast a store that takes a second for a command."""
 
 
 async def run(quick: bool) -> None:
     """Print what was done and what was found; end with 1 where a promise was broken."""
     first = int(os.environ.get(_SETTING) or random.SystemRandom().randrange(10**6))
     folder = Path(tempfile.mkdtemp(prefix="parley-chaos-"))
-    outcomes = []
-    with running_system(folder, Options(latency=0.1)) as system:
-        for seed in range(first, first + (1 if quick else _WAVES)):
+    waves = 1 if quick else max(_ALL_DEBATES // _DEBATES, 1)
+    outcomes, tracebacks = [], []
+    with running_system(folder, _STORE_OPTIONS if _STORE else Options(latency=0.1)) as system:
+        for seed in range(first, first + waves):
             outcome = await _wave(system, seed)
             outcomes.append(outcome)
             print(
@@ -39,8 +49,10 @@ async def run(quick: bool) -> None:
             )
             for violation in outcome.report.violations:
                 print(violation, flush=True)
+        tracebacks = system.tracebacks()
     _show(outcomes)
-    if any(outcome.report.violations for outcome in outcomes):
+    print("\n".join(["", *tracebacks]))
+    if tracebacks or any(outcome.report.violations for outcome in outcomes):
         print(f"\nwhat the services wrote: {folder}")
         sys.exit(1)
     shutil.rmtree(folder)
@@ -49,7 +61,10 @@ async def run(quick: bool) -> None:
 async def _wave(system: System, seed: int) -> Outcome:
     system.make_ready()
     async with Clients(system) as clients:
-        outcome = await run_chaos(system, clients, Chaos(seed, debates=_DEBATES, faults=_FAULTS))
+        chaos = Chaos(seed, debates=_DEBATES, faults=_FAULTS)
+        if _STORE:
+            chaos = replace(chaos, at_once=10, formats=_FORMATS, store_faults=_STORE_FAULTS)
+        outcome = await run_chaos(system, clients, chaos)
     if not outcome.report.violations:
         system.forget()
     return outcome

@@ -63,7 +63,8 @@ class Report:
 def check(history: History, *, stored_calls: bool = True, may_fail: Collection[str] = frozenset()) -> Report:
     """Check a history against every promise. `may_fail` are reasons that agents' steps may fail for.
 
-    With `stored_calls` only a call in flight when a gateway was killed, stopped or cut off its store may be made again;
+    With `stored_calls` only a call in flight when a gateway was killed, stopped or cut off its store may be made again,
+    or when the store of all was in trouble;
     without, one in flight when anything on its way was disturbed may be, too.
     """
     marks = {each.debate: each.mark for each in history.accepted}
@@ -274,10 +275,10 @@ def _by_mark(history: History, marks: set[str]) -> Mapping[str, list[ModelCall]]
     found: defaultdict[str, list[ModelCall]] = defaultdict(list)
     for call in history.calls:
         if call.path in _TEXT_PATHS:
-            for mark in marks:
-                if mark in call.prompt:
-                    found[mark].append(call)
-                    break
+            # A debate that recalls another may quote its mark, after its own.
+            places = {at: mark for mark in marks if (at := call.prompt.find(mark)) >= 0}
+            if places:
+                found[places[min(places)]].append(call)
     return found
 
 
@@ -290,11 +291,12 @@ class _Paid:
         self._faults = [
             fault
             for fault in history.faults
-            if (fault.service == "gateway" and (fault.kind != "cut" or fault.target.endswith(">store")))
+            if fault.service == "store"
+            or (fault.service == "gateway" and (fault.kind != "cut" or fault.target.endswith(">store")))
             or (not stored_calls and fault.service in ("gateway", "orchestrator"))
         ]
 
-        self._owner_faults = [fault for fault in history.faults if fault.service == "orchestrator"]
+        self._owner_faults = [fault for fault in history.faults if fault.service in ("orchestrator", "store")]
 
     def check(self, events: Sequence[Envelope], calls: Sequence[ModelCall]) -> Found:
         """Check one debate's calls against its log."""
@@ -319,7 +321,7 @@ class _Paid:
         recorded = self._recorded(outcomes)
         attempts = sum(isinstance(event.payload, StepStarted) and event.attempt > 1 for event in events)
         for digest, same in by_prompt.items():
-            for call, again in pairwise(same):
+            for call, again in _repeated(same):
                 self.repeated += 1
                 if self._excused(call):
                     self.excused += 1
@@ -375,6 +377,11 @@ class _Paid:
             fault.kind == "stop" and fault.began <= call.started <= fault.ended + _RECORDING_SECONDS
             for fault in self._faults
         )
+
+
+def _repeated(same: Sequence[ModelCall]) -> Iterator[tuple[ModelCall, ModelCall]]:
+    """Yield calls, and those after them, but for calls that the model answered with a fault: these cost nothing."""
+    return ((call, again) for call, again in pairwise(same) if call.outcome != "faulted")
 
 
 def _told(call: ModelCall, again: ModelCall) -> str:

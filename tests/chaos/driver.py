@@ -20,7 +20,9 @@ from parley.runtime.errors import from_rpc_error
 from parley.storage.opening import open_store
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.agent_pb2 import Agent, PromptText, SummarySettings
+from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.debate_pb2 import Participant
+from parley.v1.moderated_pb2 import ModeratedSettings
 from parley.v1.panel_pb2 import PanelSettings, Termination
 from tests.chaos.harness import System
 from tests.chaos.history import Accepted, History, Intervention, Seen, Watch
@@ -33,6 +35,8 @@ T = TypeVar("T")
 
 _TENANT = "default"
 _PATIENCE = 90.0
+_LONGEST = 600.0
+"""Seconds of a debate under any faults; whoever watches one for longer hangs."""
 _TRY_AGAIN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
 
 
@@ -44,12 +48,13 @@ def spec(
     recall: bool = False,
     models: Mapping[str, str] | None = None,
     termination: Termination | None = None,
+    settings: ArenaSettings | ModeratedSettings | None = None,
     **more: Any,
 ) -> DebateSpec:
     """Return a panel whose agents all have the mark in their own prompts, so that no two steps ask the same.
 
-    A mark ends with a dot. The question lacks it there, so that a debate that recalls another has its own mark only.
-    `models` are those of single agents, `more` are fields of the specification.
+    A mark ends with a dot. The question of a panel lacks it there, so that a debate that recalls another has its own mark
+    only. `models` are those of single agents, `settings` those of another format, `more` are fields of the specification.
     """
 
     def one(name: str) -> Participant:
@@ -59,11 +64,20 @@ def spec(
             agent.routes.append(f"openai/{models[name]}")
         return Participant(agent=agent)
 
+    told = mark.removesuffix(".")
+    match settings:
+        case ArenaSettings():
+            more["arena"] = settings
+        case ModeratedSettings():
+            more["moderated"] = settings
+            told = mark  # its perspectives have prompts of their own
+        case None:
+            off = SummarySettings(enabled=False)
+            more["panel"] = PanelSettings(rounds=rounds, summaries=off, termination=termination)
     return DebateSpec(
-        question=f"Which way of building it lasts longest, asks {mark.removesuffix('.')}?",
+        question=f"Which way of building it lasts longest, asks {told}?",
         agents=[one(name) for name in ("ada", "bo", "cy", "dee")[:agents]],
         judge=one("judge"),
-        panel=PanelSettings(rounds=rounds, summaries=SummarySettings(enabled=False), termination=termination),
         history_limit=3 if recall else 0,
         **more,
     )
@@ -120,9 +134,12 @@ class Clients:
 
         ended, problem = False, ""
         try:
-            async for _ in follow(opened, after, _PATIENCE):
-                pass
+            async with asyncio.timeout(_LONGEST):
+                async for _ in follow(opened, after, _PATIENCE):
+                    pass
             ended = True
+        except TimeoutError:
+            problem = f"it had not ended after {_LONGEST:g} s"
         except ParleyError as error:
             problem = f"{error.code.name} {error.reason}: {error}"
         finally:

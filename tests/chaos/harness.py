@@ -11,7 +11,7 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,16 @@ from tests.chaos.proxy import Proxies
 from tests.contract.mongodb_server import running_server
 from tests.support.ports import free_ports
 
-__all__ = ["GATEWAYS", "ORCHESTRATORS", "OTHERS", "SERVICES", "Options", "System", "running_system"]
+__all__ = [
+    "GATEWAYS",
+    "ORCHESTRATORS",
+    "OTHERS",
+    "SERVICES",
+    "EndedAtStartError",
+    "Options",
+    "System",
+    "running_system",
+]
 
 ORCHESTRATORS = ("orchestrator-1", "orchestrator-2", "orchestrator-3")
 GATEWAYS = ("gateway-1", "gateway-2")
@@ -37,7 +46,12 @@ SERVICES = (*ORCHESTRATORS, *GATEWAYS, *OTHERS)
 
 _MODEL_SERVER = "model-server"
 _STARTED_WITHIN = 60.0
+_TRACEBACK = "Traceback (most recent call last)"
 _FORGOTTEN = {"orchestrator": ("debates", "inbox", "_log"), "gateway": ("calls", "stops")}
+
+
+class EndedAtStartError(AssertionError):
+    """A service ended before it listened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +80,7 @@ class System:
     Attributes:
         store_url: The store, past every proxy; a service's database is PREFIX_SERVICE there.
         ledger: The model server's file.
+        restart_store: Kills the store, and starts it again after so many seconds; None where it is not ours.
         faults: All that was done to it.
         known: Debates that some client was told of.
     """
@@ -75,6 +90,7 @@ class System:
     store_url: str
     ledger: Path
     proxies: Proxies
+    restart_store: Callable[[float], None] | None = None
     faults: list[Fault] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
     _processes: dict[str, Process] = field(default_factory=dict)
@@ -184,6 +200,19 @@ class System:
             for service, collections in _FORGOTTEN.items():
                 for collection in collections:
                     client[f"{prefix}_{service}"][collection].delete_many({})
+
+    def store_links(self) -> list[str]:
+        """Return the names of the proxies before the store."""
+        return [f"{name}>store" for name in self._processes if name not in (_MODEL_SERVER, "convergence")]
+
+    def tracebacks(self) -> list[str]:
+        """Return the services that wrote a traceback, each with what it wrote from there on."""
+        found = []
+        for name, process in self._processes.items():
+            _, traceback, text = process.output.read_text(errors="replace").partition(_TRACEBACK)
+            if traceback:
+                found.append(f"{name}: {text[:4000]}")
+        return found
 
     def tail(self, name: str, lines: int = 15) -> str:
         """Return the last lines a service wrote."""
@@ -299,8 +328,9 @@ class System:
         ends = time.monotonic() + _STARTED_WITHIN
         while time.monotonic() < ends:
             if not self.alive(name):
-                assert process.armed, f"{name} ended at its start\n{self.tail(name)}"
-                return  # its crash point came before it listened
+                if process.armed:
+                    return  # its crash point came before it listened
+                raise EndedAtStartError(f"{name} ended at its start\n{self.tail(name)}")
             with suppress(OSError), socket.create_connection(("127.0.0.1", process.port), 1):
                 return
             time.sleep(0.02)
@@ -317,7 +347,8 @@ def running_system(folder: Path, options: Options | None = None) -> Iterator[Sys
     with running_server() as server, Proxies() as proxies:
         prefix = f"parley_chaos_{uuid.uuid4().hex[:12]}"
         url = server.database_url(prefix)
-        system = System(folder, options or Options(), url, folder / "ledger.jsonl", proxies)
+        ledger = folder / "ledger.jsonl"
+        system = System(folder, options or Options(), url, ledger, proxies, server.restart)
         try:
             system.build()
             yield system

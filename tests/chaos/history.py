@@ -11,7 +11,10 @@ __all__ = ["Accepted", "Fault", "History", "Intervention", "ModelCall", "Seen", 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What was done to a service, from when until when (`time.monotonic`): `kill`, `stop`, `drain` or `cut`."""
+    """What was done to a service, from when until when (`time.monotonic`): `kill`, `stop`, `drain` or `cut`.
+
+    To the store of all of them (the target `store`): `hold`, `slow`, `cut` or `restart`.
+    """
 
     target: str
     kind: str

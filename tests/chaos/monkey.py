@@ -1,5 +1,7 @@
 """A seeded run: many debates with watchers and interventions, while services are killed, stopped, drained and cut off.
 
+Where it is asked for, models fail now and then, and the store is held, slowed, cut off and restarted.
+
 The seed says which debates are held, how people intervene in them, and which faults come in which order; when they meet is
 up to the machine. A run that found something is made again with the same seed, several times if need be.
 """
@@ -11,23 +13,61 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from parley.v1.arena_pb2 import ArenaSettings
+from parley.v1.moderated_pb2 import ModeratedSettings
 from tests.chaos.checker import Report, check
 from tests.chaos.driver import Clients, spec
-from tests.chaos.harness import GATEWAYS, ORCHESTRATORS, OTHERS, System
+from tests.chaos.harness import GATEWAYS, ORCHESTRATORS, OTHERS, EndedAtStartError, System
+from tests.chaos.store_faults import trouble_store
 
 __all__ = ["Chaos", "Outcome", "run_chaos"]
 
-_ACTS = ("guide", "end", "mute", "cancel", "pause")
+_ACTS = {
+    "panel": ("guide", "end", "mute", "cancel", "pause"),
+    "arena": ("guide", "cancel", "pause"),
+    "moderated": ("guide", "cancel", "pause"),
+}
+_SETTINGS: Mapping[str, ArenaSettings | ModeratedSettings | None] = {
+    "panel": None,
+    "arena": ArenaSettings(revision_rounds=1, max_extended_rounds=0),
+    "moderated": ModeratedSettings(perspectives=2, max_rounds=2, checkpoints=False),
+}
 _GROUPS = (ORCHESTRATORS, GATEWAYS, OTHERS)
+_MODEL_FAULTS = [
+    {"match": {"path": "/v1/responses"}, "fault": fault, "after": 15 * number, "times": 2}
+    for number, fault in enumerate(
+        [
+            {"kind": "error", "status": 503},
+            {"kind": "drop-mid-stream"},
+            {"kind": "error", "status": 429, "retry_after": 1},
+            {"kind": "drop-before-any-byte"},
+        ],
+        start=1,
+    )
+]
+"""Two calls in a row fail now and then. A rule that is behind another does not see what that one takes."""
+_STARTED_WITHIN = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Chaos:
-    """What a run is made of. `faults` are numbers by kind, for each service; `gap` is the longest pause between two."""
+    """What a run is made of. `gap` is the longest pause between two faults.
+
+    Attributes:
+        faults: Numbers by kind, for each service.
+        store_faults: Numbers by kind, for the store of all (`store_faults.STORE_FAULTS`); none: models do not fail either.
+        trouble: How long such a fault lasts, in seconds: at least, at most.
+        a_command: Seconds that each command takes while the store is slow.
+        formats: What is held; each debate is one of them.
+    """
 
     seed: int
     debates: int
     at_once: int = 6
+    formats: Sequence[str] = ("panel",)
+    store_faults: Mapping[str, int] = field(default_factory=dict)
+    trouble: tuple[float, float] = (1.0, 12.0)
+    a_command: float = 1.0
     faults: Mapping[str, int] = field(default_factory=lambda: {"kill": 2, "stop": 1, "cut": 2})
     gap: float = 1.0
 
@@ -46,6 +86,7 @@ class Outcome:
 class _Script:
     """One debate's part."""
 
+    format: str
     agents: int
     rounds: int
     recall: bool
@@ -62,7 +103,8 @@ async def run_chaos(system: System, clients: Clients, chaos: Chaos) -> Outcome:
         asyncio.create_task(_monkey(system, _faults(group, chaos, dice), chaos.gap, dice.randbytes(8)))
         for group in _GROUPS
     ]
-    scripts = (_script(dice) for _ in iter(int, 1))
+    monkeys.append(asyncio.create_task(_store_monkey(system, chaos, dice.randbytes(8))))
+    scripts = (_script(dice, chaos.formats) for _ in iter(int, 1))
 
     async def hold() -> None:
         for number, script in numbered:
@@ -75,9 +117,10 @@ async def run_chaos(system: System, clients: Clients, chaos: Chaos) -> Outcome:
 
     numbered = enumerate(scripts)
     try:
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(chaos.at_once):
-                tasks.create_task(hold())
+        with system.rules(*(_MODEL_FAULTS if chaos.store_faults else ())):
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(chaos.at_once):
+                    tasks.create_task(hold())
         await asyncio.gather(*monkeys)
     finally:
         for monkey in monkeys:
@@ -93,18 +136,26 @@ async def run_chaos(system: System, clients: Clients, chaos: Chaos) -> Outcome:
     )
 
 
-def _script(dice: random.Random) -> _Script:
+def _script(dice: random.Random, formats: Sequence[str]) -> _Script:
+    chosen = dice.choice(formats)
     return _Script(
+        format=chosen,
         agents=dice.choice((2, 2, 3)),
         rounds=dice.choice((1, 1, 2)),
         recall=dice.random() < 0.3,
-        act=dice.choice(_ACTS) if dice.random() < 0.5 else "",
+        act=dice.choice(_ACTS[chosen]) if dice.random() < 0.5 else "",
         delay=dice.uniform(0.0, 0.5),
     )
 
 
 async def _debate(clients: Clients, mark: str, script: _Script) -> None:
-    asked = spec(mark, agents=script.agents, rounds=script.rounds, recall=script.recall)
+    asked = spec(
+        mark,
+        agents=script.agents,
+        rounds=script.rounds,
+        recall=script.recall and script.format == "panel",
+        settings=_SETTINGS[script.format],
+    )
     debate = await clients.create(asked, mark)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(clients.watch(debate))
@@ -139,10 +190,10 @@ async def _monkey(system: System, faults: Sequence[tuple[str, str]], gap: float,
             case "kill":
                 system.kill(name)
                 await asyncio.sleep(down)
-                await asyncio.to_thread(system.start, name)
+                await _start(system, name)
             case "drain":
                 await asyncio.to_thread(system.terminate, name)
-                await asyncio.to_thread(system.start, name)
+                await _start(system, name)
             case "stop":
                 system.stop(name)
                 await asyncio.sleep(lease * dice.uniform(1.5, 2.5))
@@ -151,3 +202,28 @@ async def _monkey(system: System, faults: Sequence[tuple[str, str]], gap: float,
                 links = [name] if name == "convergence" else [name, f"{name}>store"]
                 seconds = dice.choice((0.0, down))
                 await asyncio.to_thread(system.cut, dice.choice(links), seconds)
+
+
+async def _start(system: System, name: str) -> None:
+    """Start a service as who looks after processes does: again, where its store was away when it asked for it."""
+    ends = time.monotonic() + _STARTED_WITHIN
+    while True:
+        try:
+            await asyncio.to_thread(system.start, name)
+        except EndedAtStartError:
+            if time.monotonic() > ends:
+                raise
+        else:
+            return
+
+
+async def _store_monkey(system: System, chaos: Chaos, seed: bytes) -> None:
+    """Do one thing after the other to the store, with as long as that took to recover after each."""
+    dice = random.Random(seed)
+    faults = [kind for kind, times in sorted(chaos.store_faults.items()) for _ in range(times)]
+    dice.shuffle(faults)
+    for kind in faults:
+        await asyncio.sleep(dice.uniform(0.0, chaos.gap))
+        seconds = dice.uniform(*chaos.trouble)
+        await asyncio.to_thread(trouble_store, system, kind, seconds, a_command=chaos.a_command)
+        await asyncio.sleep(dice.uniform(0.5, seconds))

@@ -1,4 +1,4 @@
-"""TCP proxies that can be cut: one before each service, and one between each service and the store."""
+"""TCP proxies that can be cut, slowed and held: one before each service, and one between each service and the store."""
 
 import asyncio
 import threading
@@ -26,8 +26,13 @@ class _Proxy:
     target: tuple[str, int]
     lingers: bool
     refusing: bool = False
+    delay: float = 0.0
+    going: asyncio.Event = field(default_factory=asyncio.Event)
     server: asyncio.Server | None = None
     _open: dict[asyncio.StreamWriter, asyncio.StreamWriter] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.going.set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.refusing:
@@ -39,8 +44,8 @@ class _Proxy:
             writer.transport.abort()  # nobody is there
             return
         self._open[writer] = to_writer
-        answers = asyncio.create_task(_answer(to_reader, writer))
-        await _copy(reader, to_writer)
+        answers = asyncio.create_task(self._answer(to_reader, writer))
+        await self._copy(reader, to_writer, slowly=True)
         writer.transport.abort()
         if self.lingers:
             await asyncio.wait([answers], timeout=_LINGERING)
@@ -55,21 +60,24 @@ class _Proxy:
             if not self.lingers:
                 to_writer.transport.abort()
 
+    async def _copy(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, slowly: bool = False
+    ) -> None:
+        """Pass bytes on until the reader ends; what nobody is there for any more is dropped."""
+        try:
+            while data := await reader.read(_PIECE):
+                if slowly and self.delay:
+                    await asyncio.sleep(self.delay)
+                await self.going.wait()
+                if not writer.is_closing():
+                    writer.write(data)
+                    await writer.drain()
+        except OSError:
+            pass
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass bytes on until the reader ends; what nobody is there for any more is dropped."""
-    try:
-        while data := await reader.read(_PIECE):
-            if not writer.is_closing():
-                writer.write(data)
-                await writer.drain()
-    except OSError:
-        pass
-
-
-async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await _copy(reader, writer)
-    writer.transport.abort()  # the target went first
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._copy(reader, writer)
+        writer.transport.abort()  # the target went first
 
 
 class Proxies:
@@ -102,6 +110,18 @@ class Proxies:
         """Take new connections again."""
         self._proxies[name].refusing = False
 
+    def slow(self, name: str, seconds: float) -> None:
+        """Let what clients ask come so much later; with 0, at once again."""
+        self._proxies[name].delay = seconds
+
+    def hold(self, name: str) -> None:
+        """Pass nothing on, and take connections as before, until `let_go`."""
+        self._loop.call_soon_threadsafe(self._proxies[name].going.clear)
+
+    def let_go(self, name: str) -> None:
+        """Pass on what was held, also for clients that are gone."""
+        self._loop.call_soon_threadsafe(self._proxies[name].going.set)
+
     async def _listen(self, name: str, port: int, proxy: _Proxy) -> None:
         proxy.server = await asyncio.start_server(proxy.serve, "127.0.0.1", port)
         self._proxies[name] = proxy
@@ -115,6 +135,7 @@ class Proxies:
         for proxy in self._proxies.values():
             if proxy.server is not None:
                 proxy.server.close()
+            proxy.going.set()
             proxy.cut()
         serving = asyncio.all_tasks() - {asyncio.current_task()}
         if serving:

@@ -295,6 +295,30 @@ def test_a_call_in_flight_when_its_gateway_was_killed_may_be_made_again() -> Non
     assert (report.repeated, report.excused) == (1, 1)
 
 
+def test_a_call_in_flight_while_the_store_was_in_trouble_may_be_made_again() -> None:
+    calls = (call(ADA, 103.5, 104.5), call(ADA, 104.6, 105.6, 3), call(BO, 104.5, 105.5, 2))
+    report = check(history(calls=calls, faults=(Fault("store", "hold", 104.0, 104.1),)))
+    assert report.violations == ()
+    assert (report.repeated, report.excused) == (1, 1)
+
+
+def test_a_call_that_the_model_answered_with_a_fault_may_be_made_again() -> None:
+    refused = replace(call(ADA, 103.5, 104.0), outcome=Outcome.FAULTED)
+    calls = (refused, call(ADA, 104.1, 104.5, 3), call(BO, 104.5, 105.5, 2))
+    report = check(history(calls=calls))
+    assert report.violations == ()
+    assert report.repeated == 0
+
+
+@pytest.mark.parametrize("other", ["case-0.", "case-2."])
+def test_a_call_is_of_the_debate_whose_mark_comes_first(other: str) -> None:
+    calls = (call(ADA, 103.5, 104.5), call(BO, 104.5, 105.5, 2))
+    quoting = [replace(each, prompt=f"{each.prompt} as {other} said") for each in calls]
+    accepted = (Accepted("deb-other", "req-2", other), Accepted(DEBATE, "req", MARK))
+    report = check(history(calls=quoting, accepted=accepted))
+    assert not [each for each in report.violations if each.debate == DEBATE]
+
+
 def test_a_call_that_was_over_long_before_a_gateway_was_killed_may_not_be_made_again() -> None:
     calls = (call(ADA, 93.5, 94.5), call(ADA, 104.6, 105.6, 3), call(BO, 104.5, 105.5, 2))
     faults = (Fault("gateway-1", "kill", 104.0, 104.1),)

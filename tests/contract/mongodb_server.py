@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,9 @@ from urllib.parse import urlsplit
 
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
+
+from tests.support.memory_folder import memory_folder
+from tests.support.ports import free_ports
 
 SETTING = "PARLEY_TEST_MONGODB_URI"
 
@@ -31,10 +35,11 @@ class NoServerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that answers."""
+    """A server that answers. `restart` kills it and starts it again after so many seconds; None: it is not ours."""
 
     url: str
     kind: str
+    restart: Callable[[float], None] | None = None
 
     def database_url(self, prefix: str) -> str:
         """Return the URL under which a store's databases begin with the prefix."""
@@ -96,27 +101,59 @@ def _mongoeco() -> Iterator[Server]:
     version = next(line for line in _LOCK.read_text().splitlines() if line.startswith("mongoeco==")).split()[
         0
     ]
-    with TemporaryDirectory() as folder:
-        command = [str(python), str(Path(__file__).with_name("mongoeco_server.py")), f"{folder}/mongo.db"]
+    with TemporaryDirectory(dir=memory_folder()) as folder:
+        stand_in = _StandIn(python, f"{folder}/mongo.db")
+        if not stand_in.start():
+            raise NoServerError(f"{version} did not start; remove {_ENVIRONMENT} and try again")
+        try:
+            yield Server(f"mongodb://127.0.0.1:{stand_in.port}/", version, stand_in.restart)
+        finally:
+            stand_in.end()
+
+
+class _StandIn:
+    """The process that stands in for MongoDB; it keeps its port."""
+
+    def __init__(self, python: Path, path: str) -> None:
+        self.port = next(free_ports())
+        program = Path(__file__).with_name("mongoeco_server.py")
+        self._command = [str(python), str(program), path, str(self.port)]
+
+    def start(self) -> bool:
+        """Start it; tell whether it listens."""
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV"))
         }
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        ) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            port = process.stdout.readline().strip()
-            if not port:
-                raise NoServerError(f"{version} did not start; remove {_ENVIRONMENT} and try again")
-            try:
-                yield Server(f"mongodb://127.0.0.1:{port}/", version)
-            finally:
-                process.stdin.close()
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        assert self._process.stdout is not None
+        return bool(self._process.stdout.readline())
+
+    def restart(self, seconds: float) -> None:
+        """Kill it, and start it again after so many seconds."""
+        self._process.kill()
+        self._closed()
+        time.sleep(seconds)
+        assert self.start(), "the stand-in for MongoDB did not start again"
+
+    def end(self) -> None:
+        """Let it end."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._closed()
+
+    def _closed(self) -> None:
+        with self._process:  # its pipes, and itself
+            pass
 
 
 def _newer_python() -> Path:

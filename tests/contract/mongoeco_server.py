@@ -1,4 +1,4 @@
-"""Serves MongoDB's wire protocol from an SQLite file until stdin ends. Runs on an interpreter of its own."""
+"""Serves MongoDB's wire protocol from an SQLite file at a port until stdin ends. Runs on an interpreter of its own."""
 
 import asyncio
 import sys
@@ -26,9 +26,10 @@ class _OneByOne(AsyncMongoEcoProxyServer):  # type: ignore[misc,unused-ignore]
 
 
 class _Engine(SQLiteEngine):  # type: ignore[misc,unused-ignore]
-    """Does not read the whole collection at each insert.
+    """Does not read the whole collection at each insert and each search.
 
-    It would look for a number equal to the new `_id` but stored otherwise; an `_id` that is text has one form.
+    It would look for a number equal to the new `_id` but stored otherwise; an `_id` that is text has one form. And it would
+    look for decimal and undefined values; the store has none.
     """
 
     def _validate_document_against_unique_indexes(
@@ -38,13 +39,23 @@ class _Engine(SQLiteEngine):  # type: ignore[misc,unused-ignore]
             named["scan_payload_id"] = False
         super()._validate_document_against_unique_indexes(database, collection, document, **named)
 
+    def _field_contains_tagged_value_type_in_collection(
+        self, database: str, collection: str, field: str, value_type: str
+    ) -> bool:
+        if value_type != "bytes":
+            return False
+        found: bool = super()._field_contains_tagged_value_type_in_collection(
+            database, collection, field, value_type
+        )
+        return found
 
-async def main(path: str) -> None:
-    async with _OneByOne(engine=_Engine(path), host="127.0.0.1", port=0) as server:
+
+async def main(path: str, port: int) -> None:
+    async with _OneByOne(engine=_Engine(path), host="127.0.0.1", port=port) as server:
         sys.stdout.write(f"{server.address.port}\n")
         sys.stdout.flush()
         await asyncio.to_thread(sys.stdin.read)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))

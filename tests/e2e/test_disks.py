@@ -1,9 +1,9 @@
 """What the command does where a disk is full or read-only, or what is stored was damaged. Nothing recorded is lost."""
 
+import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.harness import model_server as models
 from tests.support.command import Command
+from tests.support.mounts import fill, mount, mounted
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(300)  # a start takes its time on a machine that is busy
@@ -44,35 +45,17 @@ def folder(tmp_path: Path, kept: Path) -> Path:
     return tmp_path
 
 
-def mount(*arguments: str) -> None:
-    ended = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
-    if ended.returncode != 0:
-        pytest.skip(f"NOT TRIED, since nothing can be mounted here: {ended.stderr.strip()}")
-
-
 @pytest.fixture
 def disk(folder: Path) -> Iterator[Path]:
     """A folder whose `data` is a disk of 64 MB."""
     shutil.move(folder / "data", folder / "before")
     (folder / "data").mkdir()
-    mount("-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder / "data"))
-    try:
+    with mounted(folder / "data", "-t", "tmpfs", "-o", "size=64m", "tmpfs"):
         # The files of the vector index have holes, which a copy fills.
         without_index = shutil.ignore_patterns("vectors")
         shutil.copytree(folder / "before", folder / "data", dirs_exist_ok=True, ignore=without_index)
         yield folder
-    finally:
         Command.kill_all()
-        subprocess.run(["umount", "-l", str(folder / "data")], check=True)
-
-
-def fill(folder: Path) -> None:
-    with (folder / "data/fill").open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(b"\0" * 4096)
-        except OSError:
-            return
 
 
 def debate(folder: Path, url: str) -> Command:
@@ -80,7 +63,7 @@ def debate(folder: Path, url: str) -> Command:
 
 
 def test_a_full_disk_lists_and_shows_and_refuses_a_debate_with_one_line(disk: Path, url: str) -> None:
-    fill(disk)
+    fill(disk / "data")
     listed = Command(["list"], disk).end()
     assert listed.code == 0, listed.err
     (known,) = re.findall(r"deb-\d{8}-\d{6}-[a-z0-9]{8}", listed.out)
@@ -91,10 +74,35 @@ def test_a_full_disk_lists_and_shows_and_refuses_a_debate_with_one_line(disk: Pa
 
 
 @pytest.mark.long
+def test_a_full_disk_shows_agents_and_ratings_and_takes_feedback_when_there_is_room(
+    disk: Path, url: str
+) -> None:
+    variables = {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test"}
+    (known,) = re.findall(r"deb-\d{8}-\d{6}-[a-z0-9]{8}", Command(["list"], disk).end().out)
+    before = Command(["ratings"], disk).end()
+    fill(disk / "data")
+    full = Command(["ratings"], disk).end()
+    assert (full.code, full.out, full.err) == (0, before.out, [])
+    assert "architect" in full.out
+    agents = Command(["agents"], disk, variables).end()
+    assert (agents.code, agents.err) == (0, [])
+    assert "openai/test" in agents.out
+    refused = Command(["feedback", known, "up"], disk).end()
+    assert (refused.code, refused.out, len(refused.err)) == (1, "", 1)
+    assert "is full; free some room and try again" in refused.err[0]
+    (disk / "data/fill").unlink()
+    assert Command(["feedback", known, "up"], disk).end().code == 0
+    after = Command(["ratings", "--json"], disk).end()
+    assert json.loads(after.out)[0]["approvals"] == 1, (
+        "the word that was refused is not counted beside the other"
+    )
+
+
+@pytest.mark.long
 def test_a_debate_whose_disk_becomes_full_goes_on_when_there_is_room(disk: Path, url: str) -> None:
     running = debate(disk, url)
     running.wait_for("round 1/1")
-    fill(disk)
+    fill(disk / "data")
     until(lambda: "store away" in (disk / "data/parley.log").read_text() or running.process.poll(), 5)
     (disk / "data/fill").unlink()
     ended = running.end()
@@ -112,15 +120,12 @@ def test_the_answer_is_printed_where_the_disk_has_no_room_for_memory(disk: Path,
 
 
 def test_a_folder_that_is_read_only_is_named(folder: Path) -> None:
-    data = str(folder / "data")
-    mount("--bind", data, data)
-    try:
-        mount("-o", "remount,bind,ro", data, data)
+    data = folder / "data"
+    with mounted(data, "--bind", str(data)):
+        mount("-o", "remount,bind,ro", str(data), str(data))
         ended = Command(["list"], folder).end()
         assert (ended.code, ended.out, len(ended.err)) == (4, "", 1)
         assert ended.err[0].endswith("data: cannot be used: Read-only file system")
-    finally:
-        subprocess.run(["umount", "-l", data], check=True)
 
 
 def test_flipped_pages_are_damage_and_not_a_store_that_is_away(folder: Path) -> None:

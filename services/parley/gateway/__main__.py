@@ -64,6 +64,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
     timeouts: Timeouts | None = None,
     hangup: asyncio.Event | None = None,
     alone: bool = False,
+    reading: bool = False,
     kinds: Mapping[str, ProviderKind] = KINDS,
     evaluators: bool = False,
     usual_servers: Sequence[UsualServer] = USUAL_SERVERS,
@@ -71,7 +72,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
     """Yield the gateway, wired and ready to be served; the local model runs as long as the block lasts.
 
     `environment` holds the keys that the agents file names, by default this process's variables; the file is read
-    again when it changes, and whenever `hangup` is set. `alone`: no other process uses the store. `kinds` are the kinds
+    again when it changes, and whenever `hangup` is set. `alone`: no other process uses the store; `reading`: nor does this one ask any model. `kinds` are the kinds
     of providers that the file may name, `usual_servers` what is looked for where nothing is configured. `evaluators`: the file may
     also list evaluators alone. Raises ConfigurationError where the settings, the file or a missing key do not allow a start.
     """
@@ -80,7 +81,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
     chosen = await asyncio.to_thread(plan, settings, config, known, kinds)
     clock, draining = clock or SystemClock(), draining or Draining()
     async with AsyncExitStack() as stack:
-        store = await _store(settings, stack)
+        store = await _store(settings, stack, reading=reading)
         found: tuple[FoundServer, ...] = ()
         if not chosen.providers:
             found = await _found(settings, config, usual_servers)
@@ -140,9 +141,9 @@ def _config(path: Path | None, *, evaluators: bool) -> ConfigFile:
     return configuration.defaults() if path is None else configuration.load(path, evaluators=evaluators)
 
 
-async def _store(settings: GatewaySettings, stack: AsyncExitStack) -> Store:
+async def _store(settings: GatewaySettings, stack: AsyncExitStack, *, reading: bool) -> Store:
     with refuse_unusable_store():
-        return await stack.enter_async_context(open_store(settings.store, "gateway"))
+        return await stack.enter_async_context(open_store(settings.store, "gateway", reading=reading))
 
 
 @asynccontextmanager

@@ -20,15 +20,15 @@ __all__ = ["build", "main"]
 
 
 @asynccontextmanager
-async def build(settings: RatingsSettings) -> AsyncIterator[Service]:
-    """Open the service with its store.
+async def build(settings: RatingsSettings, *, reading: bool = False) -> AsyncIterator[Service]:
+    """Open the service with its store. `reading`: ratings are only looked at, by this process alone.
 
     Raises:
         ConfigurationError: PARLEY_STORE names no store, or one that cannot be used.
     """
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
-            store = await stack.enter_async_context(open_store(settings.store, "ratings"))
+            store = await stack.enter_async_context(open_store(settings.store, "ratings", reading=reading))
         servicer = RatingsServicer(Matches(store.log), SystemClock(), WeightRule(settings.weight_rule))
         yield Service(
             "parley.v1.RatingsService",

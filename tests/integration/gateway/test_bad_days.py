@@ -3,10 +3,14 @@
 import asyncio
 from pathlib import Path
 
+import grpc
 import pytest
 
 from parley.gateway.routing.call import Timeouts
 from parley.gateway.wire.api import Api
+from parley.orchestrator.engine.budget import may_pass, next_wait
+from parley.orchestrator.model.spec import Limits
+from parley.runtime.errors import from_rpc_error
 from tests.integration.gateway.harness import one_server, request, routes_file, running
 from tests.integration.gateway.scenarios import DEAD, KEYS, mixed
 from tests.support.manual_clock import ManualClock
@@ -120,4 +124,34 @@ async def test_half_a_second_of_errors_fails_no_call_of_a_route_alone_and_opens_
 
         *answers, _ = await asyncio.gather(*(ask(number) for number in range(8)), mend())
         assert answers == ["fine"] * 8
+        assert await gateway.breaker("openai/m-1") == "CLOSED"
+
+
+@pytest.mark.parametrize("away", [4, 40, 60, 300])
+async def test_a_debate_outlasts_a_restart_of_the_one_server_it_has(away: float) -> None:
+    """Agents ask as a debate does that waits for providers, and the route is asked again when its minute is over."""
+    clock, limit = ManualClock(), Limits().waiting_seconds
+    assert limit >= 60
+    async with (
+        ModelServer(answer="fine") as server,
+        one_server(server, clock=clock, api=Api.CHAT) as gateway,
+    ):
+        await server.stop()
+
+        async def ask(agent: str) -> str:
+            try:
+                return (await gateway.ask(request(agent, timeout=SECONDS))).answer.text
+            except grpc.aio.AioRpcError as error:
+                return from_rpc_error(error).reason
+
+        waited = 0.0
+        while (said := await asyncio.gather(*map(ask, ("ada", "bo", "cy")))) != ["fine"] * 3:
+            assert all(each == "fine" or may_pass(each) for each in said)
+            pause = next_wait(waited, limit)
+            assert pause, f"the debate gave up after {waited:g} s"
+            clock.advance(pause)
+            if waited < away <= waited + pause:
+                await server.start()
+            waited += pause
+        assert waited <= away + 60 + 60, "the longest wait, and the breaker's minute"
         assert await gateway.breaker("openai/m-1") == "CLOSED"

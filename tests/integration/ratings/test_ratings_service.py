@@ -1,7 +1,7 @@
 """The ratings service over real gRPC."""
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from parley.runtime.errors import ConfigurationError, ParleyError, from_rpc_erro
 from parley.runtime.server import serving
 from parley.v1 import ratings_pb2 as pb
 from parley.v1.ratings_pb2_grpc import RatingsServiceStub
+from tests.support.mounts import fill, mounted
 
 ACME = (("parley-tenant", "acme"),)
 
@@ -308,3 +309,36 @@ async def test_what_is_learned_of_agents_that_did_not_play_is_refused_whole(
         "reason",
         "results",
     }
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder that is a disk of 1 MB."""
+    with mounted(tmp_path, "-t", "tmpfs", "-o", "size=1m", "tmpfs"):
+        yield tmp_path
+
+
+async def test_a_match_that_a_full_disk_does_not_take_is_recorded_once_when_there_is_room(disk: Path) -> None:
+    async with running(disk) as stub:
+        await stub.RecordMatch(outcome("d0", ada=9, bo=4))
+        filled = fill(disk)
+        full = await _first_refused(stub)
+        error = await refused(stub.RecordMatch(outcome(full, ada=9, bo=4)))
+        assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "STORE_UNAVAILABLE")
+        assert "is full; free some room and try again" in error.message
+        kept = await stub.ListMatches(pb.ListMatchesRequest(page_size=1))
+        filled.unlink()
+        assert not (await stub.RecordMatch(outcome(full, ada=9, bo=4))).existed
+    async with running(disk) as stub:
+        listed = await stub.ListMatches(pb.ListMatchesRequest(page_size=2))
+        assert [each.debate_id for each in listed.matches] == [full, kept.matches[0].debate_id]
+
+
+async def _first_refused(stub: RatingsServiceStub) -> str:
+    """Record matches until one is refused, as what is left of the last pages is used up; return its debate."""
+    for number in range(1, 200):
+        try:
+            await stub.RecordMatch(outcome(f"d{number}", ada=9, bo=4))
+        except grpc.aio.AioRpcError:
+            return f"d{number}"
+    raise AssertionError("the disk took every match")

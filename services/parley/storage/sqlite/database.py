@@ -48,7 +48,7 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_CANTOPEN: "{path} could not be opened ({error}); check its folder and permissions",
     sqlite3.SQLITE_NOMEM: "{path} could not be used: out of memory",
 }
-_TROUBLE_OF_A_FULL_DISK = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+_TROUBLE_OF_A_FULL_DISK = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _FULL_BYTES = 128 * 1024  # less is too little for the files that SQLite makes beside its own
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
