@@ -7,9 +7,9 @@ from statistics import mean
 import numpy as np
 
 from parley.v1.arena_pb2 import StoppingSettings
-from tests.bench.decisions.agents import REGIMES, Panel, Regime, questions
+from tests.bench.decisions.agents import JUDGE_SEAT, REGIMES, Panel, Regime, questions
 from tests.bench.decisions.debates import AFTER_ALL, calls, held
-from tests.bench.decisions.deciding import Ballots, decided
+from tests.bench.decisions.deciding import by_drafts
 from tests.bench.decisions.engine import ADAPTIVE, FIXED, Debated, debated
 from tests.bench.decisions.scripted import Case
 from tests.bench.decisions.stops import adaptive_end
@@ -75,7 +75,8 @@ def _agrees(case: Case, found: Debated, topology: str, ends: str) -> bool:
     sure = case.question.confidences[: len(panel.skills)]
     course = held(panel, case.regime, case.question, topology)
     end = AFTER_ALL if ends == "all rounds" else adaptive_end(course, sure, topology)
-    cast = Ballots(course.stands[end.place], sure)
-    expected = course.drafts, decided(cast), calls(len(sure), end, topology)
-    voted = all(one in ("", other) for one, other in zip(found.last, cast.stands, strict=True))
+    last = course.stands[end.place]
+    judge = case.question.first[JUDGE_SEAT], case.question.confidences[JUDGE_SEAT]
+    expected = course.drafts, by_drafts(course.drafts, (), *judge), calls(len(sure), end, topology)
+    voted = all(one in ("", other) for one, other in zip(found.last, last, strict=True))
     return voted and expected == (found.drafts, found.stood, found.calls)
