@@ -126,13 +126,14 @@ def _company(found: Sequence[Cell]) -> None:
 
 def _print_samples(samples: Sequence[Sample]) -> None:
     table(
-        ["topology", "ends", "debates", "as in process", "calls", "input tokens", "one voice"],
+        ["topology", "ends", "debates", "as in process", "by drafts", "calls", "input tokens", "one voice"],
         [
             [
                 each.topology,
                 each.ends,
                 str(each.debates),
                 str(each.agreeing),
+                str(each.by_drafts),
                 f"{each.calls:.0f}",
                 f"{each.tokens:,.0f}",
                 ", ".join(sorted(each.one_voice)),

@@ -7,7 +7,7 @@ from functools import lru_cache
 from parley.orchestrator.model import voting
 from tests.bench.decisions.debates import NAMES
 
-__all__ = ["Ballots", "by_drafts", "decided", "judged"]
+__all__ = ["Ballots", "by_drafts", "by_last_vote", "decided", "judged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,21 @@ def by_drafts(drafts: tuple[str, ...], weights: Sequence[float], judge: str, con
 
     Drafts state no confidence. A judge that holds none of them right casts no ballot.
     """
-    names = NAMES[: len(drafts)]
-    found = _counted(drafts, tuple(weights), judge if judge in drafts else "")
-    said = [*((name, 0.0) for name in names)]
-    if judge in drafts:
-        said.append((names[drafts.index(judge)], confidence))
-    return drafts[names.index(voting.surest(found, said))]
+    return _with_judge(Ballots(drafts, (0.0,) * len(drafts)), weights, judge, confidence)
+
+
+def by_last_vote(cast: Ballots, judge: str) -> str:
+    """Return what it decides where the last ballots count: the judge scores what agrees with it best, and says not how sure it is."""
+    return _with_judge(cast, (), judge, 0.0)
+
+
+def _with_judge(cast: Ballots, weights: Sequence[float], judge: str, confidence: float) -> str:
+    names = NAMES[: len(cast.stands)]
+    found = _counted(cast.stands, tuple(weights), judge if judge in cast.stands else "")
+    said = list(zip(names, cast.confidences, strict=True))
+    if judge in cast.stands:
+        said.append((names[cast.stands.index(judge)], confidence))
+    return cast.stands[names.index(voting.surest(found, said))]
 
 
 def judged(cast: Ballots, judge: str) -> str:

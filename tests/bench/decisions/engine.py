@@ -36,7 +36,8 @@ class Debated:
 
     Attributes:
         drafts: What each agent held at first, seat by seat; `last`: what the proposal says that it voted for.
-        stood: What the first draft says that was decided for.
+        stood: What was decided.
+        by_drafts: Whether the first drafts were counted; else the last vote was, since drafts could not be told apart.
         one_voice: The family that all voters are said to share.
         calls: Model calls, with those for ballots that were not waited for.
         tokens: Of all prompts together.
@@ -45,6 +46,7 @@ class Debated:
     drafts: tuple[str, ...]
     last: tuple[str, ...]
     stood: str
+    by_drafts: bool
     one_voice: str
     calls: int
     tokens: int
@@ -93,13 +95,14 @@ def _read(
 ) -> Debated:
     assert state.HasField("outcome"), f"{case.name} failed: {state.failure.message}"
     vote, decision = state.outcome.arena.votes[-1], state.outcome.arena.decision
-    assert decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS, f"{case.name}: {decision.why_last_vote}"
+    by_drafts = decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS
     ballots = {each.agent_id: _option(positions[each.choice_agent_id]) for each in vote.ballots}
     names = seats(case.panel)
     return Debated(
         drafts=tuple(_option(drafts[name]) for name in names),
         last=tuple(ballots.get(name, "") for name in names),
-        stood=_option(drafts[surest(decision.count)]),
+        stood=_option((drafts if by_drafts else positions)[surest(decision.count)]),
+        by_drafts=by_drafts,
         one_voice=vote.one_voice,
         calls=calls + len(vote.left_out_agent_ids),
         tokens=state.usage.input_tokens,

@@ -81,6 +81,12 @@ async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_
     prompt = gateway.asked("synthesis").prompt
     assert "First proposal of agent B (quotation" in prompt
     assert "Its core is the first proposal of agent B" in prompt
+    (match,) = gateway.matches
+    assert [(each.agent_id, each.right, each.HasField("confidence")) for each in match.answers] == [
+        ("ada", False, True),
+        ("bo", True, False),
+        ("cy", True, False),
+    ], "what is judged is what decides; who has changed its mind has not said how sure it was"
     report = render("deb", fold(events), V1)
     assert "the last vote would have decided otherwise, for what ada, bo, cy says" in report
     assert "answer is written around the first draft of bo" in report
