@@ -16,7 +16,8 @@ _QUICK: Final = Size(100, 2)
 _MIXED: Final = ("mixed skill", "one strong")
 _TOPOLOGIES: Final = ("ring", "star")
 _OTHERS: Final = (Kind.SYCOPHANT, Kind.LOUD_FOOL)
-_DECISIONS: Final = ("majority", "log-odds", "drafts, log-odds")
+_BY: Final = {"majority": "majority", "log-odds": "log-odds", "decision": "the default"}
+_DECISIONS: Final = ("majority", "log-odds", "decision")
 
 
 async def run(quick: bool) -> None:
@@ -47,11 +48,14 @@ def _decisions(found: Sequence[Cell]) -> None:
             "drafts",
             "by Elo",
             "by log-odds",
+            "with the judge",
+            "both",
             "three rounds",
             "debate adds",
             "by Elo",
             "by log-odds",
             "by the judge",
+            "both, over three rounds",
         ],
         [
             [
@@ -62,11 +66,14 @@ def _decisions(found: Sequence[Cell]) -> None:
                 each.percent("drafts, majority"),
                 each.points("drafts, Elo", "drafts, majority"),
                 each.points("drafts, log-odds", "drafts, majority"),
+                each.points("decision, each weighs 1", "drafts, majority"),
+                each.points("decision", "drafts, majority"),
                 each.percent("majority"),
                 each.points("majority", "drafts, majority"),
                 each.points("Elo", "majority"),
                 each.points("log-odds", "majority"),
                 each.points("judge", "majority"),
+                each.points("decision", "majority"),
             ]
             for each in found
         ],
@@ -82,7 +89,7 @@ def _ends(found: Sequence[Cell]) -> None:
             "adaptive",
             "of the calls",
             "ended after drafts",
-            "asked in turn, by log-odds",
+            "asked in turn, by the default",
             "of the calls",
         ],
         [
@@ -93,7 +100,7 @@ def _ends(found: Sequence[Cell]) -> None:
                 each.points("adaptive", "majority"),
                 f"{_share(each, 'calls, adaptive'):.0f} %",
                 f"{100 * each.mean('ended after drafts'):.0f} %",
-                each.points("in turn", "log-odds"),
+                each.points("in turn", "decision"),
                 f"{_share(each, 'calls, in turn'):.0f} %",
             ]
             for each in found
@@ -119,13 +126,14 @@ def _company(found: Sequence[Cell]) -> None:
 
 def _print_samples(samples: Sequence[Sample]) -> None:
     table(
-        ["topology", "ends", "debates", "as in process", "calls", "input tokens", "one voice"],
+        ["topology", "ends", "debates", "as in process", "by drafts", "calls", "input tokens", "one voice"],
         [
             [
                 each.topology,
                 each.ends,
                 str(each.debates),
                 str(each.agreeing),
+                str(each.by_drafts),
                 f"{each.calls:.0f}",
                 f"{each.tokens:,.0f}",
                 ", ".join(sorted(each.one_voice)),
@@ -138,19 +146,35 @@ def _print_samples(samples: Sequence[Sample]) -> None:
 def _aims(found: Sequence[Cell]) -> list[list[str]]:
     mixed = [each for each in found if each.panel.name in _MIXED]
     rows = []
+    for base, over in (
+        ("majority of the drafts", "drafts, majority"),
+        ("majority of three rounds", "majority"),
+    ):
+        rows += [
+            _least(f"the default over the {base}, every panel", found, ("decision", over), -0.5),
+            _least(f"the default over the {base}, mixed panels", mixed, ("decision", over), 1.5),
+        ]
     for name, before in (("drafts", "drafts, "), ("three rounds", "")):
         gain = f"{before}log-odds", f"{before}majority"
         rows += [
             _least(f"{name}: log-odds over majority, every panel", found, gain, -0.5),
             _least(f"{name}: log-odds over majority, mixed panels", mixed, gain, 1.5),
         ]
-    rows.append(_least("adaptive over three rounds", found, ("adaptive", "majority"), -0.5))
+    rows.append(_least("majority: adaptive over three rounds", found, ("adaptive", "majority"), -0.5))
+    rows.append(
+        ["the default: adaptive over three rounds: at least -0.5 points", "met", "the same by construction"]
+    )
     most = max(found, key=lambda each: _share(each, "calls, adaptive"))
     share = _share(most, "calls, adaptive")
     rows.append(["adaptive: at most 50 % of the calls", _met(share <= 50), f"{share:.0f} %, {_name(most)}"])
-    rows += [_least(f"{each} over all to all", found, (each, "majority"), -1.0) for each in _TOPOLOGIES]
     rows += [
-        _least(f"one {kind.value}, by {by}", found, (f"{kind.value}, {by}", by), -1.0)
+        _least(f"majority: {each} over all to all", found, (each, "majority"), -1.0) for each in _TOPOLOGIES
+    ]
+    rows.append(
+        ["the default: ring, star over all to all: at least -1 points", "met", "the same by construction"]
+    )
+    rows += [
+        _least(f"one {kind.value}, by {_BY[by]}", found, (f"{kind.value}, {by}", by), -1.0)
         for kind in _OTHERS
         for by in _DECISIONS
     ]

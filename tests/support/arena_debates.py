@@ -34,6 +34,7 @@ class ArenaScript:
         choice: Whose proposal everybody votes for; empty: the one that it is shown first.
         sufficient: What the judge says of the discussion; `more_is_of_use`: what it says between rounds.
         judging_role: The role that everybody wants as judge; empty: the first that it is shown.
+        holds: The first position that the judge holds to be right, where it is asked; empty: none.
         support: How well each proposal is supported, as the judge says where it is asked, 0 to 10.
         objections: What participants cannot live with, by agent id; the others can.
     """
@@ -42,6 +43,7 @@ class ArenaScript:
     sufficient: bool = True
     more_is_of_use: bool = True
     judging_role: str = ""
+    holds: str = ""
     objections: Mapping[str, str] = field(default_factory=dict)
     support: int = 2
 
@@ -68,7 +70,8 @@ class ArenaScript:
                 for place, letter in enumerate(letters)
             ]
             missing = "" if self.sufficient else "Who pays for it?"
-            return {"ranking": ranking, "sufficient": self.sufficient, "missing": missing}
+            said = {"ranking": ranking, "sufficient": self.sufficient, "missing": missing}
+            return {**said, **self._position(asked)} if "position" in properties else said
         if "can_live_with_it" in properties:
             objection = self.objections.get(asked.agent.id, "")
             return {"can_live_with_it": not objection, "objection": objection}
@@ -79,6 +82,12 @@ class ArenaScript:
         if "more_is_of_use" in properties:
             return {"reason": "They repeat themselves.", "more_is_of_use": self.more_is_of_use}
         return None
+
+    def _position(self, asked: StepRequest) -> Mapping[str, Any]:
+        shown = next(part.text for part in asked.parts if part.text.startswith("Positions that were taken"))
+        lines = [line.partition(". ") for line in shown.splitlines()]
+        number = next((int(number) for number, _, text in lines if text and text == self.holds), 0)
+        return {"position": number, "position_confidence": 0.6, "position_reason": "it holds water"}
 
     def _judge(self, asked: StepRequest) -> int:
         lines = [line.partition(". ") for line in asked.parts[-1].text.splitlines()]

@@ -166,6 +166,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         contexts: Tokens that routes are said to have; one that is not here: not known.
         assess: Makes what convergence says of a round; None: it cannot tell.
         group: Makes what it says of the first drafts, or of choices; None: they are all of one mind.
+        group_by: Makes the same of the request, in place of `group`.
         weights: What ratings say that agents' votes weigh; None: they cannot tell.
         ratings: What they know of agents, where they can tell.
         team: Who is chosen where a team is; None: the ratings cannot tell.
@@ -191,6 +192,9 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.past: Sequence[memory_pb2.RecallResponse] = ()
         self.assess: Callable[[convergence_pb2.AssessRequest], convergence_pb2.AssessResponse] | None = None
         self.group: Callable[[], convergence_pb2.GroupPositionsResponse] | None = None
+        self.group_by: (
+            Callable[[convergence_pb2.GroupPositionsRequest], convergence_pb2.GroupPositionsResponse] | None
+        ) = None
         self.weights: dict[str, float] | None = None
         self.ratings: dict[str, ratings_pb2.Rating] = {}
         self.team: Sequence[str] | None = None
@@ -456,6 +460,8 @@ class _Convergence(convergence_pb2_grpc.ConvergenceServiceServicer):
     async def GroupPositions(  # noqa: N802
         self, request: convergence_pb2.GroupPositionsRequest, _context: object
     ) -> convergence_pb2.GroupPositionsResponse:
+        if self._script.group_by is not None:
+            return self._script.group_by(request)
         if self._script.group is not None:
             return self._script.group()
         ids = sorted(stand.agent_id for stand in request.stands)

@@ -583,10 +583,11 @@ class ArenaOutcome(_message.Message):
     DISSENT_FIELD_NUMBER: _builtins.int
     CONSENTING_AGENT_IDS_FIELD_NUMBER: _builtins.int
     NOT_ASKED_AGENT_IDS_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
     winner_agent_id: _builtins.str
-    """The agent whose proposal won the last vote. Empty: nobody won."""
+    """The agent whose proposal, or first draft, stands for what has won, as `decision.count` has it. Empty: nothing has."""
     strength: _voting_pb2.VoteStrength.ValueType
-    """How clear the last vote was."""
+    """How clear the decision was."""
     judge_agent_id: _builtins.str
     """The agent that judged and wrote the answer."""
     extended_rounds: _builtins.int
@@ -597,7 +598,7 @@ class ArenaOutcome(_message.Message):
     """What the judge found missing in the end. Empty: nothing."""
     @_builtins.property
     def votes(self) -> _containers.RepeatedCompositeFieldContainer[_voting_pb2.Vote]:
-        """The votes, oldest first: the last one counts. It holds options, ballots and weights. Empty: there was only one proposal, or
+        """The votes over the present proposals, oldest first. Each holds options, ballots and weights. Empty: there was only one proposal, or
         nobody may vote.
         """
 
@@ -621,6 +622,10 @@ class ArenaOutcome(_message.Message):
     def not_asked_agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Agents that were not asked, since what the others proposed was probable enough, ordered by id."""
 
+    @_builtins.property
+    def decision(self) -> _voting_pb2.Decision:
+        """What was decided, from which ballots. Unset: there was no vote."""
+
     def __init__(
         self,
         *,
@@ -635,10 +640,11 @@ class ArenaOutcome(_message.Message):
         dissent: _abc.Iterable[_panel_pb2.Objection] | None = ...,
         consenting_agent_ids: _abc.Iterable[_builtins.str] | None = ...,
         not_asked_agent_ids: _abc.Iterable[_builtins.str] | None = ...,
+        decision: _voting_pb2.Decision | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_sufficient", b"_sufficient", "sufficient", b"sufficient"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_sufficient", b"_sufficient", "decision", b"decision", "sufficient", b"sufficient"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sufficient", b"_sufficient", "consenting_agent_ids", b"consenting_agent_ids", "dissent", b"dissent", "extended_rounds", b"extended_rounds", "judge_agent_id", b"judge_agent_id", "missing", b"missing", "not_asked_agent_ids", b"not_asked_agent_ids", "ranking", b"ranking", "strength", b"strength", "sufficient", b"sufficient", "votes", b"votes", "winner_agent_id", b"winner_agent_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sufficient", b"_sufficient", "consenting_agent_ids", b"consenting_agent_ids", "decision", b"decision", "dissent", b"dissent", "extended_rounds", b"extended_rounds", "judge_agent_id", b"judge_agent_id", "missing", b"missing", "not_asked_agent_ids", b"not_asked_agent_ids", "ranking", b"ranking", "strength", b"strength", "sufficient", b"sufficient", "votes", b"votes", "winner_agent_id", b"winner_agent_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__sufficient: _TypeAlias = _typing.Literal["sufficient"]  # noqa: Y015
     _WhichOneofArgType__sufficient: _TypeAlias = _typing.Literal["_sufficient", b"_sufficient"]  # noqa: Y015

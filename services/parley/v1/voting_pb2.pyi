@@ -19,6 +19,34 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _VoteBallots:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _VoteBallotsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VoteBallots.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    VOTE_BALLOTS_UNSPECIFIED: _VoteBallots.ValueType  # 0
+    """The default: the first drafts."""
+    VOTE_BALLOTS_FIRST_DRAFTS: _VoteBallots.ValueType  # 1
+    """Each voter's own first draft is its ballot, for the position that it takes. Where it cannot be told for certain how the drafts
+    group, or an agent votes that has no duty to propose, the last vote decides.
+    """
+    VOTE_BALLOTS_LAST_VOTE: _VoteBallots.ValueType  # 2
+    """The ballots of the last vote, over the final proposals."""
+
+class VoteBallots(_VoteBallots, metaclass=_VoteBallotsEnumTypeWrapper):
+    """Which ballots decide. What was said before anyone had read another's work is independent; what is said after it is not."""
+
+VOTE_BALLOTS_UNSPECIFIED: VoteBallots.ValueType  # 0
+"""The default: the first drafts."""
+VOTE_BALLOTS_FIRST_DRAFTS: VoteBallots.ValueType  # 1
+"""Each voter's own first draft is its ballot, for the position that it takes. Where it cannot be told for certain how the drafts
+group, or an agent votes that has no duty to propose, the last vote decides.
+"""
+VOTE_BALLOTS_LAST_VOTE: VoteBallots.ValueType  # 2
+"""The ballots of the last vote, over the final proposals."""
+Global___VoteBallots: _TypeAlias = VoteBallots  # noqa: Y015
+
 class _VotingMethod:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -26,7 +54,7 @@ class _VotingMethod:
 class _VotingMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VotingMethod.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     VOTING_METHOD_UNSPECIFIED: _VotingMethod.ValueType  # 0
-    """The default: majority."""
+    """The default: weighted."""
     VOTING_METHOD_MAJORITY: _VotingMethod.ValueType  # 1
     """More than half of the ballots cast."""
     VOTING_METHOD_SUPERMAJORITY: _VotingMethod.ValueType  # 2
@@ -40,7 +68,7 @@ class VotingMethod(_VotingMethod, metaclass=_VotingMethodEnumTypeWrapper):
     """How much of the votes an option must have to win."""
 
 VOTING_METHOD_UNSPECIFIED: VotingMethod.ValueType  # 0
-"""The default: majority."""
+"""The default: weighted."""
 VOTING_METHOD_MAJORITY: VotingMethod.ValueType  # 1
 """More than half of the ballots cast."""
 VOTING_METHOD_SUPERMAJORITY: VotingMethod.ValueType  # 2
@@ -263,8 +291,10 @@ class VotingSettings(_message.Message):
     ALLOW_SELF_VOTES_FIELD_NUMBER: _builtins.int
     EARLY_END_FIELD_NUMBER: _builtins.int
     GROUP_CHOICES_FIELD_NUMBER: _builtins.int
+    BALLOTS_FIELD_NUMBER: _builtins.int
+    JUDGE_BALLOT_FIELD_NUMBER: _builtins.int
     method: Global___VotingMethod.ValueType
-    """How much an option must have to win. Default: majority."""
+    """How much an option must have to win. Default: weighted."""
     weighted_by: Global___VoteWeights.ValueType
     """What ballots weigh by. Default: as the ratings service is set to weigh where `method` is weighted, else nothing."""
     allow_self_votes: _builtins.bool
@@ -275,6 +305,12 @@ class VotingSettings(_message.Message):
     """Whether proposals that say the same count as one; never two that contradict each other, or of which that cannot be
     told. Default: true.
     """
+    ballots: Global___VoteBallots.ValueType
+    """Which ballots decide. Default: the first drafts."""
+    judge_ballot: _builtins.bool
+    """Whether the judge's own choice is one more ballot of the decision; where it is an agent that has one, it has no second.
+    With the ballots of the last vote all of them are waited for then, whatever `early_end` says. Default: true.
+    """
     def __init__(
         self,
         *,
@@ -283,10 +319,12 @@ class VotingSettings(_message.Message):
         allow_self_votes: _builtins.bool | None = ...,
         early_end: _builtins.bool | None = ...,
         group_choices: _builtins.bool | None = ...,
+        ballots: Global___VoteBallots.ValueType = ...,
+        judge_ballot: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_self_votes", b"_allow_self_votes", "_early_end", b"_early_end", "_group_choices", b"_group_choices", "allow_self_votes", b"allow_self_votes", "early_end", b"early_end", "group_choices", b"group_choices"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_self_votes", b"_allow_self_votes", "_early_end", b"_early_end", "_group_choices", b"_group_choices", "_judge_ballot", b"_judge_ballot", "allow_self_votes", b"allow_self_votes", "early_end", b"early_end", "group_choices", b"group_choices", "judge_ballot", b"judge_ballot"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_self_votes", b"_allow_self_votes", "_early_end", b"_early_end", "_group_choices", b"_group_choices", "allow_self_votes", b"allow_self_votes", "early_end", b"early_end", "group_choices", b"group_choices", "method", b"method", "weighted_by", b"weighted_by"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_self_votes", b"_allow_self_votes", "_early_end", b"_early_end", "_group_choices", b"_group_choices", "_judge_ballot", b"_judge_ballot", "allow_self_votes", b"allow_self_votes", "ballots", b"ballots", "early_end", b"early_end", "group_choices", b"group_choices", "judge_ballot", b"judge_ballot", "method", b"method", "weighted_by", b"weighted_by"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allow_self_votes: _TypeAlias = _typing.Literal["allow_self_votes"]  # noqa: Y015
     _WhichOneofArgType__allow_self_votes: _TypeAlias = _typing.Literal["_allow_self_votes", b"_allow_self_votes"]  # noqa: Y015
@@ -294,14 +332,110 @@ class VotingSettings(_message.Message):
     _WhichOneofArgType__early_end: _TypeAlias = _typing.Literal["_early_end", b"_early_end"]  # noqa: Y015
     _WhichOneofReturnType__group_choices: _TypeAlias = _typing.Literal["group_choices"]  # noqa: Y015
     _WhichOneofArgType__group_choices: _TypeAlias = _typing.Literal["_group_choices", b"_group_choices"]  # noqa: Y015
+    _WhichOneofReturnType__judge_ballot: _TypeAlias = _typing.Literal["judge_ballot"]  # noqa: Y015
+    _WhichOneofArgType__judge_ballot: _TypeAlias = _typing.Literal["_judge_ballot", b"_judge_ballot"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__allow_self_votes) -> _WhichOneofReturnType__allow_self_votes | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__early_end) -> _WhichOneofReturnType__early_end | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__group_choices) -> _WhichOneofReturnType__group_choices | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__judge_ballot) -> _WhichOneofReturnType__judge_ballot | None: ...
 
 Global___VotingSettings: _TypeAlias = VotingSettings  # noqa: Y015
+
+@_typing.final
+class Decision(_message.Message):
+    """What was decided, and from which ballots."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BALLOTS_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    JUDGE_AGENT_ID_FIELD_NUMBER: _builtins.int
+    POSITIONS_FIELD_NUMBER: _builtins.int
+    CORE_AGENT_ID_FIELD_NUMBER: _builtins.int
+    CORE_IS_FIRST_DRAFT_FIELD_NUMBER: _builtins.int
+    WHY_LAST_VOTE_FIELD_NUMBER: _builtins.int
+    ballots: Global___VoteBallots.ValueType
+    """The ballots that were counted."""
+    judge_agent_id: _builtins.str
+    """The judge whose ballot is among them. Empty: it has cast none."""
+    core_agent_id: _builtins.str
+    """The agent whose text is the core of the answer."""
+    core_is_first_draft: _builtins.bool
+    """Whether that text is its first draft, since no final proposal is known to take the position any more."""
+    why_last_vote: _builtins.str
+    """Why the last vote was counted though the settings have the first drafts count. Empty: they do not, or these were counted."""
+    @_builtins.property
+    def count(self) -> Global___Vote:
+        """What they come to, with the judge's among them. Where the first drafts are counted, each ballot is for the voter's own, its
+        confidence is 0 since drafts state none, and drafts of one position are a group.
+        """
+
+    @_builtins.property
+    def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeldPosition]:
+        """The positions of the first drafts, largest share first, and who takes them in the end: what the debate has changed. Empty: the
+        last vote was counted.
+        """
+
+    def __init__(
+        self,
+        *,
+        ballots: Global___VoteBallots.ValueType = ...,
+        count: Global___Vote | None = ...,
+        judge_agent_id: _builtins.str = ...,
+        positions: _abc.Iterable[Global___HeldPosition] | None = ...,
+        core_agent_id: _builtins.str = ...,
+        core_is_first_draft: _builtins.bool = ...,
+        why_last_vote: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["count", b"count"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ballots", b"ballots", "core_agent_id", b"core_agent_id", "core_is_first_draft", b"core_is_first_draft", "count", b"count", "judge_agent_id", b"judge_agent_id", "positions", b"positions", "why_last_vote", b"why_last_vote"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Decision: _TypeAlias = Decision  # noqa: Y015
+
+@_typing.final
+class HeldPosition(_message.Message):
+    """A position of the first drafts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    FIRST_AGENT_IDS_FIELD_NUMBER: _builtins.int
+    LAST_AGENT_IDS_FIELD_NUMBER: _builtins.int
+    SHARE_FIELD_NUMBER: _builtins.int
+    position: _builtins.str
+    """The position, as one of its drafts states it."""
+    share: _builtins.float
+    """Its share of the weight of all ballots that were counted, the judge's among them, 0 to 1."""
+    @_builtins.property
+    def first_agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The voters whose first drafts take it, ordered by id."""
+
+    @_builtins.property
+    def last_agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The agents whose final proposals are known to take it, ordered by id."""
+
+    def __init__(
+        self,
+        *,
+        position: _builtins.str = ...,
+        first_agent_ids: _abc.Iterable[_builtins.str] | None = ...,
+        last_agent_ids: _abc.Iterable[_builtins.str] | None = ...,
+        share: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_agent_ids", b"first_agent_ids", "last_agent_ids", b"last_agent_ids", "position", b"position", "share", b"share"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeldPosition: _TypeAlias = HeldPosition  # noqa: Y015
 
 @_typing.final
 class VoteOption(_message.Message):
@@ -349,7 +483,7 @@ class Ballot(_message.Message):
     choice_agent_id: _builtins.str
     """The agent whose proposal is chosen."""
     confidence: _builtins.float
-    """How sure the voter is, 0 to 1."""
+    """How sure the voter is, 0 to 1. 0 also: it did not say."""
     reason: _builtins.str
     """Why, in a sentence or two."""
     weight: _builtins.float

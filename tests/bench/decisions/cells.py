@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tests.bench.decisions.agents import JUDGE_SEAT, Kind, Panel, Question, Regime, questions, with_another
 from tests.bench.decisions.debates import AFTER_ALL, AFTER_DRAFTS, Course, End, calls, held
-from tests.bench.decisions.deciding import Ballots, decided, judged
+from tests.bench.decisions.deciding import Ballots, by_drafts, decided, judged
 from tests.bench.decisions.histories import Weights, weights_after
 from tests.bench.decisions.stops import adaptive_end, asked_in_turn
 
@@ -118,6 +118,8 @@ def _figures(panel: Panel, regime: Regime, question: Question, weights: Weights)
         "drafts, majority": decided(drafts),
         "drafts, Elo": decided(drafts, weights.elo),
         "drafts, log-odds": decided(drafts, weights.accuracy),
+        "decision": _decision(course.drafts, question, weights),
+        "decision, each weighs 1": by_drafts(course.drafts, (), *_judge(question)),
         "majority": decided(last),
         "Elo": decided(last, weights.elo),
         "log-odds": decided(last, weights.accuracy),
@@ -128,8 +130,7 @@ def _figures(panel: Panel, regime: Regime, question: Question, weights: Weights)
     found["best agent"] = question.first[best]
     for topology in ("ring", "star"):
         found[topology] = decided(Ballots(held(panel, regime, question, topology).last, sure))
-    in_turn, in_turn_calls = _in_turn(course, end, sure, weights)
-    found["in turn"] = in_turn
+    found["in turn"], in_turn_calls = _in_turn(course, end, question, weights)
     return {name: float(answer == question.right) for name, answer in found.items()} | {
         "mean agent": sum(each == question.right for each in course.drafts) / size,
         "calls": calls(size, AFTER_ALL),
@@ -139,14 +140,27 @@ def _figures(panel: Panel, regime: Regime, question: Question, weights: Weights)
     }
 
 
-def _in_turn(course: Course, end: End, sure: Sequence[float], weights: Weights) -> tuple[str, int]:
+def _judge(question: Question) -> tuple[str, float]:
+    """Return what the judge holds to be right, and how sure it is."""
+    return question.first[JUDGE_SEAT], question.confidences[JUDGE_SEAT]
+
+
+def _decision(drafts: tuple[str, ...], question: Question, weights: Weights) -> str:
+    """Return what is decided by default, after however many rounds of whatever topology: by what was said before them."""
+    return by_drafts(drafts, weights.accuracy[: len(drafts)], *_judge(question))
+
+
+def _in_turn(course: Course, end: End, question: Question, weights: Weights) -> tuple[str, int]:
     """Return what comes of asking one after the other, and the calls; where no answer is probable enough they debate."""
     asked = asked_in_turn(course.drafts, weights.accuracy)
     if asked is None:
-        cast = Ballots(course.stands[end.place], tuple(sure))
-        return decided(cast, weights.accuracy), calls(len(sure), end)
-    some = Ballots(tuple(course.drafts[seat] for seat in asked), tuple(sure[seat] for seat in asked))
-    return decided(some, [weights.accuracy[seat] for seat in asked]), calls(len(asked), AFTER_DRAFTS)
+        return _decision(course.drafts, question, weights), calls(len(course.drafts), end)
+    some = by_drafts(
+        tuple(course.drafts[seat] for seat in asked),
+        [weights.accuracy[seat] for seat in asked],
+        *_judge(question),
+    )
+    return some, calls(len(asked), AFTER_DRAFTS)
 
 
 def _joined_by(kind: Kind, panel: Panel, regime: Regime, question: Question, weights: Weights) -> Found:
@@ -154,9 +168,9 @@ def _joined_by(kind: Kind, panel: Panel, regime: Regime, question: Question, wei
     size = len(panel.skills)
     course, sure = held(panel, regime, question), question.confidences[:size]
     last = Ballots(course.last, sure)
-    by_drafts = decided(Ballots(course.drafts, sure), weights.accuracy)
+    decision = _decision(course.drafts, question, weights)
     return {
-        f"{kind.value}, drafts, log-odds": float(by_drafts == question.right),
+        f"{kind.value}, decision": float(decision == question.right),
         f"{kind.value}, majority": float(decided(last) == question.right),
         f"{kind.value}, log-odds": float(decided(last, weights.accuracy) == question.right),
     }

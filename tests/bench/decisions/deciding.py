@@ -7,7 +7,7 @@ from functools import lru_cache
 from parley.orchestrator.model import voting
 from tests.bench.decisions.debates import NAMES
 
-__all__ = ["Ballots", "decided", "judged"]
+__all__ = ["Ballots", "by_drafts", "by_last_vote", "decided", "judged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +26,42 @@ def decided(cast: Ballots, weights: Sequence[float] = ()) -> str:
     return cast.stands[names.index(stands)]
 
 
+def by_drafts(drafts: tuple[str, ...], weights: Sequence[float], judge: str, confidence: float) -> str:
+    """Return what an arena decides by default: the drafts, and the judge's choice, of which nothing is known and which weighs 1.
+
+    Drafts state no confidence. A judge that holds none of them right casts no ballot.
+    """
+    return _with_judge(Ballots(drafts, (0.0,) * len(drafts)), weights, judge, confidence)
+
+
+def by_last_vote(cast: Ballots, judge: str) -> str:
+    """Return what it decides where the last ballots count: the judge scores what agrees with it best, and says not how sure it is."""
+    return _with_judge(cast, (), judge, 0.0)
+
+
+def _with_judge(cast: Ballots, weights: Sequence[float], judge: str, confidence: float) -> str:
+    names = NAMES[: len(cast.stands)]
+    found = _counted(cast.stands, tuple(weights), judge if judge in cast.stands else "")
+    said = list(zip(names, cast.confidences, strict=True))
+    if judge in cast.stands:
+        said.append((names[cast.stands.index(judge)], confidence))
+    return cast.stands[names.index(voting.surest(found, said))]
+
+
 def judged(cast: Ballots, judge: str) -> str:
     """Return the answer that a judge ranks first: its own where an agent gives it, else the one of the vote."""
     return judge if judge in cast.stands else decided(cast)
 
 
 @lru_cache(maxsize=65536)
-def _counted(stands: tuple[str, ...], weights: tuple[float, ...]) -> voting.Count:
+def _counted(stands: tuple[str, ...], weights: tuple[float, ...], judge: str = "") -> voting.Count:
     names = NAMES[: len(stands)]
     holders: dict[str, list[str]] = {}
     for name, stand in zip(names, stands, strict=True):
         holders.setdefault(stand, []).append(name)
     cast = zip(names, weights or [1.0] * len(names), strict=True)
     groups = voting.group_options(names, holders.values(), ())
-    return voting.count(
-        [voting.Ballot(name, name, weight) for name, weight in cast], len(names), groups=groups
-    )
+    ballots = [voting.Ballot(name, name, weight) for name, weight in cast]
+    if judge:
+        ballots.append(voting.Ballot("judge", holders[judge][0], 1.0))
+    return voting.count(ballots, len(ballots), groups=groups)

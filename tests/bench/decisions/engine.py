@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from parley.client import DebateSpec, ParleyClient
-from parley.orchestrator.phases.vote import surest
+from parley.orchestrator.phases.vote_result import surest
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import ArenaSettings, StoppingSettings, Topology
 from parley.v1.debate_pb2 import Debate, Participant
 from parley.v1.event_pb2 import Event
+from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS
 from tests.bench.decisions.agents import OPTIONS, Panel
 from tests.bench.decisions.debates import NAMES, ROUNDS, TOPOLOGIES, seats
 from tests.bench.decisions.scripted import JUDGE, Case, ScriptedAgents, asked
@@ -35,7 +36,8 @@ class Debated:
 
     Attributes:
         drafts: What each agent held at first, seat by seat; `last`: what the proposal says that it voted for.
-        stood: What the proposal says that stood.
+        stood: What was decided.
+        by_drafts: Whether the first drafts were counted; else the last vote was, since drafts could not be told apart.
         one_voice: The family that all voters are said to share.
         calls: Model calls, with those for ballots that were not waited for.
         tokens: Of all prompts together.
@@ -44,6 +46,7 @@ class Debated:
     drafts: tuple[str, ...]
     last: tuple[str, ...]
     stood: str
+    by_drafts: bool
     one_voice: str
     calls: int
     tokens: int
@@ -91,13 +94,15 @@ def _read(
     case: Case, state: Debate, drafts: Mapping[str, str], positions: Mapping[str, str], calls: int
 ) -> Debated:
     assert state.HasField("outcome"), f"{case.name} failed: {state.failure.message}"
-    vote = state.outcome.arena.votes[-1]
+    vote, decision = state.outcome.arena.votes[-1], state.outcome.arena.decision
+    by_drafts = decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS
     ballots = {each.agent_id: _option(positions[each.choice_agent_id]) for each in vote.ballots}
     names = seats(case.panel)
     return Debated(
         drafts=tuple(_option(drafts[name]) for name in names),
         last=tuple(ballots.get(name, "") for name in names),
-        stood=_option(positions[surest(vote)]),
+        stood=_option((drafts if by_drafts else positions)[surest(decision.count)]),
+        by_drafts=by_drafts,
         one_voice=vote.one_voice,
         calls=calls + len(vote.left_out_agent_ids),
         tokens=state.usage.input_tokens,

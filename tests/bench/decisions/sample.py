@@ -7,9 +7,9 @@ from statistics import mean
 import numpy as np
 
 from parley.v1.arena_pb2 import StoppingSettings
-from tests.bench.decisions.agents import REGIMES, Panel, Regime, questions
+from tests.bench.decisions.agents import JUDGE_SEAT, REGIMES, Panel, Regime, questions
 from tests.bench.decisions.debates import AFTER_ALL, calls, held
-from tests.bench.decisions.deciding import Ballots, decided
+from tests.bench.decisions.deciding import Ballots, by_drafts, by_last_vote
 from tests.bench.decisions.engine import ADAPTIVE, FIXED, Debated, debated
 from tests.bench.decisions.scripted import Case
 from tests.bench.decisions.stops import adaptive_end
@@ -24,6 +24,7 @@ class Sample:
     Attributes:
         debates: How many there were.
         agreeing: How many came to the same drafts, ballots and answer, with as many calls, as in process.
+        by_drafts: How many were decided by the first drafts; the others by the last vote, since drafts could not be told apart.
         calls: Model calls of a debate, on average; `tokens`: of its prompts.
         one_voice: Panels whose voters were said to be one voice.
     """
@@ -32,6 +33,7 @@ class Sample:
     ends: str
     debates: int
     agreeing: int
+    by_drafts: int
     calls: float
     tokens: float
     one_voice: frozenset[str]
@@ -64,6 +66,7 @@ async def _sampled(topology: str, ends: str, cases: Sequence[Case], stopping: St
         ends,
         len(cases),
         sum(_agrees(case, each, topology, ends) for case, each in zip(cases, found, strict=True)),
+        sum(each.by_drafts for each in found),
         mean(each.calls for each in found),
         mean(each.tokens for each in found),
         frozenset(case.panel.name for case, each in zip(cases, found, strict=True) if each.one_voice),
@@ -75,7 +78,13 @@ def _agrees(case: Case, found: Debated, topology: str, ends: str) -> bool:
     sure = case.question.confidences[: len(panel.skills)]
     course = held(panel, case.regime, case.question, topology)
     end = AFTER_ALL if ends == "all rounds" else adaptive_end(course, sure, topology)
-    cast = Ballots(course.stands[end.place], sure)
-    expected = course.drafts, decided(cast), calls(len(sure), end, topology)
-    voted = all(one in ("", other) for one, other in zip(found.last, cast.stands, strict=True))
+    last = course.stands[end.place]
+    judge = case.question.first[JUDGE_SEAT], case.question.confidences[JUDGE_SEAT]
+    stood = (
+        by_drafts(course.drafts, (), *judge)
+        if found.by_drafts
+        else by_last_vote(Ballots(last, sure), judge[0])
+    )
+    expected = course.drafts, stood, calls(len(sure), end, topology)
+    voted = all(one in ("", other) for one, other in zip(found.last, last, strict=True))
     return voted and expected == (found.drafts, found.stood, found.calls)

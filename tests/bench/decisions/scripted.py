@@ -26,6 +26,7 @@ _REMARK_WORDS: Final = 120
 _NAME: Final = re.compile(r"Question ([\w-]+):")
 _ROUND: Final = re.compile(r"This is round (\d+) of")
 _STAND: Final = re.compile(r"^- agent \w: The metal is (\w+)\.$", re.MULTILINE)
+_POSITION: Final = re.compile(r"^(\d+)\. The metal is (\w+)\.$", re.MULTILINE)
 _QUOTED: Final = re.compile(
     r"^(?P<title>[^\n]*) \(quotation, not instructions\):\n<{3,}\n(?P<text>.*?)\n>{3,}$",
     re.MULTILINE | re.DOTALL,
@@ -72,7 +73,7 @@ class ScriptedAgents:
         if "issues" in fields:
             return self._critique(case, agent, call)
         if "ranking" in fields:
-            return _ranking(case, call.prompt)
+            return _judgement(case, call.prompt, chooses="position" in fields)
         if "can_live_with_it" in fields:
             return {"can_live_with_it": True, "objection": ""}
         if "requirements" in fields:
@@ -132,8 +133,8 @@ class ScriptedAgents:
         return {"choice": shown.index(own) + 1, "confidence": confidence, "reason": f"It is {own}."}
 
 
-def _ranking(case: Case, prompt: str) -> dict[str, Any]:
-    """Rank what agrees with the judge first."""
+def _judgement(case: Case, prompt: str, *, chooses: bool) -> dict[str, Any]:
+    """Rank what agrees with the judge first, and choose it among the first positions."""
     own = case.question.first[JUDGE_SEAT]
     shown = [
         (_found(_LETTER, title), held) for title, held in _quoted(prompt) if title.startswith("Proposal of")
@@ -142,7 +143,13 @@ def _ranking(case: Case, prompt: str) -> dict[str, Any]:
         {"agent": letter, "reason": f"It is {held}.", "score": 8 if held == own else 4}
         for letter, held in sorted(shown, key=lambda each: each[1] != own)
     ]
-    return {"ranking": ranking, "sufficient": True, "missing": ""}
+    said = {"ranking": ranking, "sufficient": True, "missing": ""}
+    if not chooses:
+        return said
+    numbers = {held: int(number) for number, held in _POSITION.findall(prompt)}
+    confidence = round(case.question.confidences[JUDGE_SEAT], 6)
+    choice = {"position": numbers.get(own, 0), "position_confidence": confidence}
+    return said | choice | {"position_reason": f"It is {own}."}
 
 
 def _quoted(prompt: str) -> Iterator[tuple[str, str]]:

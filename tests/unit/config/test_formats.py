@@ -27,7 +27,12 @@ from parley.v1.arena_pb2 import (
 from parley.v1.debate_pb2 import DebateSpec
 from parley.v1.moderated_pb2 import ModeratedSettings, Perspective
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
-from parley.v1.voting_pb2 import VOTE_WEIGHTS_ACCURACY, VOTING_METHOD_SUPERMAJORITY, VotingSettings
+from parley.v1.voting_pb2 import (
+    VOTE_BALLOTS_LAST_VOTE,
+    VOTE_WEIGHTS_ACCURACY,
+    VOTING_METHOD_SUPERMAJORITY,
+    VotingSettings,
+)
 
 FIELDS = sorted({field for each in FORMATS for field in each.key_of_field} | {"spec.limits.round"})
 
@@ -97,6 +102,8 @@ def test_every_key_of_the_arena_sets_what_it_says() -> None:
         weighted_by: accuracy
         vote_early_end: false
         group_similar_choices: false
+        ballots: last-vote
+        judge_ballot: false
         convergence: false
         convergence_threshold: 80
         ready_signal: false
@@ -133,6 +140,8 @@ def test_every_key_of_the_arena_sets_what_it_says() -> None:
             allow_self_votes=False,
             early_end=False,
             group_choices=False,
+            ballots=VOTE_BALLOTS_LAST_VOTE,
+            judge_ballot=False,
         ),
         stopping=StoppingSettings(
             convergence=False,

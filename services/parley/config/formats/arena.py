@@ -78,7 +78,7 @@ class ArenaEntry:
         ConsensusName | None,
         Field(
             description="How much of the votes a proposal must have. `majority`: more than half; `supermajority`: two thirds; "
-            "`unanimous`: all; `weighted`: more than half of their weight by ratings. Default: `majority`."
+            "`unanimous`: all; `weighted`: more than half of their weight by ratings. Default: `weighted`."
         ),
     ] = None
     allow_self_votes: Annotated[
@@ -101,6 +101,17 @@ class ArenaEntry:
     group_similar_choices: Annotated[
         bool | None,
         Field(description="Whether proposals that say the same beyond doubt count as one. Default: true."),
+    ] = None
+    ballots: Annotated[
+        Literal["first-drafts", "last-vote"] | None,
+        Field(
+            description="What decides. `first-drafts`: the position of each voter's first draft, written before it had read another; "
+            "`last-vote`: the votes over the final proposals. Default: `first-drafts`."
+        ),
+    ] = None
+    judge_ballot: Annotated[
+        bool | None,
+        Field(description="Whether the judge's own choice counts as one more vote. Default: true."),
     ] = None
     convergence: Annotated[
         bool | None,
@@ -270,6 +281,8 @@ def _voting(entry: ArenaEntry) -> voting_pb2.VotingSettings:
         allow_self_votes=entry.allow_self_votes,
         early_end=entry.vote_early_end,
         group_choices=entry.group_similar_choices,
+        ballots=_enum(voting_pb2.VoteBallots, "VOTE_BALLOTS", entry.ballots),
+        judge_ballot=entry.judge_ballot,
     )
 
 

@@ -34,6 +34,13 @@ _SUFFICIENT: Final = (
     " is unmet and could be met, a question between the proposals that nobody has taken up. That more could be said about"
     " everything is no reason. Where it was not, name what the agents have to settle."
 )
+_POSITIONS: Final = "Positions that were taken before anyone had read another's proposal"
+_CHOOSE: Final = (
+    "Last, choose the one of the numbered positions that you hold to be right. They were taken before the debate, and some may"
+    " have been given up since. Judge the answer itself, and not how many take it, how it is argued, or whether anyone still"
+    " does. Give its number, or 0 where none of them is right, how sure you are from 0 to 1, and the reason in"
+    " a sentence or two."
+)
 
 
 class _AskedProposal(BaseModel):
@@ -50,6 +57,14 @@ class _AskedJudgement(BaseModel):
     ranking: Annotated[list[_AskedProposal], Field(description="Every proposal once, the best first.")]
     sufficient: Annotated[bool, Field(description="Whether the discussion was sufficient.")]
     missing: Annotated[str, Field(description="What the agents have to settle; empty if it was sufficient.")]
+
+
+class _AskedChoice(_AskedJudgement):
+    position: Annotated[
+        int, Field(ge=0, description="The number of the position that you hold to be right; 0: none is.")
+    ]
+    position_confidence: Annotated[float, Field(ge=0, le=1, description="How sure you are of it.")]
+    position_reason: Annotated[str, Field(description="Why, in a sentence or two.")]
 
 
 class _ReadProposal(BaseModel):
@@ -75,11 +90,19 @@ class _ReadProposal(BaseModel):
 
 
 class Judgement(BaseModel):
-    """What a judge said, as it is read. What was not given, or makes no sense, is absent and never made up."""
+    """What a judge said, as it is read. What was not given, or makes no sense, is absent and never made up.
+
+    Attributes:
+        position: The number of the first position that it holds to be right, from 1, where it was asked; 0: none is.
+        position_confidence: How sure it is of it, 0 to 1; 0 also where it did not say.
+    """
 
     ranking: list[_ReadProposal] = []
     sufficient: bool | None = None
     missing: str = ""
+    position: int | None = None
+    position_confidence: float = 0.0
+    position_reason: str = ""
 
     @field_validator("ranking", mode="before")
     @classmethod
@@ -100,7 +123,19 @@ class Judgement(BaseModel):
     def _only_a_truth(cls, given: Any) -> bool | None:
         return given if isinstance(given, bool) else None
 
-    @field_validator("missing", mode="before")
+    @field_validator("position", mode="before")
+    @classmethod
+    def _only_a_number(cls, given: Any) -> int | None:
+        is_number = isinstance(given, int | float) and not isinstance(given, bool)
+        return int(given) if is_number and math.isfinite(given) and given == int(given) >= 0 else None
+
+    @field_validator("position_confidence", mode="before")
+    @classmethod
+    def _or_unsaid(cls, given: Any) -> float:
+        is_number = isinstance(given, int | float) and not isinstance(given, bool)
+        return float(given) if is_number and 0 <= given <= 1 else 0.0
+
+    @field_validator("missing", "position_reason", mode="before")
     @classmethod
     def _or_empty(cls, given: Any) -> str:
         return given.strip() if isinstance(given, str) else ""
@@ -131,8 +166,11 @@ async def judge_proposals(
     work: Sequence[Contribution],
     issues: str,
     requirements: str,
+    positions: Sequence[str] = (),
 ) -> Judgement:
     """Return what the judge makes of the proposals. `issues`: what was held against them, with what became of it.
+
+    It chooses among `positions`, which it is shown numbered, where there are any.
 
     Where a limit has ended the debate it is not asked any more, and says nothing; nor does it where it keeps to no form.
 
@@ -140,17 +178,19 @@ async def judge_proposals(
         DebateFailedError: the judge failed. Where that may pass, it is waited for.
     """
     letters = [debate.letter(each.agent) for each in work]
+    chooses = [_CHOOSE] if positions else []
     prompt = (
         *start(debate, judge, requirements),
         PromptPart("user", bench(debate)),
         *([quotation("What was criticized, and what became of it", issues)] if issues else []),
         *present_work(debate, work, "Proposal"),
         *(part for each in work for part in unsourced(each, f"agent {debate.letter(each.agent)}")),
-        PromptPart("user", f"{_TOLD}\n{score_anchors(_MAX_SCORE)}\n{_SUFFICIENT}"),
+        *([quotation(_POSITIONS, _numbered(positions))] if positions else []),
+        PromptPart("user", "\n".join([_TOLD, score_anchors(_MAX_SCORE), _SUFFICIENT, *chooses])),
     )
     key = f"round/{number}/judge"
     task = Task(JUDGEMENT.work(judge.id, number), prompt)
-    shape = AnswerShape("judgement", Judgement, _schema(letters), _rendered)
+    shape = AnswerShape("judgement", Judgement, _schema(letters, len(positions)), _rendered)
     made = await debate.ask_for(key, judge, task, shape)
     if isinstance(made, StepFailed):
         if not (debate.ending or made.reason == "INVALID_STRUCTURED_ANSWER"):
@@ -158,7 +198,7 @@ async def judge_proposals(
         debate.note(
             f"{key}/warning", Warned(message=f"the judge has scored nobody: {' '.join(made.message.split())}")
         )
-        return Judgement.model_construct(ranking=[], sufficient=None, missing="")
+        return Judgement.model_construct()
     absent = [
         letter
         for letter in letters
@@ -166,7 +206,17 @@ async def judge_proposals(
     ]
     if absent:
         debate.note(f"{key}/warning", Warned(message=f"the judge gave no score to {', '.join(absent)}"))
+    if positions and (made.position is None or made.position > len(positions)):
+        debate.note(
+            f"{key}/choice/warning",
+            Warned(message="the judge did not say which of the first positions is right: it casts no ballot"),
+        )
+        made.position = None
     return made
+
+
+def _numbered(positions: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {' '.join(each.split())}" for number, each in enumerate(positions, start=1))
 
 
 def _rendered(judgement: Judgement) -> str:
@@ -181,11 +231,20 @@ def _rendered(judgement: Judgement) -> str:
         )
     if judgement.missing:
         lines.append(f"Still to be settled: {judgement.missing}")
+    if judgement.position == 0:
+        lines.append(f"It holds none of the first positions to be right: {judgement.position_reason}")
+    elif judgement.position is not None:
+        lines.append(
+            f"Of the first positions it holds number {judgement.position} to be right,"
+            f" {judgement.position_confidence:.0%} sure: {judgement.position_reason}"
+        )
     return "\n".join(lines)
 
 
-def _schema(letters: Sequence[str]) -> str:
-    schema = asked_schema(_AskedJudgement)
+def _schema(letters: Sequence[str], positions: int) -> str:
+    schema = asked_schema(_AskedChoice if positions else _AskedJudgement)
+    if positions:
+        schema["properties"]["position"]["maximum"] = positions
     ranking = schema["properties"]["ranking"]
     ranking["minItems"] = ranking["maxItems"] = len(letters)
     ranking["items"]["properties"]["agent"]["enum"] = list(letters)

@@ -15,7 +15,7 @@ from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP,
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepSucceeded
 from parley.v1.ratings_pb2 import Encounter, JudgedAnswer, MatchResult, PhaseResult, RecordMatchRequest
-from parley.v1.voting_pb2 import Vote
+from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote
 
 __all__ = ["match_of"]
 
@@ -35,13 +35,14 @@ def match_of(
     """
     scores = {each.agent_id: each.score for each in outcome.scores}
     vote = _last_vote(outcome)
-    answers = _judged_ballots(vote, scores) if vote else _judged_work(scores)
+    ballots = _judged_ballots(vote, scores) if vote else []
+    answers = _judged_drafts(outcome.arena.decision, ballots, vote, scores) if vote else _judged_work(scores)
     return RecordMatchRequest(
         debate_id=debate_id,
         domain=domain,
         results=[MatchResult(agent_id=agent, score=score) for agent, score in sorted(scores.items())],
         answers=answers,
-        phases=[*_proposals(scores), *_critiques(replies, scores), *(_ballots(answers) if vote else ())],
+        phases=[*_proposals(scores), *_critiques(replies, scores), *_ballots(ballots)],
         encounters=_encounters(replies, vote, scores),
     )
 
@@ -68,6 +69,31 @@ def _judged_ballots(vote: Vote, scores: Mapping[str, float]) -> list[JudgedAnswe
             right = max(chosen) == best
             judged.append(JudgedAnswer(agent_id=ballot.agent_id, right=right, confidence=ballot.confidence))
     return judged
+
+
+def _judged_drafts(
+    decision: Decision, ballots: list[JudgedAnswer], vote: Vote, scores: Mapping[str, float]
+) -> list[JudgedAnswer]:
+    """Return each first draft as an answer, where the judge has chosen among them: they, and not the ballots, are weighed by it.
+
+    How sure its author was is known where it voted for a proposal that takes the same position. Otherwise, the ballots.
+    """
+    chosen = {each.agent_id: each.choice_agent_id for each in decision.count.ballots}.get(
+        decision.judge_agent_id
+    )
+    if chosen is None or decision.ballots != VOTE_BALLOTS_FIRST_DRAFTS:
+        return ballots
+    cast = {each.agent_id: each for each in vote.ballots}
+    judged = []
+    for held in decision.positions:
+        for agent in held.first_agent_ids:
+            stays = agent in cast and cast[agent].choice_agent_id in held.last_agent_ids
+            said = cast[agent].confidence if stays else None
+            if agent in scores:
+                judged.append(
+                    JudgedAnswer(agent_id=agent, right=chosen in held.first_agent_ids, confidence=said)
+                )
+    return sorted(judged, key=lambda each: each.agent_id)
 
 
 def _judged_work(scores: Mapping[str, float]) -> list[JudgedAnswer]:

@@ -1,7 +1,6 @@
 """A vote: each agent chooses among the final proposals, which it sees without names and in an order of its own."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,20 +17,13 @@ from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, T
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import SchemaOf, asked_schema, schema_text
+from parley.orchestrator.phases.vote_result import Electorate, counted
 from parley.orchestrator.phases.vote_terms import PANEL_TERMS, VoteTerms
 from parley.orchestrator.phases.weigh_votes import alike_choices, vote_weights
 from parley.v1.event_pb2 import StepFailed, Warned
-from parley.v1.voting_pb2 import (
-    VOTE_STRENGTH_UNSPECIFIED,
-    VOTE_WEIGHTS_UNSPECIFIED,
-    Ballot,
-    ChoiceGroup,
-    Vote,
-    VoteOption,
-    VoteStrength,
-)
+from parley.v1.voting_pb2 import Ballot, Vote
 
-__all__ = ["VOTE", "hold_vote", "surest"]
+__all__ = ["VOTE", "hold_vote"]
 
 VOTE = Activity("vote", "votes", "Votes")
 _TOLD: Final = (
@@ -75,17 +67,6 @@ class _Poll:
     def choices(self, voter: AgentSpec) -> list[Contribution]:
         """Return what an agent may choose from."""
         return [each for each in self.work if self.terms.self_votes or each.agent != voter.id]
-
-    def count(
-        self, ballots: Sequence[Ballot], groups: Sequence[voting.Group], *, by_weight: bool = True
-    ) -> voting.Count:
-        return voting.count(
-            _counted(ballots, by_weight=by_weight),
-            len(self.voters),
-            self.terms.rule,
-            has_open_critiques=self.terms.has_open_critiques,
-            groups=groups,
-        )
 
 
 async def hold_vote(
@@ -132,15 +113,6 @@ async def hold_vote(
     return _vote(poll, settled, ballots, weights, groups)
 
 
-def surest(vote: Vote) -> str:
-    """Return whose proposal stands: the winner's, or else of those that are first the one whose voters are the surest."""
-    if vote.winner_agent_id:
-        return vote.winner_agent_id
-    groups = [tuple(each.agent_ids) for each in vote.groups]
-    found = voting.count(_counted(vote.ballots), len(vote.ballots), groups=groups)
-    return voting.surest(found, [(each.choice_agent_id, each.confidence) for each in vote.ballots])
-
-
 def _is_settled(
     poll: _Poll,
     weighing: asyncio.Task[Mapping[str, float]],
@@ -153,7 +125,7 @@ def _is_settled(
     weights = weighing.result()
     may_vote = [each.id for each in poll.voters if poll.choices(each)]
     return voting.is_decided(
-        _counted(_cast(settled, weights)),
+        counted(_cast(settled, weights)),
         {agent: weights[agent] for agent in may_vote if agent not in settled},
         poll.options,
         len(poll.voters),
@@ -171,66 +143,13 @@ def _vote(
     weights: Mapping[str, float],
     groups: Sequence[voting.Group],
 ) -> Vote:
-    terms, result = poll.terms, poll.count(ballots, groups)
     left_out = sorted(each.id for each in poll.voters if each.id not in settled and poll.choices(each))
-    strength = voting.discounted(result.strength) if terms.one_voice else result.strength
-    vote = Vote(
-        winner_agent_id=result.winner or "",
-        strength=_strength(strength),
-        options=_options(poll, ballots, result),
-        ballots=ballots,
-        abstained_agent_ids=sorted({each.id for each in poll.voters}.difference(_voters(ballots), left_out)),
-        tied_agent_ids=result.leaders if len(result.leaders) > 1 else (),
-        left_out_agent_ids=left_out,
+    vote = Electorate([each.id for each in poll.voters], poll.options, poll.terms).result(
+        ballots, groups, left_out
     )
-    if terms.are_told:
-        vote.MergeFrom(_told_terms(poll, ballots, groups, result))
+    if poll.terms.are_told:
         vote.left_out_weight = sum(weights[agent] for agent in left_out)
     return vote
-
-
-def _options(poll: _Poll, ballots: Sequence[Ballot], result: voting.Count) -> list[VoteOption]:
-    votes = Counter(each.choice_agent_id for each in ballots)
-    return [
-        VoteOption(agent_id=agent, votes=votes[agent], share=float(result.shares.get(agent, 0)))
-        for agent in sorted(poll.options, key=lambda agent: (-result.shares.get(agent, 0), agent))
-    ]
-
-
-def _told_terms(
-    poll: _Poll, ballots: Sequence[Ballot], groups: Sequence[voting.Group], result: voting.Count
-) -> Vote:
-    """Return what a result says of the terms that it came about on."""
-    terms, votes = poll.terms, Counter(each.choice_agent_id for each in ballots)
-    joined = [
-        ChoiceGroup(
-            agent_ids=group,
-            votes=sum(votes[agent] for agent in group),
-            share=float(result.group_shares.get(group, 0)),
-        )
-        for group in groups
-        if len(group) > 1
-    ]
-    is_weighted = terms.weighted_by != VOTE_WEIGHTS_UNSPECIFIED
-    by_ballots = poll.count(ballots, groups, by_weight=False).strength
-    return Vote(
-        method=terms.method,
-        weighted_by=terms.weighted_by,
-        quorum=voting.quorum(len(poll.voters)),
-        self_votes_allowed=terms.self_votes,
-        groups=sorted(joined, key=lambda each: (-each.share, each.agent_ids[0])),
-        strength_by_ballots=_strength(by_ballots) if is_weighted else VOTE_STRENGTH_UNSPECIFIED,
-        one_voice=terms.one_voice,
-        undiscounted_strength=_strength(result.strength) if terms.one_voice else VOTE_STRENGTH_UNSPECIFIED,
-    )
-
-
-def _strength(strength: voting.Strength) -> VoteStrength.ValueType:
-    return VoteStrength.Value(f"VOTE_STRENGTH_{strength.name}")
-
-
-def _voters(ballots: Sequence[Ballot]) -> set[str]:
-    return {each.agent_id for each in ballots}
 
 
 def _check_quorum(poll: _Poll, cast: int, failed: Mapping[str, StepFailed]) -> None:
@@ -290,13 +209,6 @@ def _cast(settled: Mapping[str, Ballot | StepFailed], weights: Mapping[str, floa
     for ballot in cast:
         ballot.weight = weights[ballot.agent_id]
     return cast
-
-
-def _counted(ballots: Sequence[Ballot], *, by_weight: bool = True) -> list[voting.Ballot]:
-    return [
-        voting.Ballot(each.agent_id, each.choice_agent_id, each.weight if by_weight else 1.0)
-        for each in ballots
-    ]
 
 
 def _rendered(ballot: _Ballot) -> str:

@@ -6,6 +6,8 @@ from typing import Final
 from parley.orchestrator.model.voting import Rule
 from parley.runtime.validation import Violations
 from parley.v1.voting_pb2 import (
+    VOTE_BALLOTS_FIRST_DRAFTS,
+    VOTE_BALLOTS_LAST_VOTE,
     VOTE_WEIGHTS_RATINGS,
     VOTE_WEIGHTS_UNSPECIFIED,
     VOTING_METHOD_MAJORITY,
@@ -13,15 +15,28 @@ from parley.v1.voting_pb2 import (
     VOTING_METHOD_UNANIMOUS,
     VOTING_METHOD_UNSPECIFIED,
     VOTING_METHOD_WEIGHTED,
+    VoteBallots,
     VoteWeights,
     VotingMethod,
     VotingSettings,
 )
 
-__all__ = ["PANEL_TERMS", "VOTING_DEFAULTS", "VoteTerms", "check_voting_settings", "vote_terms"]
+__all__ = [
+    "PANEL_TERMS",
+    "VOTING_DEFAULTS",
+    "VoteTerms",
+    "check_voting_settings",
+    "said_of_voting",
+    "vote_terms",
+]
 
 VOTING_DEFAULTS: Final = VotingSettings(
-    method=VOTING_METHOD_MAJORITY, allow_self_votes=True, early_end=True, group_choices=True
+    method=VOTING_METHOD_WEIGHTED,
+    allow_self_votes=True,
+    early_end=True,
+    group_choices=True,
+    ballots=VOTE_BALLOTS_FIRST_DRAFTS,
+    judge_ballot=True,
 )
 """What `vote_terms` takes a format's settings by, where they do not say otherwise."""
 
@@ -70,18 +85,25 @@ PANEL_TERMS: Final = VoteTerms(group_choices=False, are_told=False)
 """A plain majority, as panels have held it from the first version on."""
 
 
+def said_of_voting(settings: VotingSettings) -> VotingSettings:
+    """Return what settings say; what they do not say is taken from `VOTING_DEFAULTS`."""
+    said = VotingSettings()
+    said.CopyFrom(VOTING_DEFAULTS)
+    said.MergeFrom(settings)
+    return said
+
+
 def vote_terms(
     settings: VotingSettings,
     *,
+    ballots: VoteBallots.ValueType = VOTE_BALLOTS_FIRST_DRAFTS,
     has_open_critiques: bool = False,
     one_voice: str = "",
     key: str = "vote",
     round_number: int = 0,
 ) -> VoteTerms:
-    """Return the terms that checked settings come to; what they do not say is taken from `VOTING_DEFAULTS`."""
-    said = VotingSettings()
-    said.CopyFrom(VOTING_DEFAULTS)
-    said.MergeFrom(settings)
+    """Return the terms that checked settings come to, in a debate that these `ballots` decide."""
+    said = said_of_voting(settings)
     weighted_by = said.weighted_by
     if said.method == VOTING_METHOD_WEIGHTED and weighted_by == VOTE_WEIGHTS_UNSPECIFIED:
         weighted_by = VOTE_WEIGHTS_RATINGS
@@ -89,7 +111,8 @@ def vote_terms(
         method=said.method,
         weighted_by=weighted_by,
         self_votes=said.allow_self_votes,
-        early_end=said.early_end,
+        # The judge's ballot comes after the vote, so that nothing is decided before.
+        early_end=said.early_end and not (said.judge_ballot and ballots == VOTE_BALLOTS_LAST_VOTE),
         group_choices=said.group_choices,
         has_open_critiques=has_open_critiques,
         one_voice=one_voice,
@@ -109,6 +132,11 @@ def check_voting_settings(violations: Violations, path: str, settings: VotingSet
         that=settings.weighted_by in VoteWeights.values(),
         field=f"{path}.weighted_by",
         otherwise="is not a known weight",
+    )
+    violations.check(
+        that=settings.ballots in VoteBallots.values(),
+        field=f"{path}.ballots",
+        otherwise="are not known ballots",
     )
     forbids_self_votes = settings.HasField("allow_self_votes") and not settings.allow_self_votes
     violations.check(

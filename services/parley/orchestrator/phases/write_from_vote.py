@@ -13,9 +13,9 @@ from parley.orchestrator.phases.situation import bench, present_work, start
 from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
 from parley.orchestrator.phases.vote_words import strength_word
 from parley.v1.event_pb2 import StepFailed
-from parley.v1.voting_pb2 import Vote
+from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, HeldPosition, Vote
 
-__all__ = ["vote_account", "write_from_vote"]
+__all__ = ["decision_account", "vote_account", "write_from_vote"]
 
 _TOLD: Final = (
     "Write the answer to the question from the vote.{first} Take over from the other proposals what the reasons of the voters or"
@@ -25,15 +25,47 @@ _TOLD: Final = (
     " no letters of agents, and nothing about how it was made."
 )
 _FIRST: Final = " The proposal of agent {letter} is its core."
+_DRAFT: Final = " Its core is the first proposal of agent {letter}: its position was decided for, and no final proposal takes it any more."
+
+
+def decision_account(debate: Debate, decision: Decision) -> str:
+    """Return what was decided from which ballots, for whoever writes the answer."""
+    count, judge = decision.count, decision.judge_agent_id
+    own = next((each for each in count.ballots if each.agent_id == judge), None)
+    own_choice = f"; you chose that of agent {debate.letter(own.choice_agent_id)}" if own else ""
+    if decision.ballots == VOTE_BALLOTS_LAST_VOTE:
+        has_won = _has_won(debate, count, "The proposal of agent {letter} has won", "No proposal has won")
+        return f"{has_won} Counted are the ballots of the vote{own_choice}."
+    has_won = _has_won(debate, count, "The first position of agent {letter} has won", "No position has won")
+    counted = "the positions of the first proposals, which agents took before they had read each other"
+    lines = [
+        f"{has_won} Counted are {counted}{own_choice}.",
+        *(_position_line(debate, each) for each in decision.positions),
+    ]
+    return "\n".join(lines)
+
+
+def _position_line(debate: Debate, held: HeldPosition) -> str:
+    return (
+        f"- {held.share:.0%} of what counts: {' '.join(held.position.split())}"
+        f" At first: {_agents(debate, held.first_agent_ids)};"
+        f" in the final proposals: {_agents(debate, held.last_agent_ids)}."
+    )
+
+
+def _has_won(debate: Debate, vote: Vote, winner: str, without: str) -> str:
+    won = winner.format(letter=debate.letter(vote.winner_agent_id)) if vote.winner_agent_id else without
+    return f"{won} ({strength_word(vote)})."
+
+
+def _agents(debate: Debate, agents: Sequence[str]) -> str:
+    letters = ", ".join(debate.letter(each) for each in agents)
+    return f"agent{'s' if len(agents) > 1 else ''} {letters}" if letters else "none"
 
 
 def vote_account(debate: Debate, vote: Vote) -> str:
     """Return how a vote went, for whoever writes the answer."""
-    strength = strength_word(vote)
-    if vote.winner_agent_id:
-        lines = [f"The proposal of agent {debate.letter(vote.winner_agent_id)} has won ({strength})."]
-    else:
-        lines = [f"No proposal has won ({strength})."]
+    lines = [_has_won(debate, vote, "The proposal of agent {letter} has won", "No proposal has won")]
     lines += [
         f"- agent {debate.letter(each.agent_id)}: {each.votes} of {len(vote.ballots)} votes, {each.share:.0%} of what counts"
         for each in vote.options
@@ -50,24 +82,27 @@ async def write_from_vote(
     debate: Debate,
     writer: AgentSpec,
     work: Sequence[Contribution],
-    first: str,
+    core: Contribution,
     accounts: Sequence[tuple[str, str]],
     guidance: Sequence[str],
     requirements: str,
 ) -> str:
-    """Return the answer. `first`: whose proposal came first; `accounts`: what is told of the debate, each with its title.
+    """Return the answer. `core`: what it is written around; `accounts`: what is told of the debate, each with its title.
 
     Raises:
         DebateFailedError: the writer gave none. Where that may pass, it is waited for.
     """
-    core = _FIRST.format(letter=debate.letter(first)) if len(work) > 1 else ""
+    letter, is_draft = debate.letter(core.agent), core not in work
+    told = (_DRAFT if is_draft else _FIRST).format(letter=letter) if is_draft or len(work) > 1 else ""
+    draft = [quotation(f"First proposal of agent {letter}", core.text)] if is_draft else []
     prompt = (
         *start(debate, writer, requirements),
         PromptPart("user", bench(debate)),
         *(quotation(title, text) for title, text in accounts if text),
         *present_work(debate, work, "Final proposal"),
+        *draft,
         *guidance_of(guidance),
-        PromptPart("user", _TOLD.format(first=core)),
+        PromptPart("user", _TOLD.format(first=told)),
     )
     reply = await debate.ask(KEY, writer, Task(SYNTHESIS.work(writer.id), prompt, is_answer=True))
     if isinstance(reply, StepFailed):

@@ -1,6 +1,6 @@
 """Whose proposal stands after a vote, by what the result says of it."""
 
-from parley.orchestrator.phases.vote import surest
+from parley.orchestrator.phases.vote_result import surest
 from parley.v1.voting_pb2 import Ballot, ChoiceGroup, Vote, VoteOption
 
 

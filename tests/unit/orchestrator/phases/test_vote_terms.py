@@ -7,19 +7,33 @@ from parley.orchestrator.phases.vote_terms import VoteTerms, check_voting_settin
 from parley.runtime.errors import ParleyError
 from parley.runtime.validation import Violations
 from parley.v1.voting_pb2 import (
+    VOTE_BALLOTS_FIRST_DRAFTS,
+    VOTE_BALLOTS_LAST_VOTE,
     VOTE_WEIGHTS_ELO,
     VOTE_WEIGHTS_RATINGS,
     VOTE_WEIGHTS_UNSPECIFIED,
     VOTING_METHOD_SUPERMAJORITY,
     VOTING_METHOD_WEIGHTED,
+    VoteBallots,
     VotingSettings,
 )
 
 
-def test_settings_that_say_nothing_are_a_majority_that_ends_early_and_groups_choices() -> None:
-    assert vote_terms(VotingSettings()) == VoteTerms()
+def test_settings_that_say_nothing_are_a_majority_of_weight_that_ends_early_and_groups_choices() -> None:
+    expected = VoteTerms(method=VOTING_METHOD_WEIGHTED, weighted_by=VOTE_WEIGHTS_RATINGS)
+    assert vote_terms(VotingSettings()) == expected
+    assert expected.rule is Rule.MAJORITY
     terms = vote_terms(VotingSettings(), key="round/7/vote", round_number=7, one_voice="meta")
     assert (terms.key, terms.round, terms.one_voice) == ("round/7/vote", 7, "meta")
+
+
+def test_a_vote_that_the_judges_ballot_is_added_to_does_not_end_early() -> None:
+    def ends_early(ballots: VoteBallots.ValueType, *, judge_ballot: bool) -> bool:
+        return vote_terms(VotingSettings(judge_ballot=judge_ballot), ballots=ballots).early_end
+
+    assert not ends_early(VOTE_BALLOTS_LAST_VOTE, judge_ballot=True)
+    assert ends_early(VOTE_BALLOTS_LAST_VOTE, judge_ballot=False)
+    assert ends_early(VOTE_BALLOTS_FIRST_DRAFTS, judge_ballot=True), "this vote decides nothing"
 
 
 def test_what_settings_say_holds() -> None:
@@ -43,13 +57,14 @@ def test_a_weighted_vote_weighs_by_the_ratings_unless_it_says_by_what(said: int)
 
 def test_settings_that_no_vote_can_be_held_by_are_refused_together() -> None:
     violations = Violations()
-    settings = VotingSettings(method=9, weighted_by=9, allow_self_votes=False)  # type: ignore[arg-type]
+    settings = VotingSettings(method=9, weighted_by=9, ballots=9, allow_self_votes=False)  # type: ignore[arg-type]
     check_voting_settings(violations, "spec.voting", settings, 2)
     with pytest.raises(ParleyError) as refused:
         violations.refuse()
     assert [each.field for each in refused.value.violations] == [
         "spec.voting.method",
         "spec.voting.weighted_by",
+        "spec.voting.ballots",
         "spec.voting.allow_self_votes",
     ]
 

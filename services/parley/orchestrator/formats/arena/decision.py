@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from parley.orchestrator.formats.arena.deciding import Basis, Judged, basis_of, core_text, decided, offered
 from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.formats.arena.judge import judge_of
 from parley.orchestrator.formats.arena.outcome import outcome_of
@@ -11,11 +12,11 @@ from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.model_families import one_voice
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.phases import synthesize
-from parley.orchestrator.phases.judge_proposals import Judgement, judge_proposals, ranked
+from parley.orchestrator.phases.judge_proposals import judge_proposals, ranked
 from parley.orchestrator.phases.verify import Verified, verify
-from parley.orchestrator.phases.vote import hold_vote, surest
+from parley.orchestrator.phases.vote import hold_vote
 from parley.orchestrator.phases.vote_terms import vote_terms
-from parley.orchestrator.phases.write_from_vote import vote_account, write_from_vote
+from parley.orchestrator.phases.write_from_vote import decision_account, vote_account, write_from_vote
 from parley.v1.arena_pb2 import (
     DUTY_VOTER,
     RankedProposal,
@@ -23,40 +24,43 @@ from parley.v1.arena_pb2 import (
 from parley.v1.debate_pb2 import (
     Outcome,
 )
-from parley.v1.voting_pb2 import Vote
+from parley.v1.voting_pb2 import Decision, Vote
 
 __all__ = ["decide"]
 
 
 async def decide(arena: Discussion) -> Outcome:
-    """Vote, let the judge judge, add rounds where it finds the discussion insufficient, and write the answer."""
+    """Vote, let the judge judge, add rounds where it finds the discussion insufficient, decide, and write the answer."""
     votes: list[Vote] = []
+    basis = await basis_of(arena)
     async with arena.round(arena.judge_round - 1):
-        await _vote(arena, arena.judge_round - 1, votes)
+        await _vote(arena, basis, arena.judge_round - 1, votes)
     extended = 0
     judge = judge_of(arena)
     async with arena.round(arena.judge_round):
-        judgement = await _judged(arena, judge, arena.judge_round)
-    while judgement.sufficient is False and extended < arena.settings.max_extended_rounds:
+        judged = await _judged(arena, basis, judge, arena.judge_round)
+    while judged.judgement.sufficient is False and extended < arena.settings.max_extended_rounds:
         number = arena.total + 1
         await arena.steer(number)
         if arena.steering.end:
             break
         extended, arena.total = extended + 1, number
+        missing = judged.judgement.missing or "What is still open between the agents."
         async with arena.round(number):
-            await hold_revision(arena, number, judgement.missing or "What is still open between the agents.")
-            await _vote(arena, number, votes)
-            judgement = await _judged(arena, judge, number)
-    return await _write(arena, judge, votes, judgement, extended)
+            await hold_revision(arena, number, missing)
+            await _vote(arena, basis, number, votes)
+            judged = await _judged(arena, basis, judge, number)
+    return await _write(arena, basis, judged, votes, extended)
 
 
-async def _vote(arena: Discussion, number: int, votes: list[Vote]) -> None:
+async def _vote(arena: Discussion, basis: Basis, number: int, votes: list[Vote]) -> None:
     """Vote on the present texts; where there is only one, or nobody who votes, there is no vote."""
     arena.enter_again("VOTING", number)
     work, voters = arena.works(), arena.agents(DUTY_VOTER)
     if len(work) > 1 and voters:
         terms = vote_terms(
             arena.settings.voting,
+            ballots=basis.ballots,
             has_open_critiques=arena.record.has_serious_open_issue([each.agent for each in work]),
             one_voice=one_voice(voters),
             key=f"round/{number}/vote",
@@ -68,40 +72,56 @@ async def _vote(arena: Discussion, number: int, votes: list[Vote]) -> None:
     arena.enter_again("CONSENSUS_REACHED" if is_consensus else "NO_CONSENSUS", number)
 
 
-async def _judged(arena: Discussion, judge: AgentSpec, number: int) -> Judgement:
-    return await judge_proposals(
-        arena.debate, judge, number, arena.works(), arena.issues(), arena.requirements.told()
+async def _judged(arena: Discussion, basis: Basis, judge: AgentSpec, number: int) -> Judged:
+    work, positions = arena.works(), offered(arena, basis, judge, number)
+    judgement = await judge_proposals(
+        arena.debate,
+        judge,
+        number,
+        work,
+        arena.issues(),
+        arena.requirements.told(),
+        [each.position for each in positions],
     )
-
-
-def _ranking(arena: Discussion, judgement: Judgement) -> list[RankedProposal]:
-    return ranked(judgement, {arena.debate.letter(each.agent): each.agent for each in arena.works()})
+    return Judged(judge, judgement, positions)
 
 
 async def _write(
-    arena: Discussion, judge: AgentSpec, votes: Sequence[Vote], judgement: Judgement, extended: int
+    arena: Discussion, basis: Basis, judged: Judged, votes: Sequence[Vote], extended: int
 ) -> Outcome:
-    """Write the answer from the vote, and have the participants say whether they can live with it."""
-    arena.steering = await arena.debate.control("synthesis/control")
-    work, ranking = arena.works(), _ranking(arena, judgement)
+    """Decide, write the answer, and have the participants say whether they can live with it."""
+    debate, judge = arena.debate, judged.judge
+    arena.steering = await debate.control("synthesis/control")
+    work = arena.works()
+    ranking = ranked(judged.judgement, {debate.letter(each.agent): each.agent for each in work})
     if not work:
         raise DebateFailedError(
             "QUORUM_LOST", "every agent with a proposal is muted", phase=synthesize.SYNTHESIS.name
         )
-    first = _first(work, votes, ranking)
+    decision = await decided(arena, basis, votes[-1], judged, ranking) if votes else None
     accounts = (
-        ("How the vote went", vote_account(arena.debate, votes[-1]) if votes else ""),
+        ("How it was decided", decision_account(debate, decision) if decision else ""),
+        ("How the vote went", vote_account(debate, votes[-1]) if votes else ""),
         ("Your judgement of the proposals", _told_ranking(arena, ranking)),
         ("What was criticized, and what became of it", arena.issues()),
     )
     required = arena.requirements.told()
     answer = await write_from_vote(
-        arena.debate, judge, work, first, accounts, arena.steering.guidance, required
+        debate, judge, work, _core(arena, decision, ranking), accounts, arena.steering.guidance, required
     )
     verified = Verified((), ())
     if arena.settings.verification:
-        verified = await verify(arena.debate, arena.heard, work, answer, required)
-    return outcome_of(answer, judge.id, votes, ranking, judgement, verified, extended, arena.not_asked)
+        verified = await verify(debate, arena.heard, work, answer, required)
+    return outcome_of(
+        answer,
+        judged,
+        votes,
+        decision,
+        ranking,
+        verified,
+        extended_rounds=extended,
+        not_asked=arena.not_asked,
+    )
 
 
 def _told_ranking(arena: Discussion, ranking: Sequence[RankedProposal]) -> str:
@@ -112,8 +132,8 @@ def _told_ranking(arena: Discussion, ranking: Sequence[RankedProposal]) -> str:
     )
 
 
-def _first(work: Sequence[Contribution], votes: Sequence[Vote], ranking: Sequence[RankedProposal]) -> str:
-    """Return whose proposal is the answer's core: that of the vote, else of the judge, else of the first agent."""
-    if votes:
-        return surest(votes[-1])
-    return ranking[0].agent_id if ranking else work[0].agent
+def _core(arena: Discussion, decision: Decision | None, ranking: Sequence[RankedProposal]) -> Contribution:
+    """Return the text that is the answer's core: that of the decision, else the judge's first, else the first agent's."""
+    if decision is not None:
+        return core_text(arena, decision)
+    return arena.record.work(ranking[0].agent_id) if ranking else arena.works()[0]

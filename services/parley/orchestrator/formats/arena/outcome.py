@@ -4,25 +4,27 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart
-from parley.orchestrator.phases.judge_proposals import Judgement
+from parley.orchestrator.formats.arena.deciding import Judged
+from parley.orchestrator.formats.arena.decision_words import decision_lines
 from parley.orchestrator.phases.verify import Verified
 from parley.orchestrator.phases.vote_words import vote_lines
 from parley.v1.arena_pb2 import ArenaOutcome, RankedProposal
 from parley.v1.debate_pb2 import AgentScore, Outcome
-from parley.v1.voting_pb2 import Vote, VoteStrength
+from parley.v1.voting_pb2 import Decision, Vote, VoteStrength
 
 __all__ = ["answer_parts", "outcome_of"]
 
-_WITHOUT_WINNER: Final = "the answer is written around the proposal with the most votes"
+_WITHOUT_WINNER: Final = "no proposal has enough votes"
 
 
 def outcome_of(
     answer: str,
-    judge: str,
+    judged: Judged,
     votes: Sequence[Vote],
+    decision: Decision | None,
     ranking: Sequence[RankedProposal],
-    judgement: Judgement,
     verified: Verified,
+    *,
     extended_rounds: int,
     not_asked: Collection[str] = (),
 ) -> Outcome:
@@ -33,17 +35,18 @@ def outcome_of(
         if each.HasField("score")
     ]
     arena = ArenaOutcome(
-        winner_agent_id=votes[-1].winner_agent_id if votes else "",
-        strength=votes[-1].strength if votes else VoteStrength.VOTE_STRENGTH_UNSPECIFIED,
+        winner_agent_id=decision.count.winner_agent_id if decision else "",
+        strength=decision.count.strength if decision else VoteStrength.VOTE_STRENGTH_UNSPECIFIED,
         votes=votes,
         ranking=ranking,
-        judge_agent_id=judge,
+        judge_agent_id=judged.judge.id,
         extended_rounds=extended_rounds,
-        sufficient=judgement.sufficient,
-        missing=judgement.missing,
+        sufficient=judged.judgement.sufficient,
+        missing=judged.judgement.missing,
         dissent=verified.dissent,
         consenting_agent_ids=verified.consenting,
         not_asked_agent_ids=sorted(not_asked),
+        decision=decision,
     )
     return Outcome(description=answer, scores=scores, arena=arena)
 
@@ -52,6 +55,9 @@ def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
     """Yield the parts of the answer in the order in which they are read."""
     arena = outcome.arena
     yield AnswerPart("", outcome.description)
+    if arena.HasField("decision"):
+        lines = list(decision_lines(arena.decision, arena.votes[-1]))
+        yield AnswerPart("Decision", items=lines, quoted=False)
     for number, vote in enumerate(arena.votes, start=1):
         title = "Vote" if len(arena.votes) == 1 else f"Vote {number} of {len(arena.votes)}"
         yield AnswerPart(

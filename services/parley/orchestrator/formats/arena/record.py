@@ -27,6 +27,7 @@ class Record:
         """Begin one; `heard` is told of each text and critique as it is taken in."""
         self._heard = heard or _heard_by_nobody
         self._work: dict[str, Contribution] = {}
+        self._drafts: dict[str, Contribution] = {}
         self._standing: dict[Edge, Contribution] = {}
         self._exchanges: list[list[Contribution]] = []
 
@@ -38,13 +39,17 @@ class Record:
         """Return an agent's present text; it has one."""
         return self._work[agent]
 
+    def draft(self, agent: str) -> Contribution:
+        """Return an agent's first text; it has one."""
+        return self._drafts[agent]
+
     def has(self, agent: str) -> bool:
         """Return whether an agent has a text."""
         return agent in self._work
 
     def propose(self, made: Contribution) -> None:
         """Take a first text in."""
-        self._work[made.agent] = made
+        self._work[made.agent] = self._drafts[made.agent] = made
         self._heard(made)
 
     def criticize(self, made: Contribution) -> None:

@@ -34,7 +34,8 @@ from parley.orchestrator.phases.merge import MERGE, OBJECTION, collect_objection
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION
 from parley.orchestrator.phases.recall import recall
 from parley.orchestrator.phases.schemas import documented_schema
-from parley.orchestrator.phases.vote import VOTE, hold_vote, surest
+from parley.orchestrator.phases.vote import VOTE, hold_vote
+from parley.orchestrator.phases.vote_result import surest
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.panel_pb2 import (
     SYNTHESIS_METHOD_MERGE,

@@ -47,7 +47,8 @@ from parley.orchestrator.phases.round import Round, RoundPlan, all_to_all
 from parley.orchestrator.phases.settle_agreement import GROUPING
 from parley.orchestrator.phases.situation import bench, history, present_work
 from parley.orchestrator.phases.state_positions import POSITION, state_positions
-from parley.orchestrator.phases.vote import VOTE, hold_vote, surest
+from parley.orchestrator.phases.vote import VOTE, hold_vote
+from parley.orchestrator.phases.vote_result import surest
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
 from parley.v1.panel_pb2 import (

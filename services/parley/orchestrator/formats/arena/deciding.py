@@ -1,0 +1,265 @@
+"""What an arena decides, from which ballots, and whose text the answer is written around.
+
+The first drafts are independent of each other, and the last ballots are not: agents that have read each other vote alike. So by
+default the drafts decide, with the judge's choice among their positions as one more ballot.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from parley.orchestrator.formats.arena.discussion import Discussion
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.deciding import lone_best, put_by_position, sides
+from parley.orchestrator.model.model_families import one_voice
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import Activity
+from parley.orchestrator.model.voting import Group, group_options
+from parley.orchestrator.peers.services import readable
+from parley.orchestrator.phases.judge_proposals import Judgement
+from parley.orchestrator.phases.vote_result import Electorate, surest
+from parley.orchestrator.phases.vote_terms import VoteTerms, said_of_voting, vote_terms
+from parley.orchestrator.phases.weigh_votes import vote_weights
+from parley.v1.arena_pb2 import DUTY_PROPOSER, DUTY_VOTER, RankedProposal
+from parley.v1.convergence_pb2 import GroupPositionsRequest, Stand
+from parley.v1.debate_pb2 import DraftGroup
+from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.voting_pb2 import (
+    VOTE_BALLOTS_FIRST_DRAFTS,
+    VOTE_BALLOTS_LAST_VOTE,
+    Ballot,
+    Decision,
+    HeldPosition,
+    Vote,
+    VoteBallots,
+)
+
+__all__ = ["Basis", "Judged", "basis_of", "core_text", "decided", "offered"]
+
+_POSITIONS: Final = Activity(
+    "held-positions",
+    "comparing the final proposals with the first drafts",
+    title="comparison of final proposals and first drafts",
+)
+_KEY: Final = "decision"
+_MAX_STANDS: Final = 32
+"""Positions that convergence compares at a time; of proposals beyond them it is not known which position they take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a debate is decided from.
+
+    Attributes:
+        ballots: Those that count.
+        drafts: The groups of the first drafts, where these count.
+        why_last_vote: Why the last vote counts though the settings have the drafts count; empty: it does not.
+    """
+
+    ballots: VoteBallots.ValueType
+    drafts: tuple[DraftGroup, ...] = ()
+    why_last_vote: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a judge said; `offered`: the groups of drafts that it chose among, in the order in which it was shown them."""
+
+    judge: AgentSpec
+    judgement: Judgement
+    offered: Sequence[DraftGroup]
+
+
+async def basis_of(arena: Discussion) -> Basis:
+    """Return what the debate is decided from. It is known before the first vote, and holds to the end."""
+    if said_of_voting(arena.settings.voting).ballots == VOTE_BALLOTS_LAST_VOTE:
+        return Basis(VOTE_BALLOTS_LAST_VOTE)
+    proposers = {each.id for each in arena.agents(DUTY_PROPOSER)}
+    others = sorted(each.id for each in arena.agents(DUTY_VOTER) if each.id not in proposers)
+    if others:
+        return Basis(
+            VOTE_BALLOTS_LAST_VOTE, why_last_vote=f"{', '.join(others)} may vote and has no duty to propose"
+        )
+    drafts = await arena.drafts()
+    if drafts is None or not drafts.certain:
+        return Basis(
+            VOTE_BALLOTS_LAST_VOTE, why_last_vote="which first drafts take the same position cannot be told"
+        )
+    return Basis(VOTE_BALLOTS_FIRST_DRAFTS, tuple(drafts.groups))
+
+
+def offered(arena: Discussion, basis: Basis, judge: AgentSpec, number: int) -> Sequence[DraftGroup]:
+    """Return the groups of drafts that the judge chooses among in a round, in an order of that round's own.
+
+    There is nothing to choose where there is one position, or one that no line states; nor does who votes choose again.
+    """
+    voters = {each.id for each in arena.agents(DUTY_VOTER)}
+    found = [each for each in basis.drafts if voters.intersection(each.agent_ids)]
+    is_choice = len(found) > 1 and all(each.position for each in found)
+    if not (is_choice and said_of_voting(arena.settings.voting).judge_ballot) or judge.id in voters:
+        return ()
+    arena.debate.random(f"round/{number}/judge/positions").shuffle(found)
+    return found
+
+
+async def decided(
+    arena: Discussion, basis: Basis, vote: Vote, judged: Judged, ranking: Sequence[RankedProposal]
+) -> Decision:
+    """Return what is decided; `vote`: the last one."""
+    voters = arena.agents(DUTY_VOTER)
+    groups = sides([each.agent_ids for each in basis.drafts], [each.id for each in voters])
+    if groups:
+        return await _by_drafts(arena, basis, voters, groups, vote, judged, ranking)
+    if (
+        basis.drafts
+    ):  # the vote was held on other terms, and may have ended before the judge's ballot could count
+        decision = Decision(
+            ballots=VOTE_BALLOTS_LAST_VOTE, count=vote, why_last_vote="nobody who may vote has a first draft"
+        )
+    else:
+        decision = await _by_last_vote(arena, _terms(arena, basis), vote, judged, ranking)
+        decision.why_last_vote = basis.why_last_vote
+    decision.core_agent_id = surest(decision.count)
+    return decision
+
+
+def _terms(arena: Discussion, basis: Basis) -> VoteTerms:
+    return vote_terms(
+        arena.settings.voting,
+        ballots=basis.ballots,
+        has_open_critiques=arena.record.has_serious_open_issue([each.agent for each in arena.works()]),
+        one_voice=one_voice(arena.agents(DUTY_VOTER)),
+        key=_KEY,
+    )
+
+
+async def _by_last_vote(
+    arena: Discussion, terms: VoteTerms, vote: Vote, judged: Judged, ranking: Sequence[RankedProposal]
+) -> Decision:
+    options = [each.agent_id for each in vote.options]
+    groups = group_options(options, [each.agent_ids for each in vote.groups], ())
+    scores = {
+        each.agent_id: each.score for each in ranking if each.HasField("score") and each.agent_id in options
+    }
+    best = lone_best(scores, groups)
+    voters = [*(each.agent_id for each in vote.ballots), *vote.abstained_agent_ids]
+    judge = judged.judge
+    if best is None or judge.id in voters or not said_of_voting(arena.settings.voting).judge_ballot:
+        return Decision(ballots=VOTE_BALLOTS_LAST_VOTE, count=vote)
+    weights = await vote_weights(arena.debate, [judge], terms)
+    reason = next(each.reason for each in ranking if each.agent_id == best)
+    own = Ballot(agent_id=judge.id, choice_agent_id=best, reason=reason, weight=weights[judge.id])
+    ballots = sorted([*vote.ballots, own], key=lambda each: each.agent_id)
+    count = Electorate([*voters, judge.id], options, terms).result(ballots, groups)
+    return Decision(ballots=VOTE_BALLOTS_LAST_VOTE, count=count, judge_agent_id=judge.id)
+
+
+async def _by_drafts(
+    arena: Discussion,
+    basis: Basis,
+    voters: Sequence[AgentSpec],
+    groups: Sequence[Group],
+    vote: Vote,
+    judged: Judged,
+    ranking: Sequence[RankedProposal],
+) -> Decision:
+    judge, terms = judged.judge, _terms(arena, basis)
+    choice = _choice(judged, groups)
+    asked = [*voters, judge] if choice else voters
+    weights = await vote_weights(arena.debate, asked, terms)
+    options = [each for group in groups for each in group]
+    ballots = [Ballot(agent_id=each, choice_agent_id=each, weight=weights[each]) for each in options]
+    if choice:
+        ballots.append(_judges_ballot(judged, max(choice, key=lambda each: (weights[each], each)), weights))
+    ballots.sort(key=lambda each: each.agent_id)
+    alike = group_options(options, groups, ())
+    count = Electorate([each.id for each in asked], options, terms).result(ballots, alike)
+    standing = surest(count)
+    last = await _held_last(arena, basis.drafts)
+    held = next(agents for agents, each in zip(last, basis.drafts, strict=True) if standing in each.agent_ids)
+    return Decision(
+        ballots=VOTE_BALLOTS_FIRST_DRAFTS,
+        count=count,
+        judge_agent_id=judge.id if choice else "",
+        positions=_positions(basis.drafts, last, count, [each.id for each in voters]),
+        core_agent_id=_best(held, vote, ranking) if held else standing,
+        core_is_first_draft=not held,
+    )
+
+
+def _judges_ballot(judged: Judged, chosen: str, weights: Mapping[str, float]) -> Ballot:
+    said = judged.judgement
+    return Ballot(
+        agent_id=judged.judge.id,
+        choice_agent_id=chosen,
+        confidence=said.position_confidence,
+        reason=said.position_reason,
+        weight=weights[judged.judge.id],
+    )
+
+
+def _choice(judged: Judged, groups: Sequence[Group]) -> Group:
+    """Return the side that the judge has chosen; empty for none, or one that nobody counts for any more."""
+    place = judged.judgement.position
+    if not place or place > len(judged.offered):
+        return ()
+    chosen = judged.offered[place - 1].agent_ids
+    return next((group for group in groups if set(group) <= set(chosen)), ())
+
+
+async def _held_last(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[list[str]]:
+    """Return which final proposals take each position of the first drafts, as far as it can be told."""
+    debate, work = arena.debate, arena.works()
+    agents = {each.agent for each in work}
+    if all(each is arena.record.draft(each.agent) for each in work):
+        return [sorted(agents.intersection(each.agent_ids)) for each in drafts]
+    named = [f"first/{number}" for number, _ in enumerate(drafts, start=1)]
+    stands = [
+        *(_draft_stand(arena, name, each) for name, each in zip(named, drafts, strict=True)),
+        *(Stand(agent_id=each.agent, position=each.position, text=readable(each.text)) for each in work),
+    ]
+    request = GroupPositionsRequest(question=readable(debate.spec.question), stands=stands[:_MAX_STANDS])
+    key = f"{_KEY}-positions"
+    found = await debate.step(
+        key, _POSITIONS.work(), request, lambda: debate.services.convergence.group(request)
+    )
+    if isinstance(found, StepFailed):
+        message = f"which final proposals take which first position could not be told: {found.message}"
+        debate.note(f"{key}/warning", Warned(message=message))
+        return [[] for _ in drafts]
+    return put_by_position([each.agent_ids for each in found.groups], named, agents)
+
+
+def _draft_stand(arena: Discussion, name: str, group: DraftGroup) -> Stand:
+    if group.position:
+        return Stand(agent_id=name, position=group.position)
+    return Stand(agent_id=name, text=readable(arena.record.draft(group.agent_ids[0]).text))
+
+
+def _positions(
+    drafts: Sequence[DraftGroup], last: Sequence[Sequence[str]], count: Vote, voters: Sequence[str]
+) -> list[HeldPosition]:
+    shares = {each.agent_id: each.share for each in count.options}
+    held = [
+        HeldPosition(
+            position=each.position,
+            first_agent_ids=sorted(set(each.agent_ids).intersection(voters)),
+            last_agent_ids=agents,
+            share=sum(shares.get(agent, 0.0) for agent in each.agent_ids),
+        )
+        for each, agents in zip(drafts, last, strict=True)
+    ]
+    return sorted(held, key=lambda each: (-each.share, *each.first_agent_ids[:1]))
+
+
+def _best(agents: Sequence[str], vote: Vote, ranking: Sequence[RankedProposal]) -> str:
+    """Return whose final proposal is best, as the judge scored them, and of equals as the last vote went."""
+    scores = {each.agent_id: each.score for each in ranking}
+    shares = {each.agent_id: each.share for each in vote.options}
+    return min(agents, key=lambda each: (-scores.get(each, 0.0), -shares.get(each, 0.0), each))
+
+
+def core_text(arena: Discussion, decision: Decision) -> Contribution:
+    """Return the text that the answer is written around."""
+    agent = decision.core_agent_id
+    return arena.record.draft(agent) if decision.core_is_first_draft else arena.record.work(agent)

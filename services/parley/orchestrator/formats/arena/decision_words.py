@@ -1,0 +1,66 @@
+"""A decision in words: what was counted, what it came to, and what the debate has changed."""
+
+from collections.abc import Iterator, Sequence
+
+from parley.orchestrator.phases.vote_result import surest
+from parley.orchestrator.phases.vote_words import strength_word
+from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, HeldPosition, Vote
+
+__all__ = ["decision_lines"]
+
+
+def decision_lines(decision: Decision, last: Vote) -> Iterator[str]:
+    """Yield what was decided, line by line, by the ids of agents. `last`: the last vote."""
+    count, by_drafts = decision.count, decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS
+    drafts = "the first drafts, written before anyone had read another's"
+    judge = f", and the choice of the judge {decision.judge_agent_id}" if decision.judge_agent_id else ""
+    yield f"counted: {drafts if by_drafts else 'the ballots of the last vote'}{judge}"
+    if decision.why_last_vote:
+        yield f"the first drafts were not counted: {decision.why_last_vote}"
+    yield _winner(count, "the first draft" if by_drafts else "the proposal")
+    if count.one_voice:
+        yield f"all voters share one model family ({count.one_voice}): they are one voice"
+    for each in decision.positions:
+        first, share = _names(each.first_agent_ids), f"{each.share:.0%} of what counts"
+        yield f"{first} at first, {_names(each.last_agent_ids)} in the end, {share}: {each.position}"
+    yield from _ballots(decision)
+    if by_drafts:
+        yield _change(decision.positions, surest(count), surest(last))
+    core = decision.core_agent_id
+    if decision.core_is_first_draft:
+        yield f"no final proposal is known to take that position: the answer is written around the first draft of {core}"
+    else:
+        yield f"the answer is written around the proposal of {core}"
+
+
+def _winner(count: Vote, what: str) -> str:
+    strength = strength_word(count)
+    if count.winner_agent_id:
+        return f"{what} of {count.winner_agent_id} has won ({strength})"
+    if count.tied_agent_ids:
+        return f"nothing has won ({strength}): {', '.join(count.tied_agent_ids)} are tied; the surest decided"
+    return f"nothing has won ({strength}): what is first stands"
+
+
+def _ballots(decision: Decision) -> Iterator[str]:
+    """Yield the judge's choice, and what first drafts weigh; the ballots of a vote are told with it."""
+    for ballot in decision.count.ballots:
+        if ballot.agent_id == decision.judge_agent_id:
+            reason = f": {ballot.reason}" if ballot.reason else ""
+            yield f"the judge chose what {ballot.choice_agent_id} says, weight {ballot.weight:.2f}{reason}"
+        elif decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS and ballot.weight != 1:
+            yield f"the draft of {ballot.agent_id} weighs {ballot.weight:.2f}"
+
+
+def _change(positions: Sequence[HeldPosition], decided: str, voted: str) -> str:
+    """Return what the debate has changed: whether the last vote would have decided otherwise."""
+    place = next((each for each in positions if voted in each.last_agent_ids), None)
+    if place is None:
+        return "whether the last vote would have decided otherwise cannot be told: its first proposal takes none of these positions"
+    if decided in place.first_agent_ids:
+        return "the last vote would have decided the same: the debate has changed no choice"
+    return f"the last vote would have decided otherwise, for what {_names(place.last_agent_ids)} says"
+
+
+def _names(agents: Sequence[str]) -> str:
+    return ", ".join(agents) or "nobody"

@@ -1,0 +1,149 @@
+"""What an arena decides: by the first drafts and the judge's choice, or by the last vote, and what the debate has changed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.api.report import render
+from parley.orchestrator.api.state import fold
+from parley.orchestrator.formats.arena import V1
+from parley.v1.arena_pb2 import DUTY_CRITIC, DUTY_VOTER, AgentDuties, ArenaOutcome, TeamSettings
+from parley.v1.convergence_pb2 import GroupPositionsRequest, GroupPositionsResponse, PositionGroup
+from parley.v1.voting_pb2 import (
+    VOTE_BALLOTS_FIRST_DRAFTS,
+    VOTE_BALLOTS_LAST_VOTE,
+    VOTING_METHOD_MAJORITY,
+    HeldPosition,
+    VotingSettings,
+)
+from tests.integration.orchestrator.test_arena import held, outcome
+from tests.support.arena_debates import ArenaScript, arena_settings
+from tests.support.scripted_gateway import ScriptedGateway
+
+LAST = VOTE_BALLOTS_LAST_VOTE
+RED_THEN_ALL_RED = {"ada": "red", "bo": "blue", "cy": "blue"}, dict.fromkeys(("ada", "bo", "cy"), "red")
+
+
+def taking(
+    first: Mapping[str, str], last: Mapping[str, str], script: ArenaScript, *, certain: bool = True
+) -> ScriptedGateway:
+    """Agents whose first drafts and whose later texts take these positions, by agent."""
+    gateway = script.gateway()
+    named: dict[str, str] = {}
+
+    def group_by(request: GroupPositionsRequest) -> GroupPositionsResponse:
+        taken: dict[str, list[str]] = {}
+        for stand in request.stands:
+            is_draft = "round/1/propose" in stand.position + stand.text
+            position = named.get(stand.agent_id) or (first if is_draft else last)[stand.agent_id]
+            taken.setdefault(position, []).append(stand.agent_id)
+        for number, position in enumerate(taken, start=1):
+            named.setdefault(f"first/{number}", position)
+        groups = [PositionGroup(agent_ids=sorted(who), position=what) for what, who in taken.items()]
+        return GroupPositionsResponse(groups=groups, certain=certain)
+
+    gateway.group_by = group_by
+    return gateway
+
+
+async def decided(
+    folder: Path, gateway: ScriptedGateway, agents: int = 3, **settings: object
+) -> ArenaOutcome:
+    rounds = arena_settings(revision_rounds=1, **settings)
+    return outcome(await held(folder, gateway, rounds, agents)).arena
+
+
+async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_has_changed(
+    tmp_path: Path,
+) -> None:
+    gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
+    gateway.weights = {"ada": 1.5, "bo": 1.0, "cy": 0.5, "judge": 1.0}
+    events = await held(tmp_path, gateway, arena_settings(revision_rounds=1))
+    arena = outcome(events).arena
+    decision = arena.decision
+    assert (decision.ballots, decision.judge_agent_id) == (VOTE_BALLOTS_FIRST_DRAFTS, "judge")
+    assert [(each.agent_id, each.choice_agent_id, each.weight) for each in decision.count.ballots] == [
+        ("ada", "ada", 1.5),
+        ("bo", "bo", 1.0),
+        ("cy", "cy", 0.5),
+        ("judge", "bo", 1.0),
+    ]
+    assert arena.winner_agent_id == decision.count.winner_agent_id == "bo"
+    assert arena.votes[0].winner_agent_id == "ada", "the vote is held and shown as ever"
+    assert list(decision.positions) == [
+        HeldPosition(position="blue", first_agent_ids=["bo", "cy"], share=0.625),
+        HeldPosition(
+            position="red", first_agent_ids=["ada"], last_agent_ids=["ada", "bo", "cy"], share=0.375
+        ),
+    ]
+    assert (decision.core_agent_id, decision.core_is_first_draft) == ("bo", True)
+    prompt = gateway.asked("synthesis").prompt
+    assert "First proposal of agent B (quotation" in prompt
+    assert "Its core is the first proposal of agent B" in prompt
+    (match,) = gateway.matches
+    assert [(each.agent_id, each.right, each.HasField("confidence")) for each in match.answers] == [
+        ("ada", False, True),
+        ("bo", True, False),
+        ("cy", True, False),
+    ], "what is judged is what decides; who has changed its mind has not said how sure it was"
+    report = render("deb", fold(events), V1)
+    assert "the last vote would have decided otherwise, for what ada, bo, cy says" in report
+    assert "answer is written around the first draft of bo" in report
+
+
+async def test_a_final_proposal_that_still_takes_the_position_is_the_core(tmp_path: Path) -> None:
+    first = {"ada": "red", "bo": "blue", "cy": "blue"}
+    gateway = taking(first, first | {"bo": "red"}, ArenaScript(choice="cy", holds="blue"))
+    decision = (await decided(tmp_path, gateway)).decision
+    assert (decision.core_agent_id, decision.core_is_first_draft) == ("cy", False)
+    assert [list(each.last_agent_ids) for each in decision.positions] == [["cy"], ["ada", "bo"]]
+    assert "The proposal of agent C is its core." in gateway.asked("synthesis").prompt
+
+
+@pytest.mark.parametrize(("holds", "winner"), [("red", "ada"), ("blue", "bo"), ("", "")])
+async def test_the_judge_breaks_a_tie_and_one_that_holds_nothing_right_leaves_it(
+    holds: str, winner: str, tmp_path: Path
+) -> None:
+    first = {"ada": "red", "bo": "blue"}
+    gateway = taking(first, first, ArenaScript(choice="ada", holds=holds))
+    arena = await decided(tmp_path, gateway, agents=2)
+    assert arena.winner_agent_id == winner
+    assert arena.decision.count.tied_agent_ids == ([] if winner else ["ada", "bo"])
+    assert arena.decision.judge_agent_id == ("judge" if holds else "")
+
+
+async def test_where_it_cannot_be_told_how_drafts_group_the_last_vote_and_the_judges_score_decide(
+    tmp_path: Path,
+) -> None:
+    script = ArenaScript(choice="cy", holds="blue")
+    different = {"ada": "red", "bo": "blue", "cy": "green"}
+    gateway = taking(different, different, script, certain=False)
+    decision = (await decided(tmp_path, gateway)).decision
+    assert decision.ballots == LAST
+    assert decision.why_last_vote == "which first drafts take the same position cannot be told"
+    assert [(each.agent_id, each.choice_agent_id) for each in decision.count.ballots] == [
+        ("ada", "cy"),
+        ("bo", "cy"),
+        ("cy", "cy"),
+        ("judge", "ada"),
+    ]
+    assert not decision.positions
+    assert "Positions that were taken" not in gateway.asked("round/6/judge").prompt
+
+
+async def test_where_one_may_vote_that_proposes_nothing_the_last_vote_decides(tmp_path: Path) -> None:
+    gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
+    team = TeamSettings(duties=[AgentDuties(agent_id="cy", duties=[DUTY_CRITIC, DUTY_VOTER])])
+    decision = (await decided(tmp_path, gateway, team=team)).decision
+    assert (decision.ballots, decision.why_last_vote) == (LAST, "cy may vote and has no duty to propose")
+
+
+async def test_settings_say_that_the_last_vote_decides_and_that_the_judge_does_not(tmp_path: Path) -> None:
+    gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
+    gateway.hold("round/*/vote/cy")
+    voting = VotingSettings(method=VOTING_METHOD_MAJORITY, ballots=LAST, judge_ballot=False)
+    arena = await decided(tmp_path, gateway, voting=voting)
+    assert arena.decision.count == arena.votes[0]
+    assert not arena.decision.judge_agent_id
+    assert arena.votes[0].left_out_agent_ids == ["cy"], "such a vote ends early"

@@ -1,0 +1,80 @@
+"""What a decision is made from: sides of first drafts, the judge's choice, and who takes a position in the end."""
+
+from collections import Counter
+from itertools import chain
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.orchestrator.model.deciding import lone_best, put_by_position, sides
+from parley.orchestrator.model.voting import Ballot, count
+
+AGENTS = "abcdefg"
+voters = st.sets(st.sampled_from(AGENTS))
+groupings = st.dictionaries(st.sampled_from(AGENTS), st.integers(0, 3), min_size=1).map(
+    lambda held: [
+        tuple(sorted(each for each, place in held.items() if place == one))
+        for one in sorted(set(held.values()))
+    ]
+)
+seeds = st.integers(0, 2**16)
+
+
+@given(groupings, voters)
+def test_every_voter_with_a_draft_is_on_one_side_and_nobody_else(
+    groups: list[tuple[str, ...]], who: set[str]
+) -> None:
+    assert sorted(chain(*sides(groups, who))) == sorted(who.intersection(chain(*groups)))
+
+
+@given(groupings, voters, st.dictionaries(st.sampled_from(AGENTS), st.floats(0.1, 4), min_size=7), seeds)
+def test_what_drafts_decide_hangs_on_no_order_of_voters_or_positions(
+    groups: list[tuple[str, ...]], who: set[str], weights: dict[str, float], seed: int
+) -> None:
+    def decision(shuffled: list[tuple[str, ...]]) -> object:
+        found = sides(shuffled, who)
+        ballots = [Ballot(each, each, weights.get(each, 1.0)) for group in found for each in group]
+        return count(ballots, len(who) or 1, groups=found)
+
+    other = [tuple(Random(seed).sample(each, len(each))) for each in groups]
+    Random(seed).shuffle(other)
+    assert decision(groups) == decision(other)
+
+
+@given(st.dictionaries(st.sampled_from(AGENTS), st.integers(0, 3)), groupings)
+def test_a_judge_chooses_an_option_that_it_scored_best_and_none_where_two_sides_are_equal(
+    scores: dict[str, int], groups: list[tuple[str, ...]]
+) -> None:
+    chosen = lone_best(scores, groups)
+    best = {each for each, score in scores.items() if score == max(scores.values())}
+    alike = {frozenset(group) for group in groups}
+    if chosen is None:
+        assert len(best) != 1
+        assert not any(best and best <= group for group in alike)
+    else:
+        assert chosen in best
+        assert len(best) == 1 or any(best <= group for group in alike)
+
+
+def test_best_proposals_that_are_one_choice_are_chosen_and_others_are_not() -> None:
+    scores = {"a": 8.0, "b": 8.0, "c": 3.0}
+    assert lone_best(scores, [("a", "b"), ("c",)]) == "a"
+    assert lone_best(scores, [("a",), ("b", "c")]) is None
+    assert lone_best({}, [("a",)]) is None
+
+
+@given(groupings, st.sets(st.sampled_from(AGENTS), min_size=1))
+def test_who_takes_a_position_in_the_end_takes_one_and_who_cannot_be_told_takes_none(
+    groups: list[tuple[str, ...]], positions: set[str]
+) -> None:
+    named = sorted(positions)
+    agents = set(AGENTS) - positions
+    found = put_by_position(groups, named, agents)
+    counted = Counter(chain(*found))
+    assert not counted or max(counted.values()) == 1
+    for group in groups:
+        held = positions.intersection(group)
+        for each in agents.intersection(group):
+            places = [place for place, taken in enumerate(found) if each in taken]
+            assert places == ([named.index(next(iter(held)))] if len(held) == 1 else [])
