@@ -11,10 +11,12 @@ from parley.v1 import (
     convergence_pb2,
     debate_pb2,
     gateway_pb2,
+    key_pb2,
     memory_pb2,
     orchestrator_pb2,
     ratings_pb2,
 )
+from parley.v1.access_pb2 import ACCESS_ROLE_READ
 
 __all__ = ["DEBATE", "RIGHT_REQUESTS"]
 
@@ -45,6 +47,7 @@ _ALL: Sequence[Message] = (
             ],
             limits=debate_pb2.DebateLimits(),
             context=[debate_pb2.ContextDocument(path="notes.md", text="Four people.")],
+            labels={"team": "payments"},
         ),
     ),
     orchestrator_pb2.GetDebateRequest(debate_id=DEBATE),
@@ -56,8 +59,12 @@ _ALL: Sequence[Message] = (
     orchestrator_pb2.GetReportRequest(debate_id=DEBATE),
     orchestrator_pb2.StreamReportRequest(debate_id=DEBATE),
     orchestrator_pb2.ListDebatesRequest(
-        page_size=3, format="panel", order_by="created_at", created_from=Timestamp(seconds=1_780_000_000)
+        page_size=3, format="panel", order_by="create_time", created_from=Timestamp(seconds=1_780_000_000)
     ),
+    orchestrator_pb2.ListDebatesRequest(page_size=3, labels={"team": "payments", "stage": "draft"}),
+    key_pb2.CreateKeyRequest(request_id="fuzz", name="ci", roles=[ACCESS_ROLE_READ]),
+    key_pb2.ListKeysRequest(page_size=3),
+    key_pb2.RevokeKeyRequest(key_id="0123456789ab"),
     orchestrator_pb2.WatchDebateRequest(debate_id=DEBATE, after_sequence=1),
     orchestrator_pb2.ReadLogRequest(debate_id=DEBATE, after_sequence=1),
     orchestrator_pb2.InterveneRequest(

@@ -280,6 +280,11 @@ class ScriptedOrchestrator:
         assert self.decision is not None
         return self.decision
 
+    def CreateKey(self, _: object, context: Any) -> None:  # noqa: N802
+        _abort(context, failed_precondition("KEYS_NOT_USED", "nobody is asked for a key here"))
+
+    ListKeys = RevokeKey = CreateKey
+
     def DeleteDebate(self, request: pb.DeleteDebateRequest, context: Any) -> pb.DeleteDebateResponse:  # noqa: N802
         self._found(request.debate_id, context)
         self.deleted.append(request)

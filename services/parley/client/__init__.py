@@ -17,11 +17,15 @@ from parley.client.payload import kind_of, payload_of
 from parley.client.ratings import RatingsClient
 from parley.client.watching import TextPiece
 from parley.runtime.errors import ParleyError
+from parley.v1.access_pb2 import AccessRole
 from parley.v1.debate_pb2 import Debate, DebateSpec, DebateStatus
 from parley.v1.event_pb2 import Event
+from parley.v1.key_pb2 import ApiKey
 from parley.v1.orchestrator_pb2 import DebateSummary
 
 __all__ = [
+    "AccessRole",
+    "ApiKey",
     "Debate",
     "DebateSpec",
     "DebateStatus",

@@ -162,6 +162,9 @@ class SyncParleyClient(SyncConnection[ParleyClient]):
     go_on = _waiting(ParleyClient.go_on)
     answer = _waiting(ParleyClient.answer)
     approve = _waiting(ParleyClient.approve)
+    create_key = _waiting(ParleyClient.create_key)
+    list_keys = _iterating(ParleyClient.list_keys)
+    revoke_key = _waiting(ParleyClient.revoke_key)
     export = _waiting(export)
 
 

@@ -13,7 +13,7 @@ from parley.client.connection import Connection
 from parley.client.watching import LogStream, Stream, TextPiece, follow, stored_events
 from parley.client.whole import TOO_LARGE, put_answer, put_contributions, put_documents
 from parley.runtime.errors import ParleyError
-from parley.v1 import debate_pb2, event_pb2, orchestrator_pb2, orchestrator_pb2_grpc
+from parley.v1 import access_pb2, debate_pb2, event_pb2, key_pb2, orchestrator_pb2, orchestrator_pb2_grpc
 
 __all__ = ["ParleyClient"]
 
@@ -257,6 +257,33 @@ class ParleyClient(Connection):
         approve = debate_pb2.Approve(approved=approved, text=text)
         intervention = debate_pb2.Intervention(approve=approve, checkpoint=checkpoint)
         return await self._intervene(debate_id, request_id, intervention)
+
+    async def create_key(
+        self, name: str, roles: Sequence[access_pb2.AccessRole.ValueType], *, request_id: str | None = None
+    ) -> key_pb2.CreateKeyResponse:
+        """Make an API key of the tenant for whoever is called so; return it with its text, which is told this once.
+
+        Another call with the same `request_id` fails with KEY_EXISTS.
+        """
+        request = key_pb2.CreateKeyRequest(request_id=request_id or _request_id(), name=name, roles=roles)
+        return await self._call(self._stub.CreateKey, request)
+
+    async def list_keys(self, *, page_size: int = _PAGE) -> AsyncGenerator[key_pb2.ApiKey, None]:
+        """Yield the API keys of the tenant, oldest first, also those that were revoked."""
+        token = ""
+        while True:
+            request = key_pb2.ListKeysRequest(page_size=page_size, page_token=token)
+            page = await self._call(self._stub.ListKeys, request)
+            for key in page.keys:
+                yield key
+            token = page.next_page_token
+            if not token:
+                return
+
+    async def revoke_key(self, key_id: str) -> key_pb2.ApiKey:
+        """Revoke an API key of the tenant for good, and return what is known of it."""
+        request = key_pb2.RevokeKeyRequest(key_id=key_id)
+        return (await self._call(self._stub.RevokeKey, request)).key
 
     async def _view(self, debate_id: str, view: orchestrator_pb2.DebateView.ValueType) -> debate_pb2.Debate:
         request = orchestrator_pb2.GetDebateRequest(debate_id=debate_id, view=view)

@@ -23,6 +23,7 @@ from parley.orchestrator.engine.report_feedback import FeedbackReporter
 from parley.orchestrator.engine.runner import Runner
 from parley.orchestrator.formats.shipped import shipped_formats
 from parley.orchestrator.keys.store import KEYS, KeyStore
+from parley.orchestrator.keys.tenant import TenantKeys
 from parley.orchestrator.keys.way import ApiKeys
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
@@ -139,6 +140,7 @@ async def build(
             reporter=reporter,
             deletions=deletions,
             allowance=allowance,
+            keys=TenantKeys(KeyStore(store.documents), clock, used="key" in settings.ways),
             reader_seconds=settings.reader_seconds,
         )
         service = Service(

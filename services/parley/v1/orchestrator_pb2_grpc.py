@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from parley.v1 import key_pb2 as parley_dot_v1_dot_key__pb2
 from parley.v1 import orchestrator_pb2 as parley_dot_v1_dot_orchestrator__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -100,6 +101,21 @@ class OrchestratorServiceStub:
                 '/parley.v1.OrchestratorService/DeleteDebate',
                 request_serializer=parley_dot_v1_dot_orchestrator__pb2.DeleteDebateRequest.SerializeToString,
                 response_deserializer=parley_dot_v1_dot_orchestrator__pb2.DeleteDebateResponse.FromString,
+                _registered_method=True)
+        self.CreateKey = channel.unary_unary(
+                '/parley.v1.OrchestratorService/CreateKey',
+                request_serializer=parley_dot_v1_dot_key__pb2.CreateKeyRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_key__pb2.CreateKeyResponse.FromString,
+                _registered_method=True)
+        self.ListKeys = channel.unary_unary(
+                '/parley.v1.OrchestratorService/ListKeys',
+                request_serializer=parley_dot_v1_dot_key__pb2.ListKeysRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_key__pb2.ListKeysResponse.FromString,
+                _registered_method=True)
+        self.RevokeKey = channel.unary_unary(
+                '/parley.v1.OrchestratorService/RevokeKey',
+                request_serializer=parley_dot_v1_dot_key__pb2.RevokeKeyRequest.SerializeToString,
+                response_deserializer=parley_dot_v1_dot_key__pb2.RevokeKeyResponse.FromString,
                 _registered_method=True)
 
 
@@ -257,6 +273,36 @@ class OrchestratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateKey(self, request, context):
+        """Makes an API key of the caller's tenant. It holds at once, and until it is revoked.
+
+        Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `KEY_EXISTS` (this request id has made one, whose text was told
+        then: if it is lost, revoke it and ask with another request id); FAILED_PRECONDITION `KEYS_NOT_USED` (this server lets
+        nobody in by keys); RESOURCE_EXHAUSTED `TOO_MANY_KEYS`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListKeys(self, request, context):
+        """Lists the API keys of the caller's tenant, oldest first.
+
+        Errors: INVALID_ARGUMENT (bad page token or page size); FAILED_PRECONDITION `KEYS_NOT_USED`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevokeKey(self, request, context):
+        """Revokes an API key of the caller's tenant for good: nobody is let in with it any more, 10 s from now at the latest. Again,
+        it changes nothing.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND `KEY_NOT_FOUND`; FAILED_PRECONDITION `KEYS_NOT_USED`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OrchestratorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -324,6 +370,21 @@ def add_OrchestratorServiceServicer_to_server(servicer, server):
                     servicer.DeleteDebate,
                     request_deserializer=parley_dot_v1_dot_orchestrator__pb2.DeleteDebateRequest.FromString,
                     response_serializer=parley_dot_v1_dot_orchestrator__pb2.DeleteDebateResponse.SerializeToString,
+            ),
+            'CreateKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateKey,
+                    request_deserializer=parley_dot_v1_dot_key__pb2.CreateKeyRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_key__pb2.CreateKeyResponse.SerializeToString,
+            ),
+            'ListKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListKeys,
+                    request_deserializer=parley_dot_v1_dot_key__pb2.ListKeysRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_key__pb2.ListKeysResponse.SerializeToString,
+            ),
+            'RevokeKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevokeKey,
+                    request_deserializer=parley_dot_v1_dot_key__pb2.RevokeKeyRequest.FromString,
+                    response_serializer=parley_dot_v1_dot_key__pb2.RevokeKeyResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -679,6 +740,87 @@ class OrchestratorService:
             '/parley.v1.OrchestratorService/DeleteDebate',
             parley_dot_v1_dot_orchestrator__pb2.DeleteDebateRequest.SerializeToString,
             parley_dot_v1_dot_orchestrator__pb2.DeleteDebateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/CreateKey',
+            parley_dot_v1_dot_key__pb2.CreateKeyRequest.SerializeToString,
+            parley_dot_v1_dot_key__pb2.CreateKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/ListKeys',
+            parley_dot_v1_dot_key__pb2.ListKeysRequest.SerializeToString,
+            parley_dot_v1_dot_key__pb2.ListKeysResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RevokeKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.OrchestratorService/RevokeKey',
+            parley_dot_v1_dot_key__pb2.RevokeKeyRequest.SerializeToString,
+            parley_dot_v1_dot_key__pb2.RevokeKeyResponse.FromString,
             options,
             channel_credentials,
             insecure,

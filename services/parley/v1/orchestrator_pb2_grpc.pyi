@@ -5,6 +5,7 @@ The orchestrator: debates from question to answer."""
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from parley.v1 import key_pb2 as _key_pb2
 from parley.v1 import orchestrator_pb2 as _orchestrator_pb2
 import abc as _abc_1
 
@@ -114,6 +115,24 @@ class OrchestratorServiceStub:
 
     Errors: INVALID_ARGUMENT; NOT_FOUND (also of a debate that is deleted); FAILED_PRECONDITION `DEBATE_RUNNING` (it has not
     ended, is not paused and has not failed: cancel it first); UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    CreateKey: _aio.UnaryUnaryMultiCallable[_key_pb2.CreateKeyRequest, _key_pb2.CreateKeyResponse]
+    """Makes an API key of the caller's tenant. It holds at once, and until it is revoked.
+
+    Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `KEY_EXISTS` (this request id has made one, whose text was told
+    then: if it is lost, revoke it and ask with another request id); FAILED_PRECONDITION `KEYS_NOT_USED` (this server lets
+    nobody in by keys); RESOURCE_EXHAUSTED `TOO_MANY_KEYS`; UNAVAILABLE `STORE_UNAVAILABLE`.
+    """
+    ListKeys: _aio.UnaryUnaryMultiCallable[_key_pb2.ListKeysRequest, _key_pb2.ListKeysResponse]
+    """Lists the API keys of the caller's tenant, oldest first.
+
+    Errors: INVALID_ARGUMENT (bad page token or page size); FAILED_PRECONDITION `KEYS_NOT_USED`.
+    """
+    RevokeKey: _aio.UnaryUnaryMultiCallable[_key_pb2.RevokeKeyRequest, _key_pb2.RevokeKeyResponse]
+    """Revokes an API key of the caller's tenant for good: nobody is let in with it any more, 10 s from now at the latest. Again,
+    it changes nothing.
+
+    Errors: INVALID_ARGUMENT; NOT_FOUND `KEY_NOT_FOUND`; FAILED_PRECONDITION `KEYS_NOT_USED`.
     """
 
 class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -294,6 +313,42 @@ class OrchestratorServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Errors: INVALID_ARGUMENT; NOT_FOUND (also of a debate that is deleted); FAILED_PRECONDITION `DEBATE_RUNNING` (it has not
         ended, is not paused and has not failed: cancel it first); UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def CreateKey(
+        self,
+        request: _key_pb2.CreateKeyRequest,
+        context: _aio.ServicerContext[_key_pb2.CreateKeyRequest, _abc.Awaitable[_key_pb2.CreateKeyResponse]],
+    ) -> _abc.Awaitable[_key_pb2.CreateKeyResponse]:
+        """Makes an API key of the caller's tenant. It holds at once, and until it is revoked.
+
+        Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `KEY_EXISTS` (this request id has made one, whose text was told
+        then: if it is lost, revoke it and ask with another request id); FAILED_PRECONDITION `KEYS_NOT_USED` (this server lets
+        nobody in by keys); RESOURCE_EXHAUSTED `TOO_MANY_KEYS`; UNAVAILABLE `STORE_UNAVAILABLE`.
+        """
+
+    @_abc_1.abstractmethod
+    def ListKeys(
+        self,
+        request: _key_pb2.ListKeysRequest,
+        context: _aio.ServicerContext[_key_pb2.ListKeysRequest, _abc.Awaitable[_key_pb2.ListKeysResponse]],
+    ) -> _abc.Awaitable[_key_pb2.ListKeysResponse]:
+        """Lists the API keys of the caller's tenant, oldest first.
+
+        Errors: INVALID_ARGUMENT (bad page token or page size); FAILED_PRECONDITION `KEYS_NOT_USED`.
+        """
+
+    @_abc_1.abstractmethod
+    def RevokeKey(
+        self,
+        request: _key_pb2.RevokeKeyRequest,
+        context: _aio.ServicerContext[_key_pb2.RevokeKeyRequest, _abc.Awaitable[_key_pb2.RevokeKeyResponse]],
+    ) -> _abc.Awaitable[_key_pb2.RevokeKeyResponse]:
+        """Revokes an API key of the caller's tenant for good: nobody is let in with it any more, 10 s from now at the latest. Again,
+        it changes nothing.
+
+        Errors: INVALID_ARGUMENT; NOT_FOUND `KEY_NOT_FOUND`; FAILED_PRECONDITION `KEYS_NOT_USED`.
         """
 
 def add_OrchestratorServiceServicer_to_server(servicer: OrchestratorServiceServicer, server: _aio.Server) -> None: ...

@@ -17,6 +17,7 @@ from parley.orchestrator.api.conversion import debate_to_proto, summary
 from parley.orchestrator.api.decision import decision_of
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
 from parley.orchestrator.api.interventions import intervened_of
+from parley.orchestrator.api.keys import KeyCalls
 from parley.orchestrator.api.listing import listing_of
 from parley.orchestrator.api.page_tokens import page_token
 from parley.orchestrator.api.reading import (
@@ -33,6 +34,7 @@ from parley.orchestrator.engine.delete import Deletions
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.intake import Intake
 from parley.orchestrator.engine.report_feedback import FeedbackReporter
+from parley.orchestrator.keys.tenant import TenantKeys
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateIndex
@@ -55,7 +57,7 @@ from parley.runtime.errors import (
 from parley.runtime.identity.identity import current_identity, current_tenant
 from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
-from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+from parley.v1 import orchestrator_pb2
 from parley.v1.moderated_pb2 import ModeratedOutcome
 
 __all__ = ["OrchestratorServicer"]
@@ -67,7 +69,7 @@ _LOG_PAGE = 100
 
 
 @dataclass(slots=True)
-class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
+class OrchestratorServicer(KeyCalls):
     """Answers for debates.
 
     Attributes:
@@ -86,6 +88,7 @@ class OrchestratorServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     reporter: FeedbackReporter
     deletions: Deletions
     allowance: Allowance
+    keys: TenantKeys
     draining: Draining
     owner: str
     reader_seconds: float

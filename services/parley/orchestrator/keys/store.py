@@ -60,9 +60,15 @@ class KeyStore:
         """Keep them in a store whose collection KEYS is prepared."""
         self._documents = documents
 
-    async def add(self, tenant: str, name: str, roles: frozenset[Role], now: datetime) -> tuple[ApiKey, str]:
-        """Make a key; return it with its text, which cannot be had again."""
-        key_id, secret = secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
+    async def add(
+        self, tenant: str, name: str, roles: frozenset[Role], now: datetime, key_id: str = ""
+    ) -> tuple[ApiKey, str]:
+        """Make a key, by default of a random id; return it with its text, which cannot be had again.
+
+        Raises:
+            DuplicateError: there is a key of this id.
+        """
+        key_id, secret = key_id or secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
         made = f"{now.isoformat(timespec='microseconds')}/{key_id}"
         key = ApiKey(key_id, tenant, name, roles, hash_of(secret), made)
         fields = {
@@ -86,17 +92,32 @@ class KeyStore:
         keys: list[ApiKey] = []
         after = ""
         while True:
-            where: Where = {"made": Above(after), **({"tenant": tenant} if tenant else {})}
-            found = await self._documents.find(KEYS, where, order=(Order("made"),), limit=_AT_ONCE)
-            keys += each_readable(found, _key, "API key", lambda document: document.key)
+            found = await self._found(tenant, after, _AT_ONCE)
+            keys += _readable(found)
             if len(found) < _AT_ONCE:
                 return keys
             after = str(found[-1].fields["made"])
+
+    async def page(self, tenant: str, after: str, limit: int) -> Sequence[ApiKey]:
+        """Return some of a tenant's keys, oldest first, beyond the one that was made as `after` says; empty: from the first."""
+        return _readable(await self._found(tenant, after, limit))
+
+    async def is_full(self, tenant: str, most: int) -> bool:
+        """Return whether a tenant has so many keys, revoked ones too."""
+        return len(await self._found(tenant, "", most)) == most
+
+    async def _found(self, tenant: str | None, after: str, limit: int) -> Sequence[Document]:
+        where: Where = {"made": Above(after), **({"tenant": tenant} if tenant else {})}
+        return await self._documents.find(KEYS, where, order=(Order("made"),), limit=limit)
 
     async def revoke(self, key_id: str, now: datetime) -> bool:
         """Revoke a key; return whether there is one that held until now."""
         changes = {"revoked": now.isoformat(timespec="microseconds")}
         return await self._documents.update(KEYS, key_id, changes, {"revoked": ""})
+
+
+def _readable(found: Sequence[Document]) -> list[ApiKey]:
+    return list(each_readable(found, _key, "API key", lambda document: document.key))
 
 
 def hash_of(secret: str) -> str:

@@ -1,0 +1,99 @@
+"""The RPCs about API keys: protobuf in and out."""
+
+import re
+from datetime import datetime
+from typing import Final
+
+from parley.orchestrator.api.page_tokens import page_token, place_of
+from parley.orchestrator.api.requests import check_request_id
+from parley.orchestrator.api.store_trouble import told_of_store
+from parley.orchestrator.keys.store import ApiKey
+from parley.orchestrator.keys.tenant import TenantKeys
+from parley.orchestrator.model.times import timestamp
+from parley.runtime.identity.identity import current_tenant
+from parley.runtime.identity.roles import CLIENT_ROLES
+from parley.runtime.validation import Violations
+from parley.v1 import key_pb2, orchestrator_pb2_grpc
+from parley.v1.access_pb2 import ACCESS_ROLE_UNSPECIFIED
+
+__all__ = ["KeyCalls"]
+
+_MAX_NAME: Final = 64
+_MAX_ROLES: Final = 8
+_KEY_ID: Final = re.compile(r"[0-9a-f]{12}")
+_MADE: Final = re.compile(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{_KEY_ID.pattern}", re.ASCII)
+
+
+class KeyCalls(orchestrator_pb2_grpc.OrchestratorServiceServicer):
+    """Answers for the keys of the caller's tenant."""
+
+    __slots__ = ()
+
+    keys: TenantKeys
+
+    async def CreateKey(  # noqa: N802
+        self, request: key_pb2.CreateKeyRequest, _context: object
+    ) -> key_pb2.CreateKeyResponse:
+        """Make a key."""
+        _check(request)
+        with told_of_store():
+            key, text = await self.keys.create(
+                current_tenant(), request.request_id, request.name, frozenset(request.roles)
+            )
+        return key_pb2.CreateKeyResponse(key=_to_proto(key), text=text)
+
+    async def ListKeys(  # noqa: N802
+        self, request: key_pb2.ListKeysRequest, _context: object
+    ) -> key_pb2.ListKeysResponse:
+        """Return a page of keys."""
+        violations = Violations()
+        size = violations.page_size(request.page_size)
+        after = place_of(violations, request.page_token, _MADE)
+        violations.refuse()
+        with told_of_store():
+            found = await self.keys.page(current_tenant(), after, size + 1)
+        token = page_token(found[size - 1].made) if len(found) > size else ""
+        return key_pb2.ListKeysResponse(keys=map(_to_proto, found[:size]), next_page_token=token)
+
+    async def RevokeKey(  # noqa: N802
+        self, request: key_pb2.RevokeKeyRequest, _context: object
+    ) -> key_pb2.RevokeKeyResponse:
+        """Revoke a key."""
+        violations = Violations()
+        fine = bool(_KEY_ID.fullmatch(request.key_id))
+        violations.check(that=fine, field="key_id", otherwise="must be 12 hex digits")
+        violations.refuse()
+        with told_of_store():
+            key = await self.keys.revoke(current_tenant(), request.key_id)
+        return key_pb2.RevokeKeyResponse(key=_to_proto(key))
+
+
+def _check(request: key_pb2.CreateKeyRequest) -> None:
+    violations = Violations()
+    check_request_id(violations, request.request_id)
+    name = request.name
+    violations.check(
+        that=bool(name.strip()) and len(name) <= _MAX_NAME and name.isprintable(),
+        field="name",
+        otherwise=f"must be 1 to {_MAX_NAME} printable characters",
+    )
+    violations.check(
+        that=1 <= len(request.roles) <= _MAX_ROLES,
+        field="roles",
+        otherwise=f"must be 1 to {_MAX_ROLES} roles",
+    )
+    for place, role in enumerate(request.roles[:_MAX_ROLES]):
+        fine = role != ACCESS_ROLE_UNSPECIFIED and role in CLIENT_ROLES
+        violations.check(that=fine, field=f"roles[{place}]", otherwise="must be READ, DEBATE, STEER or ADMIN")
+    violations.refuse()
+
+
+def _to_proto(key: ApiKey) -> key_pb2.ApiKey:
+    made = datetime.fromisoformat(key.made.partition("/")[0])
+    return key_pb2.ApiKey(
+        id=key.id,
+        name=key.name,
+        roles=sorted(key.roles),
+        create_time=timestamp(made),
+        revoke_time=timestamp(datetime.fromisoformat(key.revoked)) if key.revoked else None,
+    )
