@@ -130,28 +130,28 @@ class System:
         *,
         crash: str = "",
         fenced: bool = True,
-        lease: float | None = None,
+        variables: Mapping[str, str] | None = None,
         code: Path = ROOT,
     ) -> None:
         """Start a service that does not run, and wait until it listens.
 
-        `crash` names a crash point; without `fenced` its log has no lock; `lease` is another one than the system's, in
-        seconds; `code` is a folder with other code than this, which has a `tests/chaos/process.py` of its own.
+        `crash` names a crash point; without `fenced` its log has no lock; `variables` are its own;
+        `code` is a folder with other code than this, which has a `tests/chaos/process.py` of its own.
         """
         process = self._processes[name]
         assert not self.alive(name), f"{name} runs"
         process.armed = bool(crash)
         more = {"PARLEY_CHAOS_CRASH": crash, "PARLEY_CHAOS_FENCE": "on" if fenced else "off"}
-        if lease is not None:
-            more["PARLEY_LEASE_SECONDS"] = str(lease)
-        self._spawn(process, more, code)
+        self._spawn(process, {**more, **(variables or {})}, code)
         self._await(name)
 
-    def restart(self, name: str, *, crash: str = "", fenced: bool = True, lease: float | None = None) -> None:
+    def restart(
+        self, name: str, *, crash: str = "", fenced: bool = True, variables: Mapping[str, str] | None = None
+    ) -> None:
         """Kill a service if it runs, and start it."""
         if self.alive(name):
             self.kill(name)
-        self.start(name, crash=crash, fenced=fenced, lease=lease)
+        self.start(name, crash=crash, fenced=fenced, variables=variables)
 
     def make_ready(self, name: str = "", *, crash: str = "") -> None:
         """Start whatever is dead; the service that is named starts anew, with a crash point if one is named."""

@@ -6,13 +6,15 @@ from typing import Final
 
 from parley.runtime import telemetry
 
-__all__ = ["appended", "claimed", "debate_ended", "running", "waited", "watching"]
+__all__ = ["appended", "claimed", "debate_ended", "running", "wait_ended", "waited", "watching"]
 
 _meter: Final = telemetry.meter(__name__)
 # Whoever may choose its own tenant or bring formats along could make labels without end.
 _tenants: Final = telemetry.BoundedNames()
 _SECONDS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600, 7200, 14400)
 """A debate takes from seconds (a demonstration) to hours (a person is waited for)."""
+_WAIT_SECONDS: Final = (1, 5, 15, 60, 300, 900, 3600, 14_400, 43_200, 86_400, 259_200, 604_800)
+"""Providers are waited for from seconds on, a person for days."""
 _APPEND_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 _running: Final = _meter.create_up_down_counter(
@@ -26,6 +28,12 @@ _duration: Final = _meter.create_histogram(
 )
 _waits: Final = _meter.create_counter(
     "parley.debate.waits", "{wait}", "Times that a debate began to wait for a person or for providers."
+)
+_wait_duration: Final = _meter.create_histogram(
+    "parley.debate.wait.duration",
+    "s",
+    "How long a debate waited, by format and for whom: a person or providers.",
+    explicit_bucket_boundaries_advisory=_WAIT_SECONDS,
 )
 _claims: Final = _meter.create_counter(
     "parley.debate.claims", "{claim}", "Claims of debates by outcome: taken, or lost to another replica."
@@ -83,6 +91,11 @@ def appended(seconds: float) -> None:
 def waited(debate_format: str) -> None:
     """Count that a debate began to wait."""
     _waits.add(1, {"parley.format": debate_format})
+
+
+def wait_ended(debate_format: str, whom: str, seconds: float) -> None:
+    """Note how long a debate waited for `person` or `providers`."""
+    _wait_duration.record(seconds, {"parley.format": debate_format, "parley.waited_for": whom})
 
 
 def debate_ended(

@@ -18,7 +18,7 @@ from parley.orchestrator.log.replay import Recorded
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import Clock
 from parley.storage.ports import AppendConflictError, Log, Record, StoreUnavailableError
-from parley.v1.event_pb2 import Claimed
+from parley.v1.event_pb2 import CheckpointClosed, CheckpointExpired, Claimed, WaitFinished
 
 __all__ = ["ClaimLostError", "Journal", "log_name", "open_records", "read_events"]
 
@@ -218,4 +218,17 @@ class Journal:
             raise ClaimLostError(f"debate {self.debate} was claimed by another replica") from conflict
         self._last, now = sealed[-1], self._clock.monotonic()
         metrics.appended(now - began)
+        for event in sealed:
+            self._measure_wait(event)
         self.recorded.take(sealed, now)
+
+    def _measure_wait(self, event: Envelope) -> None:
+        """Measure a wait that an event ends, whoever owned the debate when it began."""
+        since, created = self.recorded.waits_since.get(event.key), self.recorded.created
+        if since is None or created is None:
+            return
+        match event.payload:
+            case WaitFinished():
+                metrics.wait_ended(created.spec.format, "providers", (event.time - since).total_seconds())
+            case CheckpointClosed() | CheckpointExpired():
+                metrics.wait_ended(created.spec.format, "person", (event.time - since).total_seconds())

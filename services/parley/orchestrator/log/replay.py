@@ -89,6 +89,7 @@ class Recorded:
         waits: Times that providers were waited for; `waited`: seconds of that by phase.
         open_checkpoints: Those a person is waited for at, in the order they were opened.
         checkpoints: How the others were closed.
+        waits_since: When each wait began that goes on, by its key: for providers, or for a person.
     """
 
     created: DebateCreated | None = None
@@ -125,6 +126,7 @@ class Recorded:
     waited: dict[str, float] = field(default_factory=dict)
     open_checkpoints: dict[str, CheckpointOpened] = field(default_factory=dict)
     checkpoints: dict[str, CheckpointClosed] = field(default_factory=dict)
+    waits_since: dict[str, datetime] = field(default_factory=dict)
     _ending_sequence: int = 0
 
     @classmethod
@@ -217,8 +219,10 @@ class Recorded:
             case Paused() | Resumed() | DebateFailed() | Concluded() | Closed() as turn:
                 self._turn(turn, event)
             case WaitStarted() | WaitFinished() as wait:
+                self._time_wait(event, begins=isinstance(wait, WaitStarted))
                 self._take_wait(wait)
             case CheckpointOpened() | CheckpointClosed() | CheckpointExpired() as checkpoint:
+                self._time_wait(event, begins=isinstance(checkpoint, CheckpointOpened))
                 self._take_checkpoint(event.key, checkpoint)
             case None if not event.message.ignorable:
                 raise UnknownEventError(_unknown(event, "is of a kind"))
@@ -242,6 +246,12 @@ class Recorded:
             self.round_limits[mark.round] = self.round_limits.get(mark.round, 0) + 1
         else:
             self.ending, self._ending_sequence = mark.limit, event.sequence
+
+    def _time_wait(self, event: Envelope, *, begins: bool) -> None:
+        if begins:
+            self.waits_since[event.key] = event.time
+        else:
+            self.waits_since.pop(event.key, None)
 
     def _take_wait(self, wait: WaitStarted | WaitFinished) -> None:
         if isinstance(wait, WaitStarted):

@@ -8,14 +8,23 @@ from pathlib import Path
 
 import pytest
 
+from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
 from parley.runtime.clock import Clock
 from parley.storage.opening import open_store
 from parley.storage.ports import Log, Record, StoreUnavailableError
-from parley.v1.event_pb2 import Warned
+from parley.v1.event_pb2 import (
+    CheckpointClosed,
+    CheckpointExpired,
+    CheckpointOpened,
+    WaitFinished,
+    WaitStarted,
+    Warned,
+)
 from tests.support.manual_clock import ManualClock
+from tests.unit.orchestrator.made_logs import CREATED
 
 
 @pytest.fixture
@@ -185,3 +194,26 @@ async def test_a_log_that_was_changed_from_outside_is_refused(log: Log) -> None:
     await log.append("t/deb", Record(2, "forged", (record.entries[0],)))
     with pytest.raises(CorruptEventError):
         await read_events(log, "t", "deb")
+
+
+async def test_a_wait_is_measured_when_it_ends_whoever_owned_the_debate_when_it_began(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[tuple[str, float]] = []
+    monkeypatch.setattr(metrics, "wait_ended", lambda _, whom, seconds: ended.append((whom, seconds)))
+    clock = ManualClock()
+    first = made(log, clock)
+    await first.claim("one", CREATED)
+    async with written(first):
+        await first.append(Draft("wait/1", WaitStarted()), Draft("ask/1", CheckpointOpened()))
+        await first.append(Draft("ask/2", CheckpointOpened()))
+        clock.advance(10)
+        await first.append(Draft("wait/1", WaitFinished()))
+    second = await reopened(log, clock)
+    await second.claim("two")
+    clock.advance(80)
+    async with written(second):
+        await second.append(Draft("ask/1", CheckpointClosed()))
+        await second.append(Draft("ask/2", CheckpointExpired()))
+        await second.append(Draft("ask/1", CheckpointClosed()))
+    assert ended == [("providers", 10), ("person", 90), ("person", 90)]
