@@ -157,11 +157,24 @@ $(IMAGES): image-%:
 		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) \
 		$(IMAGE_ARGS) --tag parley-$*:$(VERSION) .
 
+LOCKS := $(filter-out excludes,$(basename $(notdir $(wildcard requirements/*.txt))))
+SUPPLY := build/supply
 .PHONY: sbom
-sbom: $(VENV)/.deploy ## List what is in each image, as CycloneDX, in build/sbom/
+sbom: $(SUPPLY)/.made $(VENV)/.all ## List what is in each lock, as CycloneDX, in build/sbom/
 	@mkdir -p build/sbom
-	for service in $(SERVICES); do $(BIN)/cyclonedx-py requirements --output-format JSON --output-reproducible \
-		--output-file build/sbom/parley-$$service.cdx.json requirements/$$service.txt || exit 1; done
+	for lock in $(LOCKS); do $(SUPPLY)/bin/cyclonedx-py requirements --output-format JSON --output-reproducible \
+		--output-file build/sbom/parley-$$lock.cdx.json requirements/$$lock.txt || exit 1; done
+	$(BIN)/pytest -q tests/unit/test_supply.py
+
+.PHONY: audit
+audit: $(SUPPLY)/.made ## Ask whether a flaw of what the locks hold is known; needs the network
+	@for lock in $(LOCKS); do \
+		if told=$$($(SUPPLY)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
+			--requirement requirements/$$lock.txt 2>&1); then echo "requirements/$$lock.txt: no known flaw"; \
+		elif printf '%s' "$$told" | grep -q '^Found '; then echo "requirements/$$lock.txt: $$told" >&2; found=1; \
+		else printf '%s\n' "$$told" | tail -n 1 >&2; echo "audit: the list of known flaws cannot be reached from here (or did not" \
+			"answer), so requirements/$$lock.txt and what comes after it were not checked" >&2; exit 2; fi; \
+	done; exit $${found:-0}
 
 .PHONY: cluster-up
 cluster-up: images ## Make a cluster on this machine with kind, install everything, hold a debate without a model
@@ -209,6 +222,7 @@ lock: $(VENV)/.all ## Pin the dependencies anew in requirements/ (ARGS=--upgrade
 	$(call lock,run) --extra local --extra build --constraints requirements/all.txt
 	$(call lock,deploy) --extra deploy --constraints requirements/all.txt
 	$(call lock,mutants) --extra mutants --constraints requirements/all.txt
+	$(call lock,supply) --extra supply --constraints requirements/all.txt
 	echo 'setuptools>=77' | $(BIN)/uv pip compile - --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraints requirements/all.txt --output-file requirements/build.txt
 	for service in $(SERVICES); do \
@@ -244,6 +258,12 @@ $(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/.made
 	@echo "Installing into $(VENV) (once, a minute or two)" >&2
 	@$(INSTALL_LOCKED) requirements/run.txt
 	@$(INSTALL_PARLEY)
+	@touch $@
+
+# What looks at the locks is not among what it looks at: an environment of its own.
+$(SUPPLY)/.made: requirements/supply.txt | $(VENV)/.made
+	@$(PYTHON) -m venv $(SUPPLY)
+	@$(SUPPLY)/bin/python -m pip install --quiet --no-deps --only-binary :all: --require-hashes --requirement requirements/supply.txt
 	@touch $@
 
 # Helm's library has no wheel for every machine, so nothing else depends on it.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from parley.local_services import FREE_PORTS, NOBODY, LocalOptions, LocalServices, Ports, Purpose
 from parley.runtime.errors import ConfigurationError
+from parley.runtime.private_files import open_private
 from parley.storage.folder import FolderLock, is_shared, read_address
 from parley.storage.opening import in_use, sqlite_folder
 
@@ -270,7 +271,7 @@ def _log_file(path: Path) -> TextIO:
     try:
         if path.exists() and path.stat().st_size > _LOG_BYTES:
             path.unlink()
-        return path.open("a", encoding="utf-8", buffering=1)
+        return open(path, "a", encoding="utf-8", buffering=1, opener=open_private)
     except OSError as error:
         raise ConfigurationError(
             f"PARLEY_STORE: {path}: cannot be written: {error.strerror or error}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_status import rpc_status
@@ -40,22 +40,21 @@ _SERVICES = [
 _LAST = ("concluded", "closed")
 
 
-def filled(kind: type[Message] | Descriptor, choice: int = 0, deep: int = 0) -> Any:
-    """A message with something in every field, `HOSTILE` in each string; of fields that exclude each other, the one at this place."""
-    message = GetMessageClass(kind if isinstance(kind, Descriptor) else kind.DESCRIPTOR)()
+def filled(kind: Any, choice: int = 0, deep: int = 0) -> Any:
+    """A message of a class or descriptor with something in every field, `HOSTILE` in each string; of fields that exclude each other, the one at this place."""
+    message = GetMessageClass(getattr(kind, "DESCRIPTOR", kind))()
     for field in message.DESCRIPTOR.fields:
         if field.containing_oneof is None or _is_chosen(field, choice):
             _fill(message, field, choice, deep)
     return message
 
 
-def _is_chosen(field: FieldDescriptor, choice: int) -> bool:
-    assert field.containing_oneof is not None
+def _is_chosen(field: Any, choice: int) -> bool:
     among = field.containing_oneof.fields
     return bool(among[choice % len(among)].name == field.name)
 
 
-def _fill(message: Any, field: FieldDescriptor, choice: int, deep: int) -> None:
+def _fill(message: Any, field: Any, choice: int, deep: int) -> None:
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         if field.message_type.fields_by_name["value"].type == FieldDescriptor.TYPE_STRING:
             getattr(message, field.name)[HOSTILE] = HOSTILE
@@ -74,7 +73,7 @@ def _fill(message: Any, field: FieldDescriptor, choice: int, deep: int) -> None:
         setattr(message, field.name, _plain(field))
 
 
-def _plain(field: FieldDescriptor) -> object:
+def _plain(field: Any) -> object:
     if field.type == FieldDescriptor.TYPE_STRING:
         return HOSTILE
     if field.type == FieldDescriptor.TYPE_BYTES:
@@ -94,7 +93,7 @@ def _events(choice: int) -> Iterator[Event]:
 
 
 @functools.cache
-def _answers(response: type[Message], choice: int) -> Sequence[Message]:
+def _answers(response: Any, choice: int) -> Sequence[Message]:
     if response is WatchDebateResponse:
         return [WatchDebateResponse(event=each) for each in _events(choice)]
     if response is ReadLogResponse:
@@ -121,7 +120,7 @@ class HostileServices:
     choice: int = 0
     refuses: bool = False
 
-    def method(self, response: type[Message], *, streams: bool) -> Callable[..., Any]:
+    def method(self, response: Any, *, streams: bool) -> Callable[..., Any]:
         """Return what answers a call."""
 
         def answers(context: Any) -> Sequence[Message]:

@@ -14,6 +14,7 @@ def main() -> None:
     ):  # else whoever started us wants it ignored
         signal.signal(signal.SIGINT, _leave)
     _open_standard_streams()
+    _keep_private()
     _let_messages_be_lost()
     sys.exit(run(sys.argv[1:]))
 
@@ -28,6 +29,13 @@ def _open_standard_streams() -> None:
             os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)
     if sys.stdout is None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+def _keep_private() -> None:
+    """Have all that this process keeps be read by its user alone."""
+    from parley.runtime.private_files import keep_private
+
+    keep_private()
 
 
 def _let_messages_be_lost() -> None:

@@ -18,6 +18,7 @@ from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.person import can_be_asked
 from parley.cli.printing import say_text
 from parley.runtime.printable import printable_line
+from parley.runtime.private_files import make_folder
 
 __all__ = ["TRUST_VARIABLE", "is_trusted", "trusting"]
 
@@ -85,7 +86,7 @@ def _remember(trusted: Mapping[str, str]) -> None:
     store = _store()
     part = store.with_suffix(f".{os.getpid()}")
     try:
-        store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(store.parent)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 (a descriptor)
             json.dump(trusted, file, indent=1)

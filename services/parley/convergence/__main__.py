@@ -9,7 +9,7 @@ from parley.convergence.agreement import AgreementModel, Agreements, NliAgreemen
 from parley.convergence.embedder import Embedder, LocalEmbedder
 from parley.convergence.embeddings import embeddings
 from parley.convergence.encoder import EncoderFiles, installed_encoder
-from parley.convergence.head import SHIPPED_HEAD, AgreementHead
+from parley.convergence.head import AgreementHead, shipped_head
 from parley.convergence.models import LocalModel, MiniLm, StaticWords
 from parley.convergence.servicer import ConvergenceServicer
 from parley.convergence.settings import ConvergenceSettings, ModelName
@@ -58,7 +58,7 @@ def _agreement(settings: ConvergenceSettings) -> AgreementModel:
             settings.agreement_tokenizer,
         )
         return NliAgreement(ours, AgreementHead.read(settings.agreement_head), settings.agreement_threads)
-    return NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), settings.agreement_threads)
+    return NliAgreement(installed_encoder(), shipped_head(), settings.agreement_threads)
 
 
 async def _embedder(name: ModelName, settings: ConvergenceSettings) -> Embedder:

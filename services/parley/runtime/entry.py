@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from parley.runtime.errors import ConfigurationError, PartFailedError
 from parley.runtime.printable import printable_line
+from parley.runtime.private_files import keep_private
 
 __all__ = ["CONFIGURATION", "INTERRUPTED", "PART_FAILED", "run"]
 
@@ -21,6 +22,7 @@ def run(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int:
 
     None counts as 0, ConfigurationError is 4 with its lines on stderr, PartFailedError is 1 with its own, Ctrl-C is 130.
     """
+    keep_private()
     gc.freeze()  # what was imported stays: going through it would hold the loop up for 15 to 40 ms every time
     try:
         return asyncio.run(main()) or 0

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, Literal, TextIO, cast
+from typing import Any, Final, Literal, TextIO, cast
 
 import structlog
 from opentelemetry import trace
@@ -169,8 +169,8 @@ def _printable_traceback(stream: TextIO, info: ExcInfo) -> None:
     stream.write(printable(told.getvalue()))
 
 
-def _printable_json(_logger: WrappedLogger, _method: str, line: str) -> str:
-    return printable_json(line)
+def _printable_json(_logger: WrappedLogger, _method: str, line: Any) -> str:
+    return printable_json(str(line))
 
 
 def _exception(info: object) -> BaseException | None:

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from parley.runtime.private_files import make_folder
+
 _FILE = "parley.lock"
 _ATTEMPTS = 10
 _PAUSE = 0.02  # seconds; whoever looks for an address holds the lock for an instant
@@ -150,7 +152,7 @@ def _runs(pid: object) -> bool:
 
 
 def _opened(folder: Path, name: str) -> int:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     return os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 

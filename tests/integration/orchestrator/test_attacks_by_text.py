@@ -75,6 +75,7 @@ async def prompts_of(
 ) -> list[tuple[PromptPart, ...]]:
     spec, gateway = spec_of(format_name, question)
     gateway.text = lambda _step, _name: planted(agents_say)
+    gateway.requirements = [(planted(each), True) for each in attacks()["requirement"]]
     async with backstage(folder, gateway) as stage, stage.replica() as replica:
         await stage.comes_to(await replica.create(spec), "COMPLETED")
     roles = {0: "user", 1: "system", 2: "user", 3: "assistant"}
@@ -140,6 +141,11 @@ async def test_whatever_an_agent_a_document_or_memory_says_stays_quotation(
         format_name, attacks()["agent"][number], questions[number % len(questions)], tmp_path
     )
     assert sum(check(quoted(parts)) for parts in prompts) > len(attacks()["document"])
+    required = [
+        part for parts in prompts for part in parts if part.text.startswith("What the answer has to meet")
+    ]
+    assert all(part.text.count(MARK) == len(attacks()["requirement"]) for part in required)
+    assert bool(required) is (format_name != "moderated@1")  # which draws up none
 
 
 @given(
@@ -158,6 +164,6 @@ def test_fitting_takes_no_marks_and_no_title_off_a_quotation(attack: str, allowe
     assert inside(sent.text) is not None or re.fullmatch(r"\[… \d+ characters left out …\]", sent.text)
 
 
-def test_there_are_thirty_of_them() -> None:
-    assert sum(map(len, attacks().values())) == 30
+def test_there_are_thirty_six_of_them() -> None:
+    assert sum(map(len, attacks().values())) == 36
     assert len(attacks()["agent"]) == 16

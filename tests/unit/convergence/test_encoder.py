@@ -1,5 +1,6 @@
 import asyncio
 import re
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Semaphore
 
@@ -8,10 +9,11 @@ import onnx
 import pytest
 
 from parley.convergence import agreement, encoder_graph
+from parley.convergence import head as head_module
 from parley.convergence.agreement import Agreements, NliAgreement
 from parley.convergence.encoder import CrossEncoder, EncoderFiles, installed_encoder
 from parley.convergence.encoder_graph import pooled_graph
-from parley.convergence.head import SHIPPED_HEAD, AgreementHead
+from parley.convergence.head import SHIPPED_HEAD, AgreementHead, shipped_head
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError, ParleyError
 
@@ -72,6 +74,19 @@ def test_another_file_than_the_one_expected_is_refused(tmp_path: Path) -> None:
     files = installed_encoder()
     with pytest.raises(ConfigurationError, match="is not the agreement model expected"):
         CrossEncoder(EncoderFiles(other, files.sha256, files.tokenizer))
+    with pytest.raises(ConfigurationError, match=r"model\.onnx: is not the agreement model expected"):
+        CrossEncoder(replace(files, tokenizer=other))
+
+
+def test_another_head_than_the_one_expected_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shipped_head().bias == AgreementHead.read(SHIPPED_HEAD).bias
+    other = tmp_path / "head.json"
+    other.write_text(SHIPPED_HEAD.read_text("utf-8").replace('"bias": ', '"bias": 1'), "utf-8")
+    monkeypatch.setattr(head_module, "SHIPPED_HEAD", other)
+    with pytest.raises(ConfigurationError, match=r"head\.json: is not the file expected"):
+        shipped_head()
 
 
 def test_a_missing_file_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:

@@ -102,5 +102,4 @@ def _name(dimension: EvaluationDimension.ValueType) -> str:
 
 def _cell(text: str) -> str:
     """Return a cell that no spreadsheet takes for a formula, and no terminal for more than text."""
-    text = printable(text)
-    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA_SIGNS) else text
+    return printable(f"'{text}" if text.lstrip(" ").startswith(_FORMULA_SIGNS) else text)

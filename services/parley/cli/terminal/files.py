@@ -4,16 +4,24 @@ import os
 import tempfile
 from itertools import count
 from pathlib import Path
+from typing import Final
 
 from parley.cli.errors import GENERAL, CommandError
+from parley.runtime.private_files import given_umask
 
 __all__ = ["write_file", "write_new_file"]
 
+_FILE: Final = 0o666
+_FOLDER: Final = 0o777
+
 
 def write_file(path: Path, text: str) -> None:
-    """Write the whole file or leave what was there; make parent folders. Raise CommandError."""
+    """Write the whole file or leave what was there; make parent folders. Raise CommandError.
+
+    A person asked for it, so others may read it as far as that person's umask says.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folders(path.parent)
         if path.is_dir():
             raise IsADirectoryError(None, "Is a directory")
         if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
@@ -32,8 +40,9 @@ def write_new_file(path: Path, text: str) -> Path:
     for number in count(1):
         chosen = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
         try:
-            chosen.parent.mkdir(parents=True, exist_ok=True)
+            _make_folders(chosen.parent)
             chosen.open("x").close()  # from now on the name is ours
+            chosen.chmod(_FILE & ~given_umask())
         except FileExistsError:
             if not chosen.parent.is_dir():
                 raise CommandError(f"{path}: cannot be written: {chosen.parent} is not a folder") from None
@@ -59,7 +68,7 @@ def _holds(path: Path, text: str) -> bool:
 
 
 def _replace(path: Path, text: str) -> None:
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
+    mode = path.stat().st_mode & 0o777 if path.exists() else _FILE & ~given_umask()
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)
     try:
@@ -74,7 +83,10 @@ def _replace(path: Path, text: str) -> None:
         raise
 
 
-def _umask() -> int:
-    present = os.umask(0)
-    os.umask(present)
-    return present
+def _make_folders(path: Path) -> None:
+    """Make a folder and those above it that are missing, as the person's umask says."""
+    for each in (*reversed(path.parents), path):
+        if not each.exists():
+            each.mkdir(exist_ok=True)
+            each.chmod(_FOLDER & ~given_umask())
+    path.mkdir(exist_ok=True)  # for what is there, and is no folder

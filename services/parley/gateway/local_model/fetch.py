@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from parley.gateway.local_model.catalogue import MODELS, Parts, SmallModel
 from parley.gateway.local_model.weights import cached_file, sha256_of
+from parley.runtime.private_files import make_folder
 
 __all__ = ["FetchError", "fetch", "main", "put_together"]
 
@@ -36,7 +37,7 @@ def fetch(model: SmallModel) -> Path | None:
     try:
         if file.is_file() and _is_right(weights, file):
             return file
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent)
         with TemporaryDirectory(dir=file.parent, prefix=".fetching-") as folder:
             _download(weights, Path(folder))
             return put_together(weights, Path(folder), file)

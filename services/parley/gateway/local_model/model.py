@@ -91,23 +91,26 @@ def _server_command(model: SmallModel) -> list[str]:
     weights = find_weights(model)
     if (reason := available(model)) is not None or weights is None:
         raise LocalModelError(reason)
-    if isinstance(model.weights, Parts):
-        _check(model.weights, weights)
+    _check(model.weights, weights)
     # -P keeps the folder of the script, which is this package, off the child's module path.
     sampling = json.dumps(asdict(model.sampling))
     sizes = [str(model.context_tokens), str(model.slots)]
     return [sys.executable, "-P", str(_SERVER), str(weights), model.model, *sizes, sampling]
 
 
-def _check(published: Parts, weights: Path) -> None:
-    """Raise LocalModelError where a file that was put together here is not the published one any more."""
+def _check(published: Packaged | Parts, weights: Path) -> None:
+    """Raise LocalModelError where a file is not the published one, or not any more."""
     try:
         with weights.open("rb") as file:
             found = sha256_of(file)
     except OSError as error:
         raise LocalModelError(f"{weights}: cannot be read: {error.strerror or error}") from None
     if found != published.sha256:
-        raise LocalModelError(
-            f"{weights} is refused: its SHA-256 is {found}, and that of the published file is {published.sha256}; "
+        again = (
             "remove it and fetch it again"
+            if isinstance(published, Parts)
+            else f"install {published.distribution} again"
+        )
+        raise LocalModelError(
+            f"{weights} is refused: its SHA-256 is {found}, and that of the published file is {published.sha256}; {again}"
         )

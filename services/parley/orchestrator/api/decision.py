@@ -13,7 +13,6 @@ from typing import Final
 
 from parley.orchestrator.api.answer import DEMONSTRATION
 from parley.orchestrator.api.state import DebateState
-from parley.orchestrator.model.harmless_text import harmless
 from parley.orchestrator.model.markdown import inline, list_item, quote
 from parley.v1 import debate_pb2
 from parley.v1.agent_pb2 import Usage
@@ -61,7 +60,7 @@ def decision_of(state: DebateState, outcome: ModeratedOutcome) -> Decision:
         f"# Decision: {inline(outcome.topic) or inline(state.debate)}",
         _overview(state, outcome, decided_at),
         "## Question",
-        quote(harmless(state.spec.question)),
+        quote(state.spec.question),
         *_perspectives(outcome),
         "## Points of Agreement",
         _points(outcome.agreements, "The perspectives agreed on nothing that the moderator noted."),
@@ -136,8 +135,8 @@ def _tension(tension: Tension) -> str:
 
 def _recommendation(outcome: ModeratedOutcome) -> Iterator[str]:
     yield "## Recommendation"
-    recommended = harmless(outcome.recommendation)
-    yield quote(recommended) if recommended else "There is none."
+    recommended = outcome.recommendation
+    yield quote(recommended) if recommended.strip() else "There is none."
     yield f"**Confidence:** {_CONFIDENCES.get(outcome.confidence, 'not said')}"
     yield "**Caveats:**"
     yield _points(outcome.caveats, "None.")
@@ -186,8 +185,7 @@ def _usage(calls: int, usage: Usage) -> str:
 
 def _points(points: Sequence[str], nothing: str) -> str:
     """Return a list of what others wrote; where they wrote nothing, a sentence that says so."""
-    said = [harmless(each) for each in points]
-    return "\n".join(list_item(each) for each in said if each) or nothing
+    return "\n".join(list_item(each) for each in points if each.strip()) or nothing
 
 
 def _file_name(debate: str, topic: str, decided_at: datetime) -> str:

@@ -1,7 +1,7 @@
 """The report of a debate, finished or not, as CommonMark.
 
-What agents and people wrote stands in block quotes, as they wrote it: a quote ends where we end it, so no fence left
-open, heading or stray tag in a text can reach the rest of the document.
+What agents and people wrote stands in block quotes and list items, which end where we end them, without headings, HTML, images and
+definitions of links: nothing in a text can reach the rest of the document, pose as a part of it, or have a reader fetch something.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""What others wrote, in CommonMark that holds no heading and no HTML; the rest of its markup stays.
+"""What others wrote, in CommonMark that holds no heading, no HTML, no image and no definition of a link; the rest stays.
 
 The text is meant for a block quote or a list item, which also ends the fences that it leaves open. Where it cannot be told
 without a parser whether something is code, it is not taken for code: a backslash too many is no harm.
@@ -15,10 +15,14 @@ _HEADING: Final = re.compile(r"^([\s>*+\-\d.)]*)(#{1,6}(?:\s|$))")
 _UNDERLINE: Final = re.compile(r"^([ \t>]*)((?:=+|-+)[ \t]*)$")
 _HTML: Final = r"(?<!\\)(?:\\\\)*<(?!https?://[^\s<>`]*>)(?=[A-Za-z/!?])"
 """The beginning of a tag or a comment, unless it is escaped already. Links in angle brackets are none."""
+_IMAGE: Final = r"(?<!\\)(?:\\\\)*!(?=\[)"
+"""The beginning of an image, which would be fetched from wherever the text says; without its `!` it is a link."""
+_MAY_DEFINE: Final = re.compile(r"^[\s>*+\-\d.)]*\[")
+"""A line with which the definition of a link may begin: it would count on the whole page."""
 _CODE: Final = r"(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
 _CODE_SPAN: Final = re.compile(_CODE)
-_HTML_ANYWHERE: Final = re.compile(_HTML)
-_HTML_OR_CODE: Final = re.compile(f"(?P<code>{_CODE})|{_HTML}")
+_MARKUP: Final = re.compile(f"{_HTML}|{_IMAGE}")
+_MARKUP_OR_CODE: Final = re.compile(f"(?P<code>{_CODE})|{_HTML}|{_IMAGE}")
 _FENCE: Final = re.compile(r"^(?:(`{3,})[^`]*|(~{3,}).*)$")
 _FENCE_WITHIN: Final = re.compile(r"^[\s>*+\-\d.)]+(?:`{3}|~{3})")
 _PAIRED_OTHERWISE: Final = frozenset("[|\\")
@@ -30,25 +34,27 @@ def harmless(text: str) -> str:
     lines = _LINE_END.split(text.strip())
     fenced = _fenced(lines)
     prose = [line for line, is_fenced in zip(lines, fenced, strict=True) if not is_fenced]
-    html = _HTML_OR_CODE if all(map(_pairs_its_backticks, prose)) else _HTML_ANYWHERE
+    markup = _MARKUP_OR_CODE if all(map(_pairs_its_backticks, prose)) else _MARKUP
+    defines = any(map(_MAY_DEFINE.match, prose))
     shown = []
     before = ""
     for line, is_fenced in zip(lines, fenced, strict=True):
-        shown.append(line if is_fenced else _HEADING.sub(r"\1\\\2", _without_underline(html, line, before)))
+        shown.append(line if is_fenced else _harmless_line(line, before, markup, defines=defines))
         before = line
     return "\n".join(shown)
 
 
-def _without_underline(html: re.Pattern[str], line: str, before: str) -> str:
+def _harmless_line(line: str, before: str, markup: re.Pattern[str], *, defines: bool) -> str:
     if before.strip(" \t"):  # else it is a line across the page
         line = _UNDERLINE.sub(r"\1\\\2", line)
-    return html.sub(_escaped, line)
+    line = _HEADING.sub(r"\1\\\2", markup.sub(_escaped, line))
+    return line.replace("]:", "]\\:") if defines else line
 
 
 def _escaped(found: re.Match[str]) -> str:
     if found.groupdict().get("code"):
         return found[0]
-    return f"{found[0][:-1]}\\<"
+    return f"{found[0][:-1]}\\{found[0][-1]}"
 
 
 def _fenced(lines: Sequence[str]) -> list[bool]:

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from parley.orchestrator.model.harmless_text import harmless
+
 __all__ = ["inline", "list_item", "moment", "quote", "span", "table"]
 
-_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|#~&])")
 
 
@@ -17,14 +18,14 @@ def inline(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Return text in a block quote, as it was written."""
-    lines = _LINE_END.split(text)
+    """Return text in a block quote, without the markup that would reach out of it; blank lines around it are left out."""
+    lines = harmless(text).split("\n")
     return "\n".join(f"> {line}" if line else ">" for line in lines)
 
 
 def list_item(text: str) -> str:
-    """Return a list item; the lines after the first are indented, so that they stay in it."""
-    first, *rest = _LINE_END.split(text.strip())
+    """Return a list item, without the markup that would reach out of it; the lines after the first are indented."""
+    first, *rest = harmless(text).split("\n")
     if first and not first.strip("- \t"):
         first = f"\\{first}"  # after the item's own dash, nothing but dashes would be a line across the page
     return "\n".join([f"- {first}", *(f"  {line}" if line.strip() else "" for line in rest)])

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
-from parley.orchestrator.phases.prompting import preamble
+from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.v1.debate_pb2 import Requirement
 from parley.v1.event_pb2 import RequirementsDrawnUp, StepFailed, Warned
@@ -112,7 +112,7 @@ class Requirements:
             f"- {name}{' (a must)' if each.hard else ''}: {each.text}"
             for name, each in zip(self.names, self.listed, strict=True)
         ]
-        return "\n".join(["What the answer has to meet, as it is stated:", *lines])
+        return quotation("What the answer has to meet, as the judge found it stated", "\n".join(lines)).text
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of what a judge says of each of them; there has to be one."""

@@ -178,7 +178,7 @@ class EdgeVectors:
         # The size is written last: a folder without it was not finished, and nothing was stored in it yet.
         path = self._folder / collection.name
         self._remove(collection.name)
-        path.mkdir()
+        path.mkdir(mode=0o700)
         shard = EdgeShard.create(str(path), _config(collection))
         for name in collection.fields:
             shard.update(UpdateOperation.create_field_index(name, PayloadSchemaType.Keyword))

@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from parley.runtime.private_files import make_folder
 from parley.storage.ports import StorageError
 
 __all__ = ["back_up", "restore"]
@@ -38,7 +39,7 @@ def back_up(folder: Path, target: Path) -> Sequence[str]:
     if not names:
         raise StorageError(f"{folder} holds no database")
     _require_new(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as made:
         part = Path(made, "backup")
         part.mkdir(mode=0o700)
@@ -62,7 +63,7 @@ def restore(source: Path, folder: Path) -> Sequence[str]:
     files = _checked(source)
     if any(folder.glob(f"*{_SUFFIX}")):
         raise StorageError(f"{folder} holds databases already; restore into an empty folder")
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(folder)
     with tempfile.TemporaryDirectory(prefix=".restoring.", dir=folder) as made:
         for name in files:
             _copy(source / name, Path(made, name))

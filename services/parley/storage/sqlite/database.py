@@ -22,6 +22,7 @@ from uuid import uuid4
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
+from parley.runtime.private_files import make_folder, open_private
 from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailableError
 
 T = TypeVar("T")
@@ -231,7 +232,7 @@ def _opened(path: Path, *, reading: bool) -> tuple[Connection, Callable[[Path], 
 
 def _prepare(path: Path) -> Connection:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         _make(path)
         connection = _connect(path)
     except OSError as error:
@@ -261,6 +262,7 @@ def _make(path: Path) -> None:
         raise StoreDamagedError(f"{path} is gone, but not {rest.name}; restore a backup, or remove that too")
     made = path.with_name(f".{path.name}-{uuid4().hex}")
     try:
+        os.close(open_private(str(made), os.O_CREAT | os.O_EXCL))  # the files beside it get its mode
         with closing(_connect(made)) as connection:
             _set_up(connection)
         _name(made, path)

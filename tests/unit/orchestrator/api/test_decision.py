@@ -214,7 +214,7 @@ def test_no_text_of_others_changes_the_structure(text: str) -> None:
     assert [token.tag for token in found] == ["h1", "h2", "h2", "h3", *["h2"] * 8]
     assert {token.level for token in found} == {0}
     kinds = {each.type for token in tokens for each in (token, *(token.children or ()))}
-    assert not kinds & {"html_block", "html_inline"}
+    assert not kinds & {"html_block", "html_inline", "image"}
 
 
 def test_the_date_is_that_of_the_conclusion_whatever_comes_after() -> None:

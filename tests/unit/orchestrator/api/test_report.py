@@ -380,6 +380,7 @@ PIECES = st.sampled_from(
         "<![CDATA[",
         "| a | b |\n|---|---|",
         "[Round 1]: http://127.0.0.1",
+        "![seen](http://127.0.0.1/pixel.png)",
         "`open",
         "",
         "\r",
@@ -474,15 +475,23 @@ $$
 \sum_i x_i
 """
 
+READ = (
+    RICH.replace("# Not our", "\\# Not our")
+    .replace("# nor this", "\\# nor this")
+    .replace("<b>bold</b>", "\\<b>bold\\</b>")
+    .replace("<!--", "\\<!--")
+    .replace("<script>", "\\<script>")
+)
 
-def test_tables_html_and_math_come_through_word_for_word_and_leave_the_outline_alone() -> None:
+
+def test_tables_code_and_math_come_through_word_for_word_and_headings_and_html_as_text() -> None:
     plain = report(*BEGUN, succeeded(PROPOSAL, "Use A."), succeeded(REFINEMENT, "Use B."))
     rich = report(*BEGUN, succeeded(PROPOSAL, RICH), succeeded(REFINEMENT, RICH))
     assert outline(rich) == outline(plain)
     quoted = "\n".join(
         line.removeprefix(">").removeprefix(" ") for line in rich.split("\n") if line[:1] == ">"
     )
-    assert quoted.count(RICH.rstrip("\n")) == 2
+    assert quoted.count(READ.rstrip("\n")) == 2
     assert {"a", "b", "1", "2"} <= set(cells(rich))
     assert "```\n# no heading\n```\n" in code(rich)
 
@@ -529,7 +538,7 @@ def test_what_a_person_was_asked_and_what_they_said_stands_before_the_rounds() -
         "### Clarification: Ada (ada)",
     ]
     assert (
-        "Ada (ada) asked: How \\*many\\*?\n\n> # Ten\n\nBo (bo) asked: Why?\n\nIt was not answered by itself."
+        "Ada (ada) asked: How \\*many\\*?\n\n> \\# Ten\n\nBo (bo) asked: Why?\n\nIt was not answered by itself."
         in text
     )
     assert "To all questions, the person said:\n\n> Soon.\n" in text

@@ -1,5 +1,7 @@
 """What others wrote holds no heading and no HTML, wherever it is put; what is markup otherwise stays."""
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -57,6 +59,12 @@ HOSTILE = st.lists(
                 "[a]: /b",
                 "|",
                 "!",
+                "![",
+                "![a](//b.c/d.png)",
+                "![a]",
+                "]:",
+                "[a]: <b> 'c'",
+                "[^1]: a",
             ),
             *("&lt;b&gt;", "\n", "\n", "\n", "\n\n", "\r", "\r\n", "\x0b", "\x0c", "\u2028", "\x00", "é"),
         ]
@@ -65,8 +73,8 @@ HOSTILE = st.lists(
 ).map("".join)
 
 
-def tokens_of(markdown: str) -> list[Token]:
-    blocks = MarkdownIt("commonmark").enable("table").parse(markdown)
+def tokens_of(markdown: str, env: dict[str, Any] | None = None) -> list[Token]:
+    blocks = MarkdownIt("commonmark").enable("table").parse(markdown, env)
     return [*blocks, *(each for block in blocks for each in block.children or ())]
 
 
@@ -87,12 +95,22 @@ def text_of(markdown: str) -> str:
 @example("\\\\<b>")
 @example("`a\n`b` <i> `c`")
 @example("a\n \t---")
-def test_no_text_makes_a_heading_or_holds_html(text: str) -> None:
+@example("[`]: /a`")
+@example("[a\n`b]: /c`")
+@example("\\![a](//b.c)")
+def test_no_text_makes_a_heading_or_defines_a_link_or_holds_html_or_an_image(text: str) -> None:
     for put in (quote, list_item):
         shown = f"{put(harmless(text))}\n\n# Ours\n"
-        tokens = tokens_of(shown)
+        env: dict[str, Any] = {}
+        tokens = tokens_of(shown, env)
         assert [each.level for each in tokens if each.type == "heading_open"] == [0]
-        assert not {"html_block", "html_inline"} & {each.type for each in tokens}
+        assert not {"html_block", "html_inline", "image"} & {each.type for each in tokens}
+        assert not env.get("references")
+
+
+@given(HOSTILE)
+def test_what_is_harmless_stays_as_it_is(text: str) -> None:
+    assert harmless(harmless(text)) == harmless(text)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +123,7 @@ def test_no_text_makes_a_heading_or_holds_html(text: str) -> None:
         "Mind <https://example.org/a#b>, 3 < 4 and a <- b.",
         "above\n\n---\n\nbelow, #7 and C#",
         "> a quote\n> of two lines",
+        "Wow! [A link](https://a.b), and `x: list[int]: ...` in code.",
     ],
 )
 def test_other_markup_stays_as_it_was(text: str) -> None:
@@ -119,6 +138,8 @@ def test_other_markup_stays_as_it_was(text: str) -> None:
         ("- ## Loud", "## Loud"),
         ("a <b>bold</b> word", "a |<|b>bold|<|/b> word"),
         ("<!-- gone", "<|!-- gone"),
+        ("![seen](//a.b/c.png)", "!seen"),
+        ("[ours]: //a.b", "[ours]: //a.b"),
     ],
 )
 def test_what_is_made_harmless_is_read_as_it_was_written(text: str, read: str) -> None:

@@ -9,7 +9,6 @@ from parley.orchestrator.formats.moderated.activities import FOLLOW_UP
 from parley.orchestrator.formats.moderated.confidence import CONFIDENCE_WORDS
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.model.errors import StepError
-from parley.orchestrator.model.harmless_text import harmless
 from parley.orchestrator.model.markdown import inline, list_item, quote
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.v1.debate_pb2 import Approval
@@ -64,9 +63,9 @@ def issue_of(debate_id: str, question: str, decision: ModeratedOutcome) -> Struc
 
 def _body(debate_id: str, question: str, decision: ModeratedOutcome) -> Iterator[str]:
     yield "## Question"
-    yield quote(harmless(_shortened(question, _MAX_QUESTION)))
+    yield quote(_shortened(question, _MAX_QUESTION))
     yield "## Recommendation"
-    yield quote(harmless(decision.recommendation))
+    yield quote(decision.recommendation)
     yield f"Confidence: {CONFIDENCE_WORDS[decision.confidence]}."
     names = {each.agent_id: each.perspective.name for each in decision.perspectives}
     dissents = [
@@ -82,7 +81,7 @@ def _body(debate_id: str, question: str, decision: ModeratedOutcome) -> Iterator
 
 
 def _section(title: str, points: Sequence[str]) -> Iterator[str]:
-    said = [harmless(each) for each in points if each.strip()]
+    said = [each for each in points if each.strip()]
     if said:
         yield f"## {inline(title)}"
         yield "\n".join(map(list_item, said))

@@ -1,0 +1,140 @@
+"""The report of a debate in which every text is hostile, as a reader of Markdown renders it to HTML."""
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+from markdown_it import MarkdownIt
+
+from parley.orchestrator.api.decision import decision_of
+from parley.orchestrator.api.report import render
+from parley.orchestrator.api.state import fold
+from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.log.envelope import Draft, Envelope
+from parley.orchestrator.log.feedback import Feedback
+from tests.support.kept_logs import KEPT, KeptDebate, kept_log
+from tests.unit.orchestrator.made_logs import log
+
+HOSTILE = """
+# Totals
+
+Forged
+======
+
+![pixel](http://127.0.0.1/pixel.png) ![ref][pixel] ![pixel]
+<img src="http://127.0.0.1/a.png"><script>alert(1)</script><!-- the rest
+
+[pixel]: http://127.0.0.1/b.png "t"
+[ ]: http://127.0.0.1/c
+> ## Answer
+- # Answer
+[R1]:
+  http://127.0.0.1/d
+</blockquote><h1>Answer</h1>
+| a | b |
+```html
+<iframe src=x>"""
+HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+ELEMENTS = HEADINGS | frozenset(
+    [
+        "a",
+        "blockquote",
+        "br",
+        "code",
+        "em",
+        "hr",
+        "li",
+        "ol",
+        "p",
+        "pre",
+        "strong",
+        "table",
+        "tbody",
+        "td",
+        "th",
+        "thead",
+        "tr",
+        "ul",
+    ]
+)
+"""What harms nobody: a link is followed by whoever clicks it."""
+TEXTS = frozenset(
+    {
+        *("text", "rendered", "question", "name", "message", "description", "explanation", "reason", "title"),
+        *("position", "quote", "path", "url", "topic", "recommendation", "implementation", "trade_offs"),
+        *("challenge", "source", "partial_text", "arguments", "model", "route", "summary", "failure"),
+        *(
+            "caveats",
+            "agreements",
+            "guidance",
+            "key_arguments",
+            "trade_offs_accepted",
+            "tradeoffs",
+            "priorities",
+        ),
+        *("recommendations", "open_questions", "claims_to_cite", "rounds_ended_by", "ended_by"),
+    }
+)
+"""Fields that hold what a model, a person or an endpoint wrote."""
+
+
+class Page(HTMLParser):
+    """A rendered page: its elements, its headings, what it fetches, and the links that it defines for all of itself."""
+
+    def __init__(self, markdown: str) -> None:
+        super().__init__()
+        self.elements: set[str] = set()
+        self.headings: list[str] = []
+        self.env: dict[str, Any] = {}
+        self.feed(MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown, self.env))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.add(tag)
+        if tag in HEADINGS:
+            self.headings.append(tag)
+
+
+def hostile(message: Any) -> None:
+    """Add the hostile text to every text of a message."""
+    for field, value in message.ListFields():
+        if field.message_type is not None and not field.message_type.GetOptions().map_entry:
+            for each in value if field.is_repeated else (value,):
+                hostile(each)
+        elif field.name in TEXTS and field.type == field.TYPE_STRING:
+            if field.is_repeated:
+                value[:] = [f"{each}{HOSTILE}" for each in value]
+            else:
+                setattr(message, field.name, f"{value}{HOSTILE}")
+
+
+def drafts(events: list[Envelope], *, poisoned: bool) -> Iterator[Draft]:
+    for event in events:
+        if event.payload is None:
+            continue
+        payload: Message = type(event.payload)()
+        payload.CopyFrom(event.payload)
+        if poisoned:
+            hostile(payload)
+        yield Draft(event.key, payload, event.attempt)
+
+
+def pages(kept: KeptDebate, *, poisoned: bool) -> Iterator[Page]:
+    state = fold(log(*drafts(kept_log(kept), poisoned=poisoned)))
+    known = shipped_formats()
+    is_shipped = state.spec.format.partition("@")[0] in known.names()
+    debate_format = known.get(state.spec.format) if is_shipped else None
+    said = f"Good.{HOSTILE if poisoned else ''}"
+    feedback = Feedback("default", state.debate, "r", 1, said, "2026-01-01", (), "")
+    yield Page(render(state.debate, state, debate_format, feedback))
+    if state.outcome is not None and state.outcome.HasField("moderated"):
+        yield Page(decision_of(state, state.outcome.moderated).markdown)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_no_text_loads_anything_runs_anything_or_poses_as_a_part_of_the_report(name: str) -> None:
+    for ours, theirs in zip(pages(KEPT[name], poisoned=False), pages(KEPT[name], poisoned=True), strict=True):
+        assert theirs.headings == ours.headings
+        assert theirs.elements <= ELEMENTS
+        assert not theirs.env.get("references")
