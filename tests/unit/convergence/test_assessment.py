@@ -1,11 +1,10 @@
 import asyncio
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from parley.convergence.agreement import Agreements, Pair, Relation
+from parley.convergence.agreement import Agreements, Relation
 from parley.convergence.assessment import Assessment, Critic, Round, Thresholds, Verdict
 from parley.convergence.assessment import assess as judged
 from parley.convergence.embeddings import embeddings
