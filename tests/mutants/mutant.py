@@ -69,6 +69,8 @@ def _idle(node: Any) -> bool:
             return parent.type != "annassign" or "=" not in _before(parent, node)
         if parent.type == "funcdef" and node.type in {"operator", "expr"}:
             return True  # what it returns
+        if parent.type == "parameters" and node.type == "operator":
+            return True  # the `*` between them
         if parent.type == "argument" and parent.children[0].get_code().strip() in _UNMUTATED_ARGUMENTS:
             return True
         node, parent = parent, parent.parent
