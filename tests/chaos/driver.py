@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 _TENANT = "default"
 _PATIENCE = 90.0
+_ANSWERED_WITHIN = 300.0
 _LONGEST = 600.0
 """Seconds of a debate under any faults; whoever watches one for longer hangs."""
 _TRY_AGAIN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
@@ -237,7 +238,7 @@ async def _sent(client: ParleyClient, debate: str, act: str, request_id: str) ->
 
 
 async def _until_answered(call: Callable[[], Awaitable[T]]) -> T:
-    ends = time.monotonic() + _PATIENCE
+    ends = time.monotonic() + _ANSWERED_WITHIN
     while True:
         try:
             return await call()
