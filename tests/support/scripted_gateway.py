@@ -167,7 +167,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         assess: Makes what convergence says of a round; None: it cannot tell.
         group: Makes what it says of the first drafts, or of choices; None: they are all of one mind.
         group_by: Makes the same of the request, in place of `group`.
-        weights: What ratings say that agents' votes weigh; None: they cannot tell.
+        weights: What ratings say that agents' votes weigh, 1 for one that is not here; None: they cannot tell.
         ratings: What they know of agents, where they can tell.
         team: Who is chosen where a team is; None: the ratings cannot tell.
         matches: What they were told, in the order in which it came.
@@ -195,7 +195,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.group_by: (
             Callable[[convergence_pb2.GroupPositionsRequest], convergence_pb2.GroupPositionsResponse] | None
         ) = None
-        self.weights: dict[str, float] | None = None
+        self.weights: dict[str, float] | None = {}
         self.ratings: dict[str, ratings_pb2.Rating] = {}
         self.team: Sequence[str] | None = None
         self.matches: list[ratings_pb2.RecordMatchRequest] = []

@@ -125,7 +125,9 @@ async def test_weights_that_come_after_the_ballots_still_end_a_vote_early(tmp_pa
 
 
 async def test_without_the_ratings_every_vote_weighs_one_and_that_is_said(tmp_path: Path) -> None:
-    vote, events = await voted(tmp_path, Voters(everybody("ada", "bo", "bo")), WEIGHTED)
+    gateway = Voters(everybody("ada", "bo", "bo"))
+    gateway.weights = None
+    vote, events = await voted(tmp_path, gateway, WEIGHTED)
     assert vote.winner_agent_id == "bo"
     assert [each.weight for each in vote.ballots] == [1, 1, 1]
     (warning,) = warnings(events)
