@@ -9,6 +9,7 @@ from parley.convergence.agreement import AgreementModel, Agreements, NliAgreemen
 from parley.convergence.embedder import Embedder, LocalEmbedder
 from parley.convergence.embeddings import embeddings
 from parley.convergence.encoder import EncoderFiles, installed_encoder
+from parley.convergence.endpoint_key import key_in_file
 from parley.convergence.head import AgreementHead, shipped_head
 from parley.convergence.models import LocalModel, MiniLm, StaticWords
 from parley.convergence.servicer import ConvergenceServicer
@@ -65,7 +66,8 @@ async def _embedder(name: ModelName, settings: ConvergenceSettings) -> Embedder:
     if name == "endpoint":
         from parley.convergence.endpoint import EndpointEmbedder
 
-        key = settings.embedding_api_key.get_secret_value()
+        file = settings.embedding_api_key_file
+        key = key_in_file(file) if file else settings.embedding_api_key.get_secret_value()
         return EndpointEmbedder(settings.embedding_base_url, key, settings.embedding_model)
     model: LocalModel = (
         await asyncio.to_thread(MiniLm) if name == "minilm" else await asyncio.to_thread(StaticWords)

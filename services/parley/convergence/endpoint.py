@@ -1,6 +1,6 @@
 """The second kind of embedder: an OpenAI-compatible endpoint."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,16 +26,19 @@ class EndpointEmbedder:
     _OVERLAP: Final = 800
     _AT_ONCE: Final = 64
 
-    def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float = 30.0) -> None:
+    def __init__(
+        self, base_url: str, api_key: str | Callable[[], str], model: str, timeout_seconds: float = 30.0
+    ) -> None:
+        """Ask for a model at a base URL. A key that may change is a callable, which is asked before each request."""
         self.name: Final = model
+        self._key = api_key if callable(api_key) else lambda: api_key
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
-            api_key=api_key or "none",
+            api_key="none",  # each request brings its own
             timeout=timeout_seconds,
             max_retries=2,
             http_client=openai.DefaultAioHttpClient(follow_redirects=False),
         )
-        self._redacted = Redaction(api_key)
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Embed texts, at most 64 windows a request."""
@@ -48,12 +51,16 @@ class EndpointEmbedder:
         return [mean_direction([next(remaining) for _ in cut]) for cut in cuts]
 
     async def _request(self, pieces: list[str]) -> list[Vector]:
+        key = self._key()
         try:
             answer = await self._client.embeddings.create(
-                input=pieces, model=self.name, encoding_format="float"
+                input=pieces,
+                model=self.name,
+                encoding_format="float",
+                extra_headers={"Authorization": f"Bearer {key or 'none'}"},
             )
         except openai.OpenAIError as error:
-            message = f"the embeddings endpoint failed: {self._said(error)}"
+            message = f"the embeddings endpoint failed: {_said(error, key)}"
             raise unavailable("EMBEDDINGS_UNAVAILABLE", message, retry_after=1.0) from None
         if sorted(each.index for each in answer.data) != list(range(len(pieces))):
             raise internal(
@@ -61,15 +68,6 @@ class EndpointEmbedder:
             )
         ordered = sorted(answer.data, key=lambda each: each.index)
         return vectors_of([each.embedding for each in ordered])
-
-    def _said(self, error: openai.OpenAIError) -> str:
-        """Return what is said of an error as one short line without the key: it may stand in a debate's log for good."""
-        if isinstance(error, openai.APIStatusError) and 300 <= error.status_code < 400:
-            return f"{error.status_code} it redirects elsewhere; PARLEY_EMBEDDING_BASE_URL must be the address itself"
-        words = "".join(each if each.isprintable() else " " for each in str(error)[:_MAX_READ])
-        # Hidden before it is shortened too: what is cut within a key is no key that could be found.
-        shown = self._redacted(" ".join(self._redacted(words).split()))
-        return shown if len(shown) <= _MAX_SAID else f"{shown[: _MAX_SAID - 1]}…"
 
     async def close(self) -> None:
         """Close the connections."""
@@ -89,3 +87,14 @@ def vectors_of(answered: Sequence[Sequence[float]]) -> list[Vector]:
         message = "the embeddings endpoint answered vectors with numbers that are not finite, or with none"
         raise unavailable("EMBEDDINGS_UNAVAILABLE", message)
     return [unit(each) for each in vectors]
+
+
+def _said(error: openai.OpenAIError, key: str) -> str:
+    """Return what is said of an error as one short line without the key: it may stand in a debate's log for good."""
+    if isinstance(error, openai.APIStatusError) and 300 <= error.status_code < 400:
+        return f"{error.status_code} it redirects elsewhere; PARLEY_EMBEDDING_BASE_URL must be the address itself"
+    words = "".join(each if each.isprintable() else " " for each in str(error)[:_MAX_READ])
+    redacted = Redaction(key)
+    # Hidden before it is shortened too: what is cut within a key is no key that could be found.
+    shown = redacted(" ".join(redacted(words).split()))
+    return shown if len(shown) <= _MAX_SAID else f"{shown[: _MAX_SAID - 1]}…"

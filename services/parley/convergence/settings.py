@@ -30,6 +30,9 @@ class ConvergenceSettings(ServiceSettings):
         default="", description="Base URL of an OpenAI-compatible embeddings endpoint."
     )
     embedding_api_key: SecretStr = Field(default=SecretStr(""), description="Its key.")
+    embedding_api_key_file: Path | None = Field(
+        default=None, description="A file that holds its key instead; read again when it changes."
+    )
     embedding_model: str = Field(
         default="text-embedding-3-small", description="The model as the endpoint names it."
     )
@@ -62,6 +65,14 @@ class ConvergenceSettings(ServiceSettings):
         missing = [name for name, value in parts.items() if not value]
         if missing and len(missing) < len(parts):
             raise ValueError(f"{missing[0]}: must be set, as another agreement encoder is asked for")
+        return self
+
+    @model_validator(mode="after")
+    def _key_stands_in_one_place(self) -> Self:
+        if self.embedding_api_key_file and self.embedding_api_key.get_secret_value():
+            raise ValueError(
+                "PARLEY_EMBEDDING_API_KEY_FILE: set either it or PARLEY_EMBEDDING_API_KEY, as one endpoint has one key"
+            )
         return self
 
     @model_validator(mode="after")

@@ -21,8 +21,8 @@ _WATCHES_SECONDS: Final = 20.0
 """How often a replica says that its watchers are still there."""
 _GONE_SECONDS: Final = 60.0
 """After which the watchers of a replica that says nothing count no more."""
-_IDLE_SECONDS: Final = 600.0
-"""After which nothing is kept of a tenant that does nothing."""
+_IDLE_SECONDS: Final = 10.0
+"""After which nothing is kept of a tenant that does nothing: each look reads all that are kept, and its next call reads it again."""
 
 _logger = get_logger(__name__)
 

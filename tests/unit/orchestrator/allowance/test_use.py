@@ -83,14 +83,16 @@ async def test_streams_count_while_they_are_open_and_those_of_a_dead_replica_for
 
 
 class Away:
-    """A store that can be taken away."""
+    """A store that can be taken away, and tells how often it was called."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self.away = False
+        self.calls = 0
 
     def __getattr__(self, name: str) -> Any:
         async def call(*arguments: Any, **named: Any) -> Any:
+            self.calls += 1
             if self.away:
                 raise StoreUnavailableError("away")
             return await getattr(self._documents, name)(*arguments, **named)
@@ -122,9 +124,27 @@ async def test_nothing_is_kept_of_a_tenant_that_does_nothing(
     for number in range(50):
         await use.count(f"tenant-{number}", requests=1)
     await use.tell()
-    clock.advance(599)
+    clock.advance(9)
     await use.count("tenant-0", requests=1)
     await use.tell()
     clock.advance(1)
     await use.tell()
     assert list(use._tenants) == ["tenant-0"]
+
+
+async def test_tenants_that_did_something_a_while_ago_cost_no_reads_and_are_known_when_they_come_back(
+    documents: Documents, clock: ManualClock
+) -> None:
+    store: Any = Away(documents)
+    use = TenantUse(store, clock, "one")
+    for number in range(50):
+        await use.count(f"tenant-{number}", requests=1, tokens=7)
+    await use.tell()
+    clock.advance(10)
+    await use.tell()
+    before = store.calls
+    for _ in range(30):
+        clock.advance(1)
+        await use.tell()
+    assert store.calls == before
+    assert (await use.used("tenant-7")).tokens == 7

@@ -67,14 +67,16 @@ def test_any_text_can_be_read(text: str) -> None:
         assert claim.strip()
 
 
-@pytest.mark.parametrize("piece", ["`", "```\n", "1", "studies ", "a", "(A ", "- ", ". A", "$"])
+@pytest.mark.parametrize(
+    "piece", ["`", "```\n", "1", "studies ", "a", "(A ", "- ", ". A", "$", "1,", "1.", "a-", "a/", "5%"]
+)
 def test_long_texts_take_no_long_time(piece: str) -> None:
     begun = time.process_time()
     claims_to_cite(piece * 20_000)
-    assert time.process_time() - begun < 2
+    assert time.process_time() - begun < 1
 
 
 def test_only_the_first_part_of_an_endless_text_is_read() -> None:
     calm = "We begin small. "
-    assert claims_to_cite(calm * 3000 + "Studies show it.") == ("Studies show it.",)
-    assert claims_to_cite(calm * 4000 + "Studies show it.") == ()
+    assert claims_to_cite(calm * 900 + "Studies show it.") == ("Studies show it.",)
+    assert claims_to_cite(calm * 1100 + "Studies show it.") == ()
