@@ -81,6 +81,7 @@ async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_
     prompt = gateway.asked("synthesis").prompt
     assert "First proposal of agent B (quotation" in prompt
     assert "Its core is the first proposal of agent B" in prompt
+    assert "How the last vote went, which did not decide (quotation" in prompt
     (match,) = gateway.matches
     assert [(each.agent_id, each.right, each.HasField("confidence")) for each in match.answers] == [
         ("ada", False, True),
@@ -88,8 +89,9 @@ async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_
         ("cy", True, False),
     ], "what is judged is what decides; who has changed its mind has not said how sure it was"
     report = render("deb", fold(events), V1)
-    assert "the last vote would have decided otherwise, for what ada, bo, cy says" in report
+    assert "the last vote would have decided otherwise: red" in report
     assert "answer is written around the first draft of bo" in report
+    assert "Vote, which did not decide" in report
 
 
 async def test_a_final_proposal_that_still_takes_the_position_is_the_core(tmp_path: Path) -> None:
@@ -136,7 +138,7 @@ async def test_where_one_may_vote_that_proposes_nothing_the_last_vote_decides(tm
     gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     team = TeamSettings(duties=[AgentDuties(agent_id="cy", duties=[DUTY_CRITIC, DUTY_VOTER])])
     decision = (await decided(tmp_path, gateway, team=team)).decision
-    assert (decision.ballots, decision.why_last_vote) == (LAST, "cy may vote and has no duty to propose")
+    assert (decision.ballots, decision.why_last_vote) == (LAST, "no duty to propose, but to vote: cy")
 
 
 async def test_settings_say_that_the_last_vote_decides_and_that_the_judge_does_not(tmp_path: Path) -> None:

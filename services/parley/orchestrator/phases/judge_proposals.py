@@ -23,6 +23,7 @@ __all__ = ["JUDGEMENT", "Judgement", "judge_proposals", "ranked"]
 
 JUDGEMENT = Activity("judgement", "judges the proposals", "Judgement")
 _MAX_SCORE: Final = 10
+_MAX_POSITIONS: Final = 32
 _TOLD: Final = (
     "You judge these proposals; you take no part in the vote over them, and how it went is kept from you. Rank all of them, the"
     f" best first, and score each from 0 to {_MAX_SCORE}, with the reason in a sentence or two: what decides its place, and not"
@@ -81,7 +82,7 @@ class _ReadProposal(BaseModel):
     @classmethod
     def _or_absent(cls, given: Any) -> float | None:
         is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        return float(given) if is_number and math.isfinite(given) and 0 <= given <= _MAX_SCORE else None
+        return float(given) if is_number and 0 <= given <= _MAX_SCORE else None
 
     @field_validator("reason", mode="before")
     @classmethod
@@ -127,7 +128,7 @@ class Judgement(BaseModel):
     @classmethod
     def _only_a_number(cls, given: Any) -> int | None:
         is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        return int(given) if is_number and math.isfinite(given) and given == int(given) >= 0 else None
+        return int(given) if is_number and 0 <= given <= _MAX_POSITIONS and given == int(given) else None
 
     @field_validator("position_confidence", mode="before")
     @classmethod

@@ -18,14 +18,14 @@ from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, HeldPosition,
 __all__ = ["decision_account", "vote_account", "write_from_vote"]
 
 _TOLD: Final = (
-    "Write the answer to the question from the vote.{first} Take over from the other proposals what the reasons of the voters or"
-    " the judgement hold to be better, where it fits. Mend what was held against it and is right. Where the vote was not clear,"
+    "Write the answer to the question from what was decided.{first} Take over from the other proposals what the reasons of the voters or"
+    " the judgement hold to be better, where it fits. Mend what was held against it and is right. Where the decision was not clear,"
     " say what the difference hangs on, and what speaks for the other side. Add nothing that none of the proposals argues. Write"
     " the answer itself, complete in itself, in the language of the question, for readers who know nothing of agents or votes:"
     " no letters of agents, and nothing about how it was made."
 )
 _FIRST: Final = " The proposal of agent {letter} is its core."
-_DRAFT: Final = " Its core is the first proposal of agent {letter}: its position was decided for, and no final proposal takes it any more."
+_DRAFT: Final = " Its core is the first proposal of agent {letter}: its position was decided for, and no final proposal is known to take it."
 
 
 def decision_account(debate: Debate, decision: Decision) -> str:
@@ -86,21 +86,27 @@ async def write_from_vote(
     accounts: Sequence[tuple[str, str]],
     guidance: Sequence[str],
     requirements: str,
+    *,
+    core_is_first_draft: bool,
 ) -> str:
     """Return the answer. `core`: what it is written around; `accounts`: what is told of the debate, each with its title.
 
     Raises:
         DebateFailedError: the writer gave none. Where that may pass, it is waited for.
     """
-    letter, is_draft = debate.letter(core.agent), core not in work
-    told = (_DRAFT if is_draft else _FIRST).format(letter=letter) if is_draft or len(work) > 1 else ""
-    draft = [quotation(f"First proposal of agent {letter}", core.text)] if is_draft else []
+    letter, is_shown = debate.letter(core.agent), core in work and not core_is_first_draft
+    first = _DRAFT if core_is_first_draft else _FIRST
+    told = first.format(letter=letter) if not is_shown or len(work) > 1 else ""
+    title = (
+        f"First proposal of agent {letter}" if core_is_first_draft else f"Final proposal of agent {letter}"
+    )
+    core_alone = [] if is_shown else [quotation(title, core.text)]
     prompt = (
         *start(debate, writer, requirements),
         PromptPart("user", bench(debate)),
         *(quotation(title, text) for title, text in accounts if text),
         *present_work(debate, work, "Final proposal"),
-        *draft,
+        *core_alone,
         *guidance_of(guidance),
         PromptPart("user", _TOLD.format(first=told)),
     )

@@ -5,7 +5,7 @@ default the drafts decide, with the judge's choice among their positions as one 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from parley.orchestrator.formats.arena.discussion import Discussion
@@ -78,7 +78,7 @@ async def basis_of(arena: Discussion) -> Basis:
     others = sorted(each.id for each in arena.agents(DUTY_VOTER) if each.id not in proposers)
     if others:
         return Basis(
-            VOTE_BALLOTS_LAST_VOTE, why_last_vote=f"{', '.join(others)} may vote and has no duty to propose"
+            VOTE_BALLOTS_LAST_VOTE, why_last_vote=f"no duty to propose, but to vote: {', '.join(others)}"
         )
     drafts = await arena.drafts()
     if drafts is None or not drafts.certain:
@@ -110,9 +110,8 @@ async def decided(
     groups = sides([each.agent_ids for each in basis.drafts], [each.id for each in voters])
     if groups:
         return await _by_drafts(arena, basis, voters, groups, vote, judged, ranking)
-    if (
-        basis.drafts
-    ):  # the vote was held on other terms, and may have ended before the judge's ballot could count
+    if basis.drafts:
+        # The vote was held on other terms, and may have ended before the judge's ballot could count.
         decision = Decision(
             ballots=VOTE_BALLOTS_LAST_VOTE, count=vote, why_last_vote="nobody who may vote has a first draft"
         )
@@ -163,14 +162,17 @@ async def _by_drafts(
     judged: Judged,
     ranking: Sequence[RankedProposal],
 ) -> Decision:
-    judge, terms = judged.judge, _terms(arena, basis)
-    choice = _choice(judged, groups)
+    judge = judged.judge
+    # A judge that was muted when it chose, and is heard again, has the ballot of its own draft.
+    choice = () if judge.id in {each.id for each in voters} else _choice(judged, groups)
     asked = [*voters, judge] if choice else voters
+    # A draft is its author's own choice, and drafts are told apart in any case: that is said so.
+    terms = replace(_terms(arena, basis), self_votes=True, group_choices=True, one_voice=one_voice(asked))
     weights = await vote_weights(arena.debate, asked, terms)
     options = [each for group in groups for each in group]
     ballots = [Ballot(agent_id=each, choice_agent_id=each, weight=weights[each]) for each in options]
     if choice:
-        ballots.append(_judges_ballot(judged, max(choice, key=lambda each: (weights[each], each)), weights))
+        ballots.append(_judges_ballot(judged, min(choice, key=lambda each: (-weights[each], each)), weights))
     ballots.sort(key=lambda each: each.agent_id)
     alike = group_options(options, groups, ())
     count = Electorate([each.id for each in asked], options, terms).result(ballots, alike)
@@ -211,8 +213,10 @@ async def _held_last(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[li
     """Return which final proposals take each position of the first drafts, as far as it can be told."""
     debate, work = arena.debate, arena.works()
     agents = {each.agent for each in work}
-    if all(each is arena.record.draft(each.agent) for each in work):
-        return [sorted(agents.intersection(each.agent_ids)) for each in drafts]
+    same = {each.agent for each in work if each is arena.record.draft(each.agent)}
+    kept = [sorted(same.intersection(each.agent_ids)) for each in drafts]
+    if same == agents:
+        return kept
     named = [f"first/{number}" for number, _ in enumerate(drafts, start=1)]
     stands = [
         *(_draft_stand(arena, name, each) for name, each in zip(named, drafts, strict=True)),
@@ -226,8 +230,9 @@ async def _held_last(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[li
     if isinstance(found, StepFailed):
         message = f"which final proposals take which first position could not be told: {found.message}"
         debate.note(f"{key}/warning", Warned(message=message))
-        return [[] for _ in drafts]
-    return put_by_position([each.agent_ids for each in found.groups], named, agents)
+        return kept
+    told = put_by_position([each.agent_ids for each in found.groups], named, agents - same)
+    return [sorted([*one, *other]) for one, other in zip(kept, told, strict=True)]
 
 
 def _draft_stand(arena: Discussion, name: str, group: DraftGroup) -> Stand:

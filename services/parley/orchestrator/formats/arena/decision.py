@@ -24,7 +24,7 @@ from parley.v1.arena_pb2 import (
 from parley.v1.debate_pb2 import (
     Outcome,
 )
-from parley.v1.voting_pb2 import Decision, Vote
+from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, Vote
 
 __all__ = ["decide"]
 
@@ -86,6 +86,11 @@ async def _judged(arena: Discussion, basis: Basis, judge: AgentSpec, number: int
     return Judged(judge, judgement, positions)
 
 
+def _vote_title(decision: Decision | None) -> str:
+    decided = decision is None or decision.ballots == VOTE_BALLOTS_LAST_VOTE
+    return "How the vote went" if decided else "How the last vote went, which did not decide"
+
+
 async def _write(
     arena: Discussion, basis: Basis, judged: Judged, votes: Sequence[Vote], extended: int
 ) -> Outcome:
@@ -101,13 +106,20 @@ async def _write(
     decision = await decided(arena, basis, votes[-1], judged, ranking) if votes else None
     accounts = (
         ("How it was decided", decision_account(debate, decision) if decision else ""),
-        ("How the vote went", vote_account(debate, votes[-1]) if votes else ""),
+        (_vote_title(decision), vote_account(debate, votes[-1]) if votes else ""),
         ("Your judgement of the proposals", _told_ranking(arena, ranking)),
         ("What was criticized, and what became of it", arena.issues()),
     )
     required = arena.requirements.told()
     answer = await write_from_vote(
-        debate, judge, work, _core(arena, decision, ranking), accounts, arena.steering.guidance, required
+        debate,
+        judge,
+        work,
+        _core(arena, decision, ranking),
+        accounts,
+        arena.steering.guidance,
+        required,
+        core_is_first_draft=decision is not None and decision.core_is_first_draft,
     )
     verified = Verified((), ())
     if arena.settings.verification:

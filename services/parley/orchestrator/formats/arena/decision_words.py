@@ -17,12 +17,12 @@ def decision_lines(decision: Decision, last: Vote) -> Iterator[str]:
     yield f"counted: {drafts if by_drafts else 'the ballots of the last vote'}{judge}"
     if decision.why_last_vote:
         yield f"the first drafts were not counted: {decision.why_last_vote}"
-    yield _winner(count, "the first draft" if by_drafts else "the proposal")
+    yield _winner(decision, "the first draft" if by_drafts else "the proposal")
     if count.one_voice:
         yield f"all voters share one model family ({count.one_voice}): they are one voice"
     for each in decision.positions:
         first, share = _names(each.first_agent_ids), f"{each.share:.0%} of what counts"
-        yield f"{first} at first, {_names(each.last_agent_ids)} in the end, {share}: {each.position}"
+        yield f"{each.position}: at first {first}; in the end {_names(each.last_agent_ids)}; {share}"
     yield from _ballots(decision)
     if by_drafts:
         yield _change(decision.positions, surest(count), surest(last))
@@ -33,13 +33,23 @@ def decision_lines(decision: Decision, last: Vote) -> Iterator[str]:
         yield f"the answer is written around the proposal of {core}"
 
 
-def _winner(count: Vote, what: str) -> str:
+def _winner(decision: Decision, what: str) -> str:
+    count = decision.count
     strength = strength_word(count)
     if count.winner_agent_id:
         return f"{what} of {count.winner_agent_id} has won ({strength})"
     if count.tied_agent_ids:
-        return f"nothing has won ({strength}): {', '.join(count.tied_agent_ids)} are tied; the surest decided"
-    return f"nothing has won ({strength}): what is first stands"
+        return (
+            f"nothing has won ({strength}): {', '.join(count.tied_agent_ids)} are tied; {_stands(decision)}"
+        )
+    return f"nothing has won ({strength}); {_stands(decision)}"
+
+
+def _stands(decision: Decision) -> str:
+    """Return what stands where nothing has won. Nobody was asked how sure of its first draft it is."""
+    if decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS and not decision.judge_agent_id:
+        return "of those with the largest share the first by name stands"
+    return "of those with the largest share the one whose voters are surest stands"
 
 
 def _ballots(decision: Decision) -> Iterator[str]:
@@ -47,19 +57,24 @@ def _ballots(decision: Decision) -> Iterator[str]:
     for ballot in decision.count.ballots:
         if ballot.agent_id == decision.judge_agent_id:
             reason = f": {ballot.reason}" if ballot.reason else ""
-            yield f"the judge chose what {ballot.choice_agent_id} says, weight {ballot.weight:.2f}{reason}"
+            yield f"the judge chose {_choice(decision, ballot.choice_agent_id)}, weight {ballot.weight:.2f}{reason}"
         elif decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS and ballot.weight != 1:
             yield f"the draft of {ballot.agent_id} weighs {ballot.weight:.2f}"
+
+
+def _choice(decision: Decision, agent: str) -> str:
+    by_drafts = decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS
+    return f"the position of the first draft of {agent}" if by_drafts else f"the proposal of {agent}"
 
 
 def _change(positions: Sequence[HeldPosition], decided: str, voted: str) -> str:
     """Return what the debate has changed: whether the last vote would have decided otherwise."""
     place = next((each for each in positions if voted in each.last_agent_ids), None)
     if place is None:
-        return "whether the last vote would have decided otherwise cannot be told: its first proposal takes none of these positions"
+        return "whether the last vote would have decided otherwise cannot be told: it is not known which of these positions the proposal that led it takes"
     if decided in place.first_agent_ids:
-        return "the last vote would have decided the same: the debate has changed no choice"
-    return f"the last vote would have decided otherwise, for what {_names(place.last_agent_ids)} says"
+        return "the last vote would have decided the same"
+    return f"the last vote would have decided otherwise: {place.position}"
 
 
 def _names(agents: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from parley.orchestrator.phases.verify import Verified
 from parley.orchestrator.phases.vote_words import vote_lines
 from parley.v1.arena_pb2 import ArenaOutcome, RankedProposal
 from parley.v1.debate_pb2 import AgentScore, Outcome
-from parley.v1.voting_pb2 import Decision, Vote, VoteStrength
+from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote, VoteStrength
 
 __all__ = ["answer_parts", "outcome_of"]
 
@@ -60,6 +60,8 @@ def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
         yield AnswerPart("Decision", items=lines, quoted=False)
     for number, vote in enumerate(arena.votes, start=1):
         title = "Vote" if len(arena.votes) == 1 else f"Vote {number} of {len(arena.votes)}"
+        if arena.decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS:
+            title = f"{title}, which did not decide"
         yield AnswerPart(
             title,
             items=list(vote_lines(vote, without_winner=_WITHOUT_WINNER, with_shares=True)),
