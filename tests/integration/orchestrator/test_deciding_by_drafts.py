@@ -18,7 +18,8 @@ from parley.v1.voting_pb2 import (
     VotingSettings,
 )
 from tests.integration.orchestrator.test_arena import held, outcome
-from tests.support.arena_debates import ArenaScript, arena_settings
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.orchestration import agent, backstage
 from tests.support.scripted_gateway import ScriptedGateway
 
 LAST = VOTE_BALLOTS_LAST_VOTE
@@ -149,3 +150,25 @@ async def test_settings_say_that_the_last_vote_decides_and_that_the_judge_does_n
     assert arena.decision.count == arena.votes[0]
     assert not arena.decision.judge_agent_id
     assert arena.votes[0].left_out_agent_ids == ["cy"], "such a vote ends early"
+
+
+async def test_a_judge_that_was_muted_when_it_chose_and_is_heard_again_has_one_ballot(tmp_path: Path) -> None:
+    first = {"ada": "red", "bo": "blue", "cy": "green"}
+    gateway = taking(first, first, ArenaScript(choice="ada", holds="blue"))
+    revised, judged = gateway.hold("round/*/refine/ada"), gateway.hold("round/6/judge")
+    spec = arena_spec(3, arena_settings(revision_rounds=1), judge=agent("cy"))
+    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
+        debate = await replica.create(spec)
+        await revised.reached.wait()
+        await replica.intervene(debate, "mute", agent_id="cy")
+        revised.release()
+        await judged.reached.wait()
+        await replica.intervene(debate, "unmute", agent_id="cy")
+        judged.release()
+        events = await stage.comes_to(debate, "COMPLETED")
+    count = outcome(events).arena.decision.count
+    assert [(each.agent_id, each.choice_agent_id) for each in count.ballots] == [
+        ("ada", "ada"),
+        ("bo", "bo"),
+        ("cy", "cy"),
+    ]
