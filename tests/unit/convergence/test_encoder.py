@@ -248,4 +248,4 @@ async def test_a_model_that_cannot_be_loaded_is_not_tried_for_every_pair(
     with pytest.raises(ParleyError, match="another file"):
         await model.probability(ONE, OTHER)  # its turn comes after all of them
     await model.close()
-    assert len(tries) <= 3  # the second had begun
+    assert len(tries) <= 4  # the second had begun, and of the last pair both orders may
