@@ -2,8 +2,10 @@
 
 A call sets aside what its prompt counts and what its answer may count, and gives both back when its outcome is recorded. A call
 that finds too little left waits for those in flight, which mostly take less than they set aside. So budgets are exceeded by calls
-alone that took more than they were given. Whether a route keeps its bound nobody can tell before it was asked: until it has kept it
-once, and again from when it did not, a call there is made while no other one is. Then one such call is what a debate may be over.
+alone that took more than they were given. Whether a route keeps its bound nobody can tell before it was asked, and an answer that
+was shorter than its bound anyway says only how long answers are there. So a route is trusted with bounds that its answers were
+never longer than, and with any bound once it has kept one that was shorter; from when it did not keep one, with none. A call that
+is not trusted with its bound is made while no other one is: one such call is what a debate may be over.
 """
 
 import asyncio
@@ -46,7 +48,8 @@ class Reservations:
     answer: AnswerReserve | None
     share: int
     _held: dict[str, _Reservation] = field(default_factory=dict)
-    _keeps: dict[tuple[str, ...], bool] = field(default_factory=dict)
+    _trusted: dict[tuple[str, ...], float] = field(default_factory=dict)
+    """The shortest bound that calls of these routes are trusted with; missing: none yet."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -77,8 +80,7 @@ class Reservations:
         what there is, and never less than it needs.
         """
         request, waits = attempt.request, may_wait and bool(self._held)
-        alone = not self._keeps.get(wanted.routes, False)
-        if waits and (alone or any(each.alone for each in self._held.values())):
+        if waits and any(each.alone for each in self._held.values()):
             return False
         is_asked = request.is_answer or any(each.is_answer for each in self._held.values())
         answer = None if is_answered or is_asked else self.answer
@@ -92,18 +94,31 @@ class Reservations:
             return True
         share = 1.0 if request.is_answer else 1 / self.share
         given = min((each.affordable(wanted.read, share) for each in found), default=inf)
-        attempt.bound = max(wanted.least, int(min(given, wanted.most)))
+        bound = max(wanted.least, int(min(given, wanted.most)))
+        alone = bound < self._trusted.get(wanted.routes, inf)
+        if waits and alone:
+            return False
+        attempt.bound = bound
         amounts = {each.name: each.amount(wanted.read, attempt.bound) for each in found}
         self._held[request.key] = _Reservation(amounts, found, alone, request.is_answer)
         return True
 
     def give_back(self, attempt: StepAttempt, wanted: Estimate) -> None:
-        """Give back what a call had set aside, and learn from its outcome whether its routes keep their bounds."""
+        """Give back what a call had set aside, and learn from its outcome which bounds its routes are trusted with."""
         held = self._held.pop(attempt.request.key, None)
         if held is not None and attempt.usage.requests:
-            kept = _was_enough(held, attempt.usage)
-            self._keeps[wanted.routes] = kept and self._keeps.get(wanted.routes, True)
+            self._trusted[wanted.routes] = self._learned(held, attempt, wanted)
         self.changed()
+
+    def _learned(self, held: _Reservation, attempt: StepAttempt, wanted: Estimate) -> float:
+        trusted, written = self._trusted.get(wanted.routes), attempt.usage.output_tokens
+        if trusted == inf or not _was_enough(held, attempt.usage):
+            return inf
+        if trusted is None:
+            return written
+        if trusted == 0 or attempt.bound < trusted:
+            return 0
+        return max(trusted, written)
 
 
 def _was_enough(held: _Reservation, usage: Usage) -> bool:

@@ -167,6 +167,19 @@ async def test_whoever_was_never_asked_is_asked_alone() -> None:
     assert models.most_in_flight == 1
 
 
+async def test_an_answer_within_a_wide_bound_is_no_proof_that_a_narrower_one_is_kept() -> None:
+    models = Models({"a0": Writer(8000, keeps_bound=False, price=FREE)})
+    await spend(models, Limits(max_tokens=36_000), [[0] * 6], 0)
+    assert models.most_in_flight == 1
+
+
+async def test_whoever_has_kept_a_bound_that_was_shorter_than_its_answers_is_trusted_with_any() -> None:
+    models = Models({"a0": Writer(30_000, keeps_bound=True, price=FREE)})
+    await spend(models, Limits(max_tokens=40_000), [[0] * 8], 0)
+    assert min(models.bounds) < max(models.bounds)
+    assert models.most_in_flight > 2
+
+
 async def test_whoever_wrote_more_than_it_may_is_asked_alone_from_then_on() -> None:
     models = Models({"a0": Writer(20_000, keeps_bound=False, price=FREE)})
     await spend(models, Limits(max_tokens=400_000), [[0] * 4], 400)
