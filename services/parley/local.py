@@ -1,6 +1,7 @@
 """The whole system in one process on one machine, over loopback gRPC and the embedded stores."""
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -249,6 +250,7 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
         orchestrator = await stack.enter_async_context(services.orchestrator(settings))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
+        gc.freeze()  # as `runtime.entry` does, for whoever runs the system in a process of its own making
         yield LocalSystem(
             orchestrator,
             None if others.gateway == NOBODY else others.gateway,

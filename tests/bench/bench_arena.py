@@ -32,7 +32,7 @@ _TOLD: Final = {
     "Group them by the answer they give": "grouping",
     "Vote for the proposal": "vote",
     "You judge these proposals": "judge",
-    "Write the answer to the question from the vote": "synthesis",
+    "Write the answer to the question from what was decided": "synthesis",
     "Can you live with it?": "verification",
     "Propose your solution": "propose",
 }
