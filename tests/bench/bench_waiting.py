@@ -35,14 +35,14 @@ async def run(quick: bool) -> None:
     """Measure a replica for which nothing waits, then few debates, then more."""
     seconds, tries = (20.0, 5) if quick else (60.0, 20)
     async with _replica() as client:
-        await _end_together(client, _FEW)
+        await _end_together(client, _FEW + _MORE)
         warm = await _measured(0.0)
         await _end_together(client, _MORE)
         begun_before = [await _begun(client, f"before {number}") for number in range(tries)]
         none = await _measured(seconds)
-        await _wait_together(client, _FEW)
+        await _wait_together(client, _FEW, "of few")
         few = await _measured(seconds)
-        await _wait_together(client, _MORE)
+        await _wait_together(client, _MORE, "of more")
         more = await _measured(seconds)
         begun_after = [await _begun(client, f"after {number}") for number in range(tries)]
         first = [debate.id async for debate in client.list(_WAITING, page_size=tries)][:tries]
@@ -92,26 +92,25 @@ async def _measured(seconds: float) -> _Cost:
 
 
 async def _end_together(client: ParleyClient, count: int) -> None:
-    """Let so many debates come as far as those that wait, and then end: whatever is loaded and cached once is so then."""
-    await _wait_together(client, count, ends=True)
+    """Let so many debates wait together, and then end: whatever is loaded, cached and set aside once is so then."""
+    for debate in await _wait_together(client, count, "to end"):
+        await client.cancel(debate, "measured")
     async with asyncio.timeout(_PATIENCE):
         while await anext(client.list(_WAITING, page_size=1), None) is not None:  # noqa: ASYNC110 (nobody tells of a list)
             await asyncio.sleep(0.1)
 
 
-async def _wait_together(client: ParleyClient, count: int, *, ends: bool = False) -> None:
-    """Let so many debates more wait, a few at a time as they come through the replica's places."""
+async def _wait_together(client: ParleyClient, count: int, mark: str) -> list[str]:
+    """Let so many debates more wait, a few at a time as they come through the replica's places; return their ids."""
     turns = asyncio.Semaphore(2 * _MAX_DEBATES)
 
-    async def one(number: int) -> None:
+    async def one(number: int) -> str:
         async with turns:
-            debate = await _waiting(client, f"{count} {number} {ends}")
-            if ends:
-                await client.cancel(debate, "measured")
+            return await _waiting(client, f"{mark} {number}")
 
     async with asyncio.timeout(_PATIENCE), asyncio.TaskGroup() as tasks:
-        for number in range(count):
-            tasks.create_task(one(number))
+        asked = [tasks.create_task(one(number)) for number in range(count)]
+    return [each.result() for each in asked]
 
 
 async def _waiting(client: ParleyClient, mark: str) -> str:
