@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import combinations, product
 
 import grpc
 
@@ -461,9 +462,9 @@ class _Convergence(convergence_pb2_grpc.ConvergenceServiceServicer):
         self, request: convergence_pb2.GroupPositionsRequest, _context: object
     ) -> convergence_pb2.GroupPositionsResponse:
         if self._script.group_by is not None:
-            return self._script.group_by(request)
+            return _with_contradictions(self._script.group_by(request))
         if self._script.group is not None:
-            return self._script.group()
+            return _with_contradictions(self._script.group())
         ids = sorted(stand.agent_id for stand in request.stands)
         group = convergence_pb2.PositionGroup(
             agent_ids=ids, representative_agent_id=ids[0], position="all of one mind"
@@ -540,3 +541,16 @@ class _Memory(memory_pb2_grpc.MemoryServiceServicer):
     ) -> memory_pb2.ForgetDebateResponse:
         self._script.forgotten.append(request.debate_id)
         return memory_pb2.ForgetDebateResponse(existed=True)
+
+
+def _with_contradictions(
+    found: convergence_pb2.GroupPositionsResponse,
+) -> convergence_pb2.GroupPositionsResponse:
+    """Say that agents of different groups contradict each other, unless it is said how pairs relate."""
+    if found.contradictions or found.unsure:
+        return found
+    for one, other in combinations(found.groups, 2):
+        for pair in product(one.agent_ids, other.agent_ids):
+            agent, another = sorted(pair)
+            found.contradictions.add(agent_id=agent, other_agent_id=another, reason="another answer")
+    return found

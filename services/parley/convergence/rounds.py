@@ -26,9 +26,11 @@ class Rounds:
         self._fast = fast
         self._agreements = agreements
 
-    async def group(self, stands: Sequence[Stand]) -> tuple[Grouping, Reading]:
-        """Group stands by position, and say how they relate."""
-        reading = _reading(stands, await self._told(_pairs(stands)), {})
+    async def group(
+        self, stands: Sequence[Stand], settled: Settled | None = None
+    ) -> tuple[Grouping, Reading]:
+        """Group stands by position, and say how they relate; `settled` decides pairs that the model is unsure of."""
+        reading = _reading(stands, await self._told(_pairs(stands)), settled or {})
         return group(reading), reading
 
     async def assess(

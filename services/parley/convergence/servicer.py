@@ -97,7 +97,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
                 stability=request.stability_threshold_percent or defaults.stability,
                 novelty=request.novelty_threshold_percent or defaults.novelty,
             ),
-            {_in_order(each.agent_id, each.other_agent_id): each.same for each in request.settled},
+            _settled(request.settled),
         )
         return pb.AssessResponse(
             verdict=_VERDICTS[assessment.verdict],
@@ -120,7 +120,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
     ) -> pb.GroupPositionsResponse:
         """Group agents by position."""
         _check_group(request)
-        grouping, reading = await self._rounds.group(_stands(request.stands))
+        grouping, reading = await self._rounds.group(_stands(request.stands), _settled(request.settled))
         return pb.GroupPositionsResponse(
             groups=[
                 pb.PositionGroup(
@@ -139,6 +139,10 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
 
 def _stands(stands: Iterable[pb.Stand]) -> list[Stand]:
     return [Stand(each.agent_id, each.position, each.text) for each in stands]
+
+
+def _settled(pairs: Iterable[pb.SettledPair]) -> dict[tuple[str, str], bool]:
+    return {_in_order(each.agent_id, each.other_agent_id): each.same for each in pairs}
 
 
 def _contradictions(reading: Reading) -> list[pb.Contradiction]:
@@ -203,7 +207,7 @@ def _check_critics(violations: Violations, critics: Sequence[pb.CriticVerdict]) 
         seen.add(pair)
 
 
-def _check_settled(violations: Violations, request: pb.AssessRequest) -> None:
+def _check_settled(violations: Violations, request: pb.AssessRequest | pb.GroupPositionsRequest) -> None:
     agents = {each.agent_id for each in request.stands}
     seen: set[tuple[str, str]] = set()
     for place, each in enumerate(request.settled):
@@ -221,6 +225,7 @@ def _check_group(request: pb.GroupPositionsRequest) -> None:
     violations = Violations()
     violations.check_text("question", request.question, max_characters=_MAX_CHARACTERS)
     _check_stands(violations, "stands", request.stands, minimum=1)
+    _check_settled(violations, request)
     violations.refuse()
 
 

@@ -471,21 +471,29 @@ class GroupPositionsRequest(_message.Message):
 
     QUESTION_FIELD_NUMBER: _builtins.int
     STANDS_FIELD_NUMBER: _builtins.int
+    SETTLED_FIELD_NUMBER: _builtins.int
     question: _builtins.str
     """The question under debate, at most 100,000 characters. Required."""
     @_builtins.property
     def stands(self) -> _containers.RepeatedCompositeFieldContainer[Global___Stand]:
         """The agents, 1 to 32."""
 
+    @_builtins.property
+    def settled(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettledPair]:
+        """Pairs of agents that somebody who read both positions decided, each once. A pair of which the model itself is sure
+        stays as the model says.
+        """
+
     def __init__(
         self,
         *,
         question: _builtins.str = ...,
         stands: _abc.Iterable[Global___Stand] | None = ...,
+        settled: _abc.Iterable[Global___SettledPair] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["question", b"question", "stands", b"stands"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["question", b"question", "settled", b"settled", "stands", b"stands"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -153,6 +153,26 @@ async def test_what_somebody_settled_decides_what_the_model_is_unsure_of(
     assert not response.unsure
 
 
+async def test_what_somebody_settled_decides_how_unsure_positions_group(
+    convergence: ConvergenceServiceStub,
+) -> None:
+    request = pb.GroupPositionsRequest(
+        question=QUESTION,
+        stands=[
+            pb.Stand(agent_id="ada", position="Der Monolith soll bleiben."),
+            pb.Stand(agent_id="bo", position="Wir sollen ihn nicht aufteilen."),
+        ],
+    )
+    assert not (await convergence.GroupPositions(request)).certain
+    request.settled.add(agent_id="bo", other_agent_id="ada", same=True)
+    response = await convergence.GroupPositions(request)
+    assert (response.certain, [list(each.agent_ids) for each in response.groups]) == (True, [["ada", "bo"]])
+    request.settled.add(agent_id="ada", other_agent_id="bo", same=True)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await convergence.GroupPositions(request)
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
 async def test_opposed_agents_that_repeat_themselves_are_not_called_converged(
     convergence: ConvergenceServiceStub,
 ) -> None:

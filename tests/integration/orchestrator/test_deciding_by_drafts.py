@@ -1,5 +1,7 @@
 """What an arena decides: by the first drafts and the judge's choice, or by the last vote, and what the debate has changed."""
 
+import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,7 +11,8 @@ from parley.orchestrator.api.report import render
 from parley.orchestrator.api.state import fold
 from parley.orchestrator.formats.arena import V1
 from parley.v1.arena_pb2 import DUTY_CRITIC, DUTY_VOTER, AgentDuties, ArenaOutcome, TeamSettings
-from parley.v1.convergence_pb2 import GroupPositionsRequest, GroupPositionsResponse, PositionGroup
+from parley.v1.convergence_pb2 import GroupPositionsRequest, GroupPositionsResponse, PositionGroup, UnsurePair
+from parley.v1.event_pb2 import Warned
 from parley.v1.voting_pb2 import (
     VOTE_BALLOTS_FIRST_DRAFTS,
     VOTE_BALLOTS_LAST_VOTE,
@@ -135,6 +138,36 @@ async def test_where_it_cannot_be_told_how_drafts_group_the_last_vote_and_the_ju
     assert "Positions that were taken" not in gateway.asked("round/6/judge").prompt
 
 
+async def test_where_the_model_is_unsure_how_drafts_group_an_agent_is_asked_and_they_decide(
+    tmp_path: Path,
+) -> None:
+    gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
+    told = gateway.group_by
+    assert told is not None
+    unsure = UnsurePair(agent_id="bo", other_agent_id="cy", same_probability=0.5)
+
+    def group_by(request: GroupPositionsRequest) -> GroupPositionsResponse:
+        if request.settled or any(each.agent_id == "first/1" for each in request.stands):
+            return told(request)
+        apart = [PositionGroup(agent_ids=[each.agent_id]) for each in request.stands]
+        return GroupPositionsResponse(groups=apart, unsure=[unsure])
+
+    def answer(schema: str) -> str:
+        if "groups" not in json.loads(schema)["properties"]:
+            return as_ever(schema)
+        prompt = gateway.calls[-1].prompt
+        shown = sorted(("ada", "bo", "cy"), key=lambda each: prompt.index(f"round/1/propose/{each}"))
+        bo, cy = shown.index("bo") + 1, shown.index("cy") + 1
+        return json.dumps({"groups": [[bo, cy], [6 - bo - cy]]})
+
+    as_ever, gateway.judge = gateway.judge, answer
+    gateway.group_by = group_by
+    decision = (await decided(tmp_path, gateway)).decision
+    assert decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS
+    assert [list(each.first_agent_ids) for each in decision.positions] == [["bo", "cy"], ["ada"]]
+    assert "Position 3 (quotation" in gateway.asked("round/1/grouping").prompt
+
+
 async def test_where_one_may_vote_that_proposes_nothing_the_last_vote_decides(tmp_path: Path) -> None:
     gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     team = TeamSettings(duties=[AgentDuties(agent_id="cy", duties=[DUTY_CRITIC, DUTY_VOTER])])
@@ -172,3 +205,45 @@ async def test_a_judge_that_was_muted_when_it_chose_and_is_heard_again_has_one_b
         ("bo", "bo"),
         ("cy", "cy"),
     ]
+
+
+async def test_a_vote_that_too_few_answer_fails_no_debate_that_its_first_drafts_decide(
+    tmp_path: Path,
+) -> None:
+    gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
+    gateway.fail("round/*/vote/ada")
+    gateway.fail("round/*/vote/bo")
+    events = await held(tmp_path, gateway, arena_settings(revision_rounds=1))
+    arena = outcome(events).arena
+    assert (arena.winner_agent_id, list(arena.votes)) == ("bo", [])
+    warnings = [each.payload.message for each in events if isinstance(each.payload, Warned)]
+    assert any("too few votes came in, and the first drafts decide without them" in each for each in warnings)
+    report = render("deb", fold(events), V1)
+    assert "the answer is written around the first draft of bo" in report
+    assert "Vote, which did not decide" not in report
+
+
+async def test_final_positions_are_read_while_the_judge_is_asked_and_the_decision_asks_for_the_same(
+    tmp_path: Path,
+) -> None:
+    gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
+    told, compared, judged = gateway.group_by, list[GroupPositionsRequest](), gateway.hold("round/6/judge")
+    assert told is not None
+    read_ahead = asyncio.Event()
+
+    def group_by(request: GroupPositionsRequest) -> GroupPositionsResponse:
+        if any(each.agent_id == "first/1" for each in request.stands):
+            compared.append(request)
+            read_ahead.set()
+        return told(request)
+
+    gateway.group_by = group_by
+    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
+        debate = await replica.create(arena_spec(3, arena_settings(revision_rounds=1)))
+        async with asyncio.timeout(30):
+            await judged.reached.wait()
+            await read_ahead.wait()
+        judged.release()
+        await stage.comes_to(debate, "COMPLETED")
+    ahead, decided_by = compared
+    assert ahead == decided_by

@@ -1,13 +1,10 @@
 """What a decision is made from: the sides that first drafts take, and the judge's choice. Pure functions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeVar
 
 from parley.orchestrator.model.voting import Group
 
-__all__ = ["lone_best", "put_by_position", "sides"]
-
-Name = TypeVar("Name")
+__all__ = ["lone_best", "positions_taken", "sides"]
 
 
 def sides(groups: Iterable[Collection[str]], voters: Collection[str]) -> tuple[Group, ...]:
@@ -26,16 +23,17 @@ def lone_best(scores: Mapping[str, float], groups: Iterable[Group]) -> str | Non
     return best[0] if best and set(best) <= set(alike) else None
 
 
-def put_by_position(
-    groups: Iterable[Collection[Name]], positions: Sequence[Name], agents: Collection[Name]
-) -> list[list[Name]]:
-    """Return which of the agents take each position, ordered, as they were grouped with it.
+def positions_taken(
+    unlike: Iterable[tuple[str, str]], positions: Sequence[str], agents: Collection[str]
+) -> list[list[str]]:
+    """Return which agents take each position, ordered; `unlike` are pairs that are not the same answer beyond doubt.
 
-    Who is grouped with several positions takes none of them, as far as can be told.
+    Who is like several positions takes none of them, as far as can be told.
     """
-    found: list[list[Name]] = [[] for _ in positions]
-    for group in groups:
-        held = [place for place, position in enumerate(positions) if position in group]
+    apart = {frozenset(each) for each in unlike}
+    found: list[list[str]] = [[] for _ in positions]
+    for agent in sorted(agents):
+        held = [place for place, each in enumerate(positions) if {agent, each} not in apart]
         if len(held) == 1:
-            found[held[0]] += [each for each in group if each in agents]
-    return [sorted(each, key=str) for each in found]
+            found[held[0]].append(agent)
+    return found

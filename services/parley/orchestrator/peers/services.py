@@ -132,6 +132,12 @@ class Convergence:
         _fit_texts([*request.stands, *request.previous])
         return await self._asking.answer(lambda: self._stub.Assess(request, timeout=_READ_SECONDS))
 
+    async def group_ahead(self, request: convergence_pb2.GroupPositionsRequest) -> None:
+        """Have positions read that `group` will be asked about soon; it does not matter whether the service can."""
+        _fit_texts(request.stands)
+        with suppress(grpc.aio.AioRpcError):
+            await self._stub.GroupPositions(request, timeout=_ASKED_SECONDS)
+
     async def read_ahead(self, request: convergence_pb2.AssessRequest) -> None:
         """Have positions read that `assess` will be asked about soon; it does not matter whether the service can."""
         with suppress(grpc.aio.AioRpcError):

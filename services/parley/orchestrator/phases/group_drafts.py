@@ -1,13 +1,15 @@
 """The vote over the first drafts: how they group before anyone has read another's. A debate has to beat it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.peers.services import readable
+from parley.orchestrator.phases.settle_agreement import settle_agreement
 from parley.orchestrator.phases.stands import stands_of
-from parley.v1.convergence_pb2 import GroupPositionsRequest
+from parley.v1.convergence_pb2 import GroupPositionsRequest, GroupPositionsResponse, SettledPair
 from parley.v1.debate_pb2 import DraftGroup, DraftGroups
 from parley.v1.event_pb2 import DraftsGrouped, StepFailed, Warned
 
@@ -18,26 +20,51 @@ FIRST_DRAFT_VOTE = Activity(
 )
 
 
-async def group_drafts(debate: Debate, drafts: Sequence[Contribution]) -> DraftGroups | None:
-    """Record how the first drafts group by position, and whether that is certain; None where it cannot be told."""
+async def group_drafts(
+    debate: Debate, drafts: Sequence[Contribution], asked: Callable[[], AgentSpec] | None = None
+) -> DraftGroups | None:
+    """Record how the first drafts group by position, and whether that is certain; None where it cannot be told.
+
+    Who `asked` returns reads all positions where the model is unsure of some; without it nobody is asked.
+    """
     if not drafts:
         return None
     key = FIRST_DRAFT_VOTE.name
-    found = await draft_groups(debate, drafts, key)
+    found = await _compared(debate, drafts, key)
     if isinstance(found, StepFailed):
         message = f"the first drafts could not be grouped: {found.message}"
         debate.note(f"{key}/warning", Warned(message=message))
         return None
-    debate.note(f"{key}/groups", DraftsGrouped(drafts=found))
-    return found
+    groups = _noted(debate, key, found)
+    if asked is None or not found.unsure:
+        return groups
+    settled = await settle_agreement(debate, 1, asked(), drafts, found.unsure, ())
+    again = await _compared(debate, drafts, f"{key}/settled", settled) if settled else None
+    return _noted(debate, f"{key}/settled", again) if isinstance(again, GroupPositionsResponse) else groups
+
+
+def _noted(debate: Debate, key: str, found: GroupPositionsResponse) -> DraftGroups:
+    groups = _groups(found)
+    debate.note(f"{key}/groups", DraftsGrouped(drafts=groups))
+    return groups
 
 
 async def draft_groups(debate: Debate, drafts: Sequence[Contribution], key: str) -> DraftGroups | StepFailed:
     """Return how drafts group by position; the step is recorded under `key`."""
-    request = GroupPositionsRequest(question=readable(debate.spec.question), stands=stands_of(drafts))
+    found = await _compared(debate, drafts, key)
+    return found if isinstance(found, StepFailed) else _groups(found)
+
+
+async def _compared(
+    debate: Debate, drafts: Sequence[Contribution], key: str, settled: Sequence[SettledPair] = ()
+) -> GroupPositionsResponse | StepFailed:
+    request = GroupPositionsRequest(
+        question=readable(debate.spec.question), stands=stands_of(drafts), settled=settled
+    )
     work = FIRST_DRAFT_VOTE.work(round_number=1)
-    grouped = await debate.step(key, work, request, lambda: debate.services.convergence.group(request))
-    if isinstance(grouped, StepFailed):
-        return grouped
-    groups = [DraftGroup(agent_ids=each.agent_ids, position=each.position) for each in grouped.groups]
-    return DraftGroups(groups=groups, majority=grouped.majority, certain=grouped.certain)
+    return await debate.step(key, work, request, lambda: debate.services.convergence.group(request))
+
+
+def _groups(found: GroupPositionsResponse) -> DraftGroups:
+    groups = [DraftGroup(agent_ids=each.agent_ids, position=each.position) for each in found.groups]
+    return DraftGroups(groups=groups, majority=found.majority, certain=found.certain)

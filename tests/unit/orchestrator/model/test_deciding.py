@@ -1,13 +1,12 @@
 """What a decision is made from: sides of first drafts, the judge's choice, and who takes a position in the end."""
 
-from collections import Counter
-from itertools import chain
+from itertools import chain, combinations
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.model.deciding import lone_best, put_by_position, sides
+from parley.orchestrator.model.deciding import lone_best, positions_taken, sides
 from parley.orchestrator.model.voting import Ballot, count
 
 AGENTS = "abcdefg"
@@ -64,17 +63,19 @@ def test_best_proposals_that_are_one_choice_are_chosen_and_others_are_not() -> N
     assert lone_best({}, [("a",)]) is None
 
 
-@given(groupings, st.sets(st.sampled_from(AGENTS), min_size=1))
+@given(st.sets(st.sampled_from(list(combinations(AGENTS, 2)))), st.sets(st.sampled_from(AGENTS), min_size=1))
 def test_who_takes_a_position_in_the_end_takes_one_and_who_cannot_be_told_takes_none(
-    groups: list[tuple[str, ...]], positions: set[str]
+    unlike: set[tuple[str, str]], positions: set[str]
 ) -> None:
     named = sorted(positions)
     agents = set(AGENTS) - positions
-    found = put_by_position(groups, named, agents)
-    counted = Counter(chain(*found))
-    assert not counted or max(counted.values()) == 1
-    for group in groups:
-        held = positions.intersection(group)
-        for each in agents.intersection(group):
-            places = [place for place, taken in enumerate(found) if each in taken]
-            assert places == ([named.index(next(iter(held)))] if len(held) == 1 else [])
+    found = positions_taken(unlike, named, agents)
+    for agent in agents:
+        like = [each for each in named if (min(agent, each), max(agent, each)) not in unlike]
+        taken = [place for place, who in enumerate(found) if agent in who]
+        assert taken == ([named.index(like[0])] if len(like) == 1 else [])
+
+
+def test_who_agrees_with_a_first_position_takes_it_whatever_it_has_to_do_with_others() -> None:
+    unlike = [("ada", "first/2"), ("bo", "first/2"), ("ada", "bo")]
+    assert positions_taken(unlike, ["first/1", "first/2"], {"ada", "bo"}) == [["ada", "bo"], []]

@@ -4,13 +4,15 @@ The first drafts are independent of each other, and the last ballots are not: ag
 default the drafts decide, with the judge's choice among their positions as one more ballot.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.deciding import lone_best, put_by_position, sides
+from parley.orchestrator.model.deciding import lone_best, positions_taken, sides
 from parley.orchestrator.model.model_families import one_voice
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity
@@ -34,7 +36,16 @@ from parley.v1.voting_pb2 import (
     VoteBallots,
 )
 
-__all__ = ["Basis", "Judged", "basis_of", "core_text", "decided", "offered"]
+__all__ = [
+    "Basis",
+    "Judged",
+    "basis_of",
+    "core_text",
+    "decided",
+    "decides_without_vote",
+    "offered",
+    "reading_held_positions",
+]
 
 _POSITIONS: Final = Activity(
     "held-positions",
@@ -42,6 +53,7 @@ _POSITIONS: Final = Activity(
     title="comparison of final proposals and first drafts",
 )
 _KEY: Final = "decision"
+_HELD: Final = f"{_KEY}-positions"
 _MAX_STANDS: Final = 32
 """Positions that convergence compares at a time; of proposals beyond them it is not known which position they take."""
 
@@ -86,6 +98,12 @@ async def basis_of(arena: Discussion) -> Basis:
             VOTE_BALLOTS_LAST_VOTE, why_last_vote="which first drafts take the same position cannot be told"
         )
     return Basis(VOTE_BALLOTS_FIRST_DRAFTS, tuple(drafts.groups))
+
+
+def decides_without_vote(arena: Discussion, basis: Basis) -> bool:
+    """Return whether the first drafts decide, whatever becomes of the last vote."""
+    voters = [each.id for each in arena.agents(DUTY_VOTER)]
+    return bool(sides([each.agent_ids for each in basis.drafts], voters))
 
 
 def offered(arena: Discussion, basis: Basis, judge: AgentSpec, number: int) -> Sequence[DraftGroup]:
@@ -211,28 +229,68 @@ def _choice(judged: Judged, groups: Sequence[Group]) -> Group:
 
 async def _held_last(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[list[str]]:
     """Return which final proposals take each position of the first drafts, as far as it can be told."""
-    debate, work = arena.debate, arena.works()
-    agents = {each.agent for each in work}
-    same = {each.agent for each in work if each is arena.record.draft(each.agent)}
-    kept = [sorted(same.intersection(each.agent_ids)) for each in drafts]
-    if same == agents:
-        return kept
-    named = [f"first/{number}" for number, _ in enumerate(drafts, start=1)]
-    stands = [
-        *(_draft_stand(arena, name, each) for name, each in zip(named, drafts, strict=True)),
-        *(Stand(agent_id=each.agent, position=each.position, text=readable(each.text)) for each in work),
-    ]
-    request = GroupPositionsRequest(question=readable(debate.spec.question), stands=stands[:_MAX_STANDS])
-    key = f"{_KEY}-positions"
+    debate = arena.debate
+    kept = _kept(arena)
+    known = [sorted(kept.intersection(each.agent_ids)) for each in drafts]
+    request = _held_request(arena, drafts)
+    if not request.stands:
+        return known
     found = await debate.step(
-        key, _POSITIONS.work(), request, lambda: debate.services.convergence.group(request)
+        _HELD, _POSITIONS.work(), request, lambda: debate.services.convergence.group(request)
     )
     if isinstance(found, StepFailed):
         message = f"which final proposals take which first position could not be told: {found.message}"
-        debate.note(f"{key}/warning", Warned(message=message))
-        return kept
-    told = put_by_position([each.agent_ids for each in found.groups], named, agents - same)
-    return [sorted([*one, *other]) for one, other in zip(kept, told, strict=True)]
+        debate.note(f"{_HELD}/warning", Warned(message=message))
+        return known
+    unlike = [(each.agent_id, each.other_agent_id) for each in found.contradictions]
+    unlike += [(each.agent_id, each.other_agent_id) for each in found.unsure]
+    asked = {each.agent_id for each in request.stands} - set(_named(drafts))
+    told = positions_taken(unlike, _named(drafts), asked)
+    return [sorted([*one, *other]) for one, other in zip(known, told, strict=True)]
+
+
+@asynccontextmanager
+async def reading_held_positions(arena: Discussion, basis: Basis) -> AsyncIterator[None]:
+    """Have the positions of the final proposals read in the block, which it is decided by after it.
+
+    Nothing of it is recorded: the convergence service keeps what it has read, and tells it again when it is asked.
+    """
+    request = _held_request(arena, basis.drafts)
+    if not request.stands:
+        yield
+        return
+    read = partial(arena.debate.services.convergence.group_ahead, request)
+    reading = arena.tasks.create_task(arena.debate.ahead(_HELD, read))
+    try:
+        yield
+    finally:
+        reading.cancel()
+
+
+def _kept(arena: Discussion) -> set[str]:
+    """Return whose final proposals are the first drafts, so that there is nothing to compare."""
+    return {each.agent for each in arena.works() if each is arena.record.draft(each.agent)}
+
+
+def _held_request(arena: Discussion, drafts: Sequence[DraftGroup]) -> GroupPositionsRequest:
+    """Return what tells which final proposals take which position; without stands where there is nothing to tell."""
+    kept = _kept(arena)
+    changed = [each for each in arena.works() if each.agent not in kept]
+    request = GroupPositionsRequest(question=readable(arena.debate.spec.question))
+    if drafts and changed:
+        stands = [
+            *(_draft_stand(arena, name, each) for name, each in zip(_named(drafts), drafts, strict=True)),
+            *(
+                Stand(agent_id=each.agent, position=each.position, text=readable(each.text))
+                for each in changed
+            ),
+        ]
+        request.stands.extend(stands[:_MAX_STANDS])
+    return request
+
+
+def _named(drafts: Sequence[DraftGroup]) -> list[str]:
+    return [f"first/{number}" for number, _ in enumerate(drafts, start=1)]
 
 
 def _draft_stand(arena: Discussion, name: str, group: DraftGroup) -> Stand:

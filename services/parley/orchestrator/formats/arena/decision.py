@@ -2,7 +2,16 @@
 
 from collections.abc import Sequence
 
-from parley.orchestrator.formats.arena.deciding import Basis, Judged, basis_of, core_text, decided, offered
+from parley.orchestrator.formats.arena.deciding import (
+    Basis,
+    Judged,
+    basis_of,
+    core_text,
+    decided,
+    decides_without_vote,
+    offered,
+    reading_held_positions,
+)
 from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.formats.arena.judge import judge_of
 from parley.orchestrator.formats.arena.outcome import outcome_of
@@ -24,6 +33,7 @@ from parley.v1.arena_pb2 import (
 from parley.v1.debate_pb2 import (
     Outcome,
 )
+from parley.v1.event_pb2 import Warned
 from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, Vote
 
 __all__ = ["decide"]
@@ -33,12 +43,13 @@ async def decide(arena: Discussion) -> Outcome:
     """Vote, let the judge judge, add rounds where it finds the discussion insufficient, decide, and write the answer."""
     votes: list[Vote] = []
     basis = await basis_of(arena)
-    async with arena.round(arena.judge_round - 1):
-        await _vote(arena, basis, arena.judge_round - 1, votes)
     extended = 0
-    judge = judge_of(arena)
-    async with arena.round(arena.judge_round):
-        judged = await _judged(arena, basis, judge, arena.judge_round)
+    async with reading_held_positions(arena, basis):
+        async with arena.round(arena.judge_round - 1):
+            await _vote(arena, basis, arena.judge_round - 1, votes)
+        judge = judge_of(arena)
+        async with arena.round(arena.judge_round):
+            judged = await _judged(arena, basis, judge, arena.judge_round)
     while judged.judgement.sufficient is False and extended < arena.settings.max_extended_rounds:
         number = arena.total + 1
         await arena.steer(number)
@@ -48,13 +59,17 @@ async def decide(arena: Discussion) -> Outcome:
         missing = judged.judgement.missing or "What is still open between the agents."
         async with arena.round(number):
             await hold_revision(arena, number, missing)
-            await _vote(arena, basis, number, votes)
-            judged = await _judged(arena, basis, judge, number)
+            async with reading_held_positions(arena, basis):
+                await _vote(arena, basis, number, votes)
+                judged = await _judged(arena, basis, judge, number)
     return await _write(arena, basis, judged, votes, extended)
 
 
 async def _vote(arena: Discussion, basis: Basis, number: int, votes: list[Vote]) -> None:
-    """Vote on the present texts; where there is only one, or nobody who votes, there is no vote."""
+    """Vote on the present texts; where there is only one, or nobody who votes, there is no vote.
+
+    A vote in which too few have voted has no options, and fails the debate only if it was to decide.
+    """
     arena.enter_again("VOTING", number)
     work, voters = arena.works(), arena.agents(DUTY_VOTER)
     if len(work) > 1 and voters:
@@ -66,7 +81,14 @@ async def _vote(arena: Discussion, basis: Basis, number: int, votes: list[Vote])
             key=f"round/{number}/vote",
             round_number=number,
         )
-        votes.append(await hold_vote(arena.debate, voters, work, arena.requirements.told(), terms))
+        try:
+            votes.append(await hold_vote(arena.debate, voters, work, arena.requirements.told(), terms))
+        except DebateFailedError as lost:
+            if lost.awaited or not decides_without_vote(arena, basis):
+                raise
+            message = f"too few votes came in, and the first drafts decide without them: {lost}"
+            arena.debate.note(f"{terms.key}/warning", Warned(message=message))
+            votes.append(Vote())
     arena.enter_again("VOTE_AGGREGATION", number)
     is_consensus = bool(votes and votes[-1].winner_agent_id)
     arena.enter_again("CONSENSUS_REACHED" if is_consensus else "NO_CONSENSUS", number)
@@ -104,9 +126,10 @@ async def _write(
             "QUORUM_LOST", "every agent with a proposal is muted", phase=synthesize.SYNTHESIS.name
         )
     decision = await decided(arena, basis, votes[-1], judged, ranking) if votes else None
+    held = [each for each in votes if each.options]
     accounts = (
         ("How it was decided", decision_account(debate, decision) if decision else ""),
-        (_vote_title(decision), vote_account(debate, votes[-1]) if votes else ""),
+        (_vote_title(decision), vote_account(debate, held[-1]) if held else ""),
         ("Your judgement of the proposals", _told_ranking(arena, ranking)),
         ("What was criticized, and what became of it", arena.issues()),
     )
@@ -127,7 +150,7 @@ async def _write(
     return outcome_of(
         answer,
         judged,
-        votes,
+        held,
         decision,
         ranking,
         verified,

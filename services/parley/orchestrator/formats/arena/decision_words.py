@@ -9,8 +9,8 @@ from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, HeldPositi
 __all__ = ["decision_lines"]
 
 
-def decision_lines(decision: Decision, last: Vote) -> Iterator[str]:
-    """Yield what was decided, line by line, by the ids of agents. `last`: the last vote."""
+def decision_lines(decision: Decision, last: Vote | None) -> Iterator[str]:
+    """Yield what was decided, line by line, by the ids of agents. `last`: the last vote; None: too few have voted."""
     count, by_drafts = decision.count, decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS
     drafts = "the first drafts, written before anyone had read another's"
     judge = f", and the choice of the judge {decision.judge_agent_id}" if decision.judge_agent_id else ""
@@ -24,7 +24,7 @@ def decision_lines(decision: Decision, last: Vote) -> Iterator[str]:
         first, share = _names(each.first_agent_ids), f"{each.share:.0%} of what counts"
         yield f"{each.position}: at first {first}; in the end {_names(each.last_agent_ids)}; {share}"
     yield from _ballots(decision)
-    if by_drafts:
+    if by_drafts and last is not None:
         yield _change(decision.positions, surest(count), surest(last))
     core = decision.core_agent_id
     if decision.core_is_first_draft:

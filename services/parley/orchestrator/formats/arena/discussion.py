@@ -1,7 +1,7 @@
 """One arena debate while it runs: who takes part, what was said so far, and what each round is told."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import quotation
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.situation import Situation
+from parley.orchestrator.phases.vote_terms import said_of_voting
 from parley.v1.arena_pb2 import (
     ArenaSettings,
     Duty,
@@ -36,6 +37,7 @@ from parley.v1.event_pb2 import (
     StepFailed,
     Warned,
 )
+from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS
 
 __all__ = ["CONTEXT_ROUND", "CRITIQUE_ROUND", "PROPOSAL_ROUND", "Discussion", "Made", "contributions"]
 
@@ -117,9 +119,12 @@ class Discussion:
         """Who is asked for nothing: those who are muted, and those who need not be asked."""
         return self.not_asked.union(self.steering.muted)
 
-    def group_drafts(self) -> None:
-        """Begin to group the first drafts."""
-        self._grouping = self.tasks.create_task(group_drafts(self.debate, self.works()))
+    def group_drafts(self, asked: Callable[[], AgentSpec]) -> None:
+        """Begin to group the first drafts; who `asked` returns is asked where the model is unsure, if anything hangs on it."""
+        by_drafts = said_of_voting(self.settings.voting).ballots == VOTE_BALLOTS_FIRST_DRAFTS
+        is_needed = by_drafts or self.settings.stopping.unanimous_drafts
+        grouping = group_drafts(self.debate, self.works(), asked if is_needed else None)
+        self._grouping = self.tasks.create_task(grouping)
 
     async def drafts(self) -> DraftGroups | None:
         """Return how the first drafts group; None where it cannot be told."""

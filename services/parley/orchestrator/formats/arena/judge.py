@@ -11,7 +11,7 @@ from parley.orchestrator.phases.rate_judges import rate_judges
 from parley.v1 import arena_pb2
 from parley.v1.event_pb2 import JudgeChosen, Warned
 
-__all__ = ["judge_of", "nominate"]
+__all__ = ["grouping_agent", "judge_of", "nominate"]
 
 
 async def nominate(arena: Discussion) -> Sequence[Nominee]:
@@ -55,3 +55,9 @@ def judge_of(arena: Discussion) -> AgentSpec:
         message = f"{judge} judges its own work among the others: {chosen.reason}"
         arena.note_once("judge/warning", Warned(message=message))
     return chosen.agent
+
+
+def grouping_agent(arena: Discussion) -> AgentSpec:
+    """Return who is asked which positions are the same answer, where the model is unsure."""
+    asked = arena.settings.grouping_agent_id
+    return next((each for each in arena.heard if each.id == asked), None) or judge_of(arena)

@@ -56,7 +56,7 @@ def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
     arena = outcome.arena
     yield AnswerPart("", outcome.description)
     if arena.HasField("decision"):
-        lines = list(decision_lines(arena.decision, arena.votes[-1]))
+        lines = list(decision_lines(arena.decision, arena.votes[-1] if arena.votes else None))
         yield AnswerPart("Decision", items=lines, quoted=False)
     for number, vote in enumerate(arena.votes, start=1):
         title = "Vote" if len(arena.votes) == 1 else f"Vote {number} of {len(arena.votes)}"

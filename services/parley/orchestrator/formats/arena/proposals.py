@@ -30,7 +30,7 @@ _ASKING: Final = VoteTerms(
 
 
 async def hold_proposals(arena: Discussion) -> RoundsEnded | None:
-    """Ask proposers for their proposals and begin to group these; return why no round follows, None where one does."""
+    """Ask proposers for their proposals; return why no round follows, None where one does."""
     await arena.steer(PROPOSAL_ROUND)
     arena.enter("GENERATING_PROPOSALS")
     authors = arena.agents(DUTY_PROPOSER)
@@ -41,7 +41,6 @@ async def hold_proposals(arena: Discussion) -> RoundsEnded | None:
         else:
             await _propose_at_once(arena, authors)
     arena.enter("PROPOSALS_COMPLETE")
-    arena.group_drafts()
     return ended
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from parley.orchestrator.formats.arena.discussion import CRITIQUE_ROUND, PROPOSAL_ROUND, Discussion
-from parley.orchestrator.formats.arena.judge import judge_of
+from parley.orchestrator.formats.arena.judge import grouping_agent, judge_of
 from parley.orchestrator.formats.arena.stops import (
     Found,
     found_confident,
@@ -15,7 +15,6 @@ from parley.orchestrator.formats.arena.stops import (
 )
 from parley.orchestrator.formats.arena.trickster import is_challenged
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.phases.assess_agreement import assess_agreement, ended_by_agreement
 from parley.orchestrator.phases.assess_discussion import judge_ends_rounds
 from parley.v1.convergence_pb2 import AssessResponse
@@ -122,14 +121,9 @@ async def _assessment(
             before,
             stopping.convergence_threshold_percent,
             arena.record.critiques_of(number),
-            _grouping_agent(arena) if stopping.convergence else None,
+            grouping_agent(arena) if stopping.convergence else None,
         )
     return arena.assessed[number]
-
-
-def _grouping_agent(arena: Discussion) -> AgentSpec:
-    asked = arena.settings.grouping_agent_id
-    return next((each for each in arena.heard if each.id == asked), None) or judge_of(arena)
 
 
 async def _are_ready(arena: Discussion, number: int, _before: Sequence[Contribution]) -> RoundsEnded | None:

@@ -5,6 +5,7 @@ the vote and the judge. A round that is not held leaves its number unused.
 """
 
 import asyncio
+from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
@@ -14,7 +15,7 @@ from parley.orchestrator.formats.arena.discussion import (
     CRITIQUE_ROUND,
     Discussion,
 )
-from parley.orchestrator.formats.arena.judge import nominate
+from parley.orchestrator.formats.arena.judge import grouping_agent, nominate
 from parley.orchestrator.formats.arena.outcome import answer_parts
 from parley.orchestrator.formats.arena.proposals import hold_proposals
 from parley.orchestrator.formats.arena.rounds import (
@@ -74,8 +75,9 @@ async def _hold(arena: Discussion) -> Outcome:
         arena.past = await recall(arena.debate)
         arena.enter("CONTEXT_READY")
     settled = await hold_proposals(arena)
-    arena.requirements = await drawing_up
     arena.judges = await nominating
+    arena.group_drafts(partial(grouping_agent, arena))
+    arena.requirements = await drawing_up
     ended = settled or await drafts_end_rounds(arena) or await _rounds(arena)
     arena.debate.note(f"rounds/ended/{arena.last_revision}", ended)
     if ended.reason == STOP_REASON_ALL_ROUNDS_HELD:
