@@ -78,7 +78,7 @@ def _statuses(violations: Violations, request: orchestrator_pb2.ListDebatesReque
             statuses.append(status_from_proto(status))
         except ValueError:
             violations.add(f"statuses[{place}]", "is not a known state")
-    return tuple(statuses)
+    return tuple(dict.fromkeys(statuses))  # a store has bounds of its own for what is said twice
 
 
 def _formats(name: str, formats: Formats) -> tuple[str, ...]:

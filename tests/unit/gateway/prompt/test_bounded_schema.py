@@ -7,7 +7,6 @@ import pytest
 
 from parley.gateway.prompt.structured_answers import InvalidAnswer, shape_of
 
-
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
