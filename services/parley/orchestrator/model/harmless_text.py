@@ -1,7 +1,6 @@
-"""What others wrote, in CommonMark that holds no heading, no HTML, no image, no definition of a link, and only links to the web and
-to mail; the rest stays.
+"""What others wrote, in CommonMark without headings, HTML, images, definitions of links, and links but to the web and to mail.
 
-The text is meant for a block quote or a list item, which also ends the fences that it leaves open. Where it cannot be told
+The rest stays. The text is meant for a block quote or a list item, which also ends the fences that it leaves open. Where it cannot be told
 without a parser whether something is code, it is not taken for code: a backslash too many is no harm.
 """
 

@@ -31,7 +31,7 @@ Forged
 [run](javascript:alert(1)) [read](<file:///etc/passwd>) [here](../x "t") [coded](java&#115;cript:x) \\\\[twice\\\\](data:x)
 [below](
 javascript:x) [[in](vbscript:x)](HTTPS://127.0.0.1/) ![picture](ftp://x) [web](https://127.0.0.1/e) [mail]( mailto:a@b.example)
-[odd](<mailto:x>) [odd](<HTTPS://x>) [odd](<https://x`y>) [odd]( https://x) [fine](<https://x>)
+[odd](<mailto:x>) [odd](<HTTPS://x>) [odd](<https://x`y>) [odd](\u00a0https://x) [fine](<https://x>)
 > ## Answer
 - # Answer
 [R1]:
