@@ -94,6 +94,36 @@ async def test_debates_are_listed_by_format_and_age_in_either_order(
         assert await listed(before=times[1]) == [0]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"order_by": "create_time"},
+        {"format": "panel"},
+        {"statuses": [debate_pb2.DEBATE_STATUS_COMPLETED]},
+        {"labels": {"team": "b"}},
+        {"labels": {}},
+        {"created_before": Timestamp(seconds=2**32)},
+    ],
+    ids=["order", "format", "status", "label", "no label", "time"],
+)
+async def test_a_token_holds_for_the_filter_and_the_order_it_was_given_for(
+    orchestrator: Orchestrator, other: dict[str, Any]
+) -> None:
+    for _ in range(2):
+        await orchestrator.create(labels={"team": "a"})
+    asked: dict[str, Any] = {"labels": {"team": "a"}, "page_size": 1}
+    page = await orchestrator.stub.ListDebates(orchestrator_pb2.ListDebatesRequest(**asked), timeout=10)
+    again = {**asked, "page_token": page.next_page_token}
+    failure = await failure_of(
+        orchestrator.stub.ListDebates(orchestrator_pb2.ListDebatesRequest(**{**again, **other}), timeout=10)
+    )
+    assert failure.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert [each.field for each in failure.violations] == ["page_token"]
+    for same in ({"page_size": 2}, {"order_by": " created_at  desc "}):
+        request = orchestrator_pb2.ListDebatesRequest(**{**again, **same})
+        assert len((await orchestrator.stub.ListDebates(request, timeout=10)).debates) == 1
+
+
 async def test_a_record_that_cannot_be_read_ends_no_list(stage: Backstage) -> None:
     async with stage.replica() as replica:
         debates = [await replica.create(make_spec(2, 1)) for _ in range(4)]

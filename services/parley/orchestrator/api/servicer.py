@@ -176,7 +176,7 @@ class OrchestratorServicer(KeyCalls):
         size = listing.size
         with told_of_store():
             index = await self.index.page(current_tenant(), listing.wanted, listing.after, size + 1)
-        token = page_token(index[size - 1].created) if len(index) > size else ""
+        token = page_token(index[size - 1].created, listing.asked) if len(index) > size else ""
         debates = [summary(record) for record in index[:size]]
         return orchestrator_pb2.ListDebatesResponse(debates=debates, next_page_token=token)
 
