@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import zipfile
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -50,7 +51,7 @@ async def test_what_is_no_id_of_a_debate_names_no_entry_of_the_file(
             for named in ((), [DEBATE_ID, name]):
                 with pytest.raises(ParleyError, match="is no id of a debate"):
                     await export(parley, tmp_path / "out.zip", named)
-    assert not list(tmp_path.iterdir())
+    assert os.listdir(tmp_path) == []
 
 
 async def test_a_debate_that_is_named_twice_is_written_once(tmp_path: Path) -> None:
