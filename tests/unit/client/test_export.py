@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import zipfile
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -51,7 +50,7 @@ async def test_what_is_no_id_of_a_debate_names_no_entry_of_the_file(
             for named in ((), [DEBATE_ID, name]):
                 with pytest.raises(ParleyError, match="is no id of a debate"):
                     await export(parley, tmp_path / "out.zip", named)
-    assert os.listdir(tmp_path) == []
+    assert not (tmp_path / "out.zip").exists()
 
 
 async def test_a_debate_that_is_named_twice_is_written_once(tmp_path: Path) -> None:
