@@ -27,6 +27,8 @@ _MARKUP: Final = re.compile(f"{_HTML}|{_IMAGE}|{_LINK}")
 _MARKUP_OR_CODE: Final = re.compile(f"(?P<code>{_CODE})|{_HTML}|{_IMAGE}|{_LINK}")
 _FENCE: Final = re.compile(r"^(?:(`{3,})[^`]*|(~{3,}).*)$")
 _FENCE_WITHIN: Final = re.compile(r"^[\s>*+\-\d.)]+(?:`{3}|~{3})")
+_MAX_BACKTICKS: Final = 100
+"""Of a line that is looked at for pairs: each run of another length is looked for in all of the rest, which holds the loop."""
 _PAIRED_OTHERWISE: Final = frozenset("[|\\")
 """Characters of links, tables and escapes, beside which backticks may pair in other ways."""
 
@@ -81,4 +83,5 @@ def _in_fences(lines: Sequence[str]) -> Iterator[bool]:
 
 
 def _pairs_its_backticks(line: str) -> bool:
-    return not _PAIRED_OTHERWISE.intersection(line) and "`" not in _CODE_SPAN.sub("", line)
+    few = line.count("`") <= _MAX_BACKTICKS
+    return few and not _PAIRED_OTHERWISE.intersection(line) and "`" not in _CODE_SPAN.sub("", line)

@@ -177,3 +177,9 @@ def test_what_is_made_harmless_is_read_as_it_was_written(text: str, read: str) -
 def test_a_tag_that_is_escaped_already_stays_escaped() -> None:
     assert harmless(r"\<b> and \\<b>") == r"\<b> and \\\<b>"
     assert not {"html_inline"} & kinds_of(harmless(r"\<b> and \\<b>"))
+
+
+def test_a_line_of_very_many_backticks_is_not_looked_at_for_code() -> None:
+    """A text of runs of ever other lengths would take a second."""
+    assert harmless("`<b>` " * 50) == ("`<b>` " * 50).strip()
+    assert harmless("`<b>` " * 51) == (r"`\<b>` " * 51).strip()
