@@ -532,6 +532,7 @@ KEPT: Final = {
         *_second_panels("panel@2"),
         *_arenas("arena@1"),
         *_moderated("moderated@1"),
+        *_moderated("moderated@2"),
         EVALUATION,
         EVERYTHING,
     )

@@ -33,7 +33,7 @@ from parley.v1.debate_pb2 import (
 )
 from tests.support.made_events import made_event
 
-__all__ = ["DEBATE_ID", "ScriptedDebate", "ScriptedOrchestrator", "scripted"]
+__all__ = ["DEBATE_ID", "ScriptedDebate", "ScriptedOrchestrator", "refuse", "scripted"]
 
 DEBATE_ID = "deb-20260102-030405-abcdefgh"
 
@@ -156,7 +156,7 @@ class ScriptedOrchestrator:
         self.created.append(request)
         refusal = self.refusal(request)
         if refusal is not None:
-            _abort(context, refusal)
+            refuse(context, refusal)
         self.debate = ScriptedDebate(request.spec)
         self.debate.add(event_pb2.DebateCreated(spec=request.spec, request_id=request.request_id))
         self.debate.add(event_pb2.Claimed(owner="scripted"))
@@ -211,7 +211,7 @@ class ScriptedOrchestrator:
         self.interventions.append(request)
         refusal = self.intervention_refusal(request)
         if refusal is not None:
-            _abort(context, refusal)
+            refuse(context, refusal)
         intervention = request.intervention
         debate.add(event_pb2.Intervened(request_id=request.request_id, intervention=intervention))
         sequence = len(debate.events)
@@ -232,7 +232,7 @@ class ScriptedOrchestrator:
         self.feedback.append(request)
         refusal = self.feedback_refusal(request)
         if refusal is not None:
-            _abort(context, refusal)
+            refuse(context, refusal)
         said = Feedback(
             value=request.value,
             message=request.message,
@@ -276,12 +276,12 @@ class ScriptedOrchestrator:
     def GetDecision(self, request: pb.GetDecisionRequest, context: Any) -> pb.GetDecisionResponse:  # noqa: N802
         self._found(request.debate_id, context)
         if self.decision is None:
-            _abort(context, failed_precondition("NO_DECISION", "it is of another format"))
+            refuse(context, failed_precondition("NO_DECISION", "it is of another format"))
         assert self.decision is not None
         return self.decision
 
-    def CreateKey(self, _: object, context: Any) -> None:  # noqa: N802
-        _abort(context, failed_precondition("KEYS_NOT_USED", "nobody is asked for a key here"))
+    def CreateKey(self, request: Any, context: Any) -> Any:  # noqa: N802
+        refuse(context, failed_precondition("KEYS_NOT_USED", "nobody is asked for a key here"))
 
     ListKeys = RevokeKey = CreateKey
 
@@ -292,12 +292,13 @@ class ScriptedOrchestrator:
 
     def _found(self, debate_id: str, context: Any) -> ScriptedDebate:
         if self.debate is None or debate_id != DEBATE_ID:
-            _abort(context, not_found("debate", debate_id))
+            refuse(context, not_found("debate", debate_id))
         assert self.debate is not None
         return self.debate
 
 
-def _abort(context: Any, error: ParleyError) -> None:
+def refuse(context: Any, error: ParleyError) -> None:
+    """End a call with an error."""
     context.abort_with_status(rpc_status.to_status(to_status(error)))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from parley.cli.api_keys import api_keys
 from parley.cli.command_name import COMPLETION_VARIABLE
 from parley.cli.execute import execute
 from parley.cli.input.parameters import (
@@ -370,49 +371,6 @@ def serve(service: str) -> None:
     serve_one(service)
 
 
-@parley.group("keys")
-def api_keys() -> None:
-    """Make, list and revoke API keys, in the store that PARLEY_STORE names."""
-
-
-@api_keys.command("add")
-@click.argument("name")
-@click.option("--tenant", default="default", show_default=True, metavar="NAME", help="Whose debates it sees.")
-@click.option(
-    "--role",
-    "roles",
-    multiple=True,
-    type=click.Choice(["read", "debate", "steer", "admin"]),
-    default=["debate", "steer"],
-    show_default=True,
-    help="What it may do; may be given several times.",
-)
-def add_key(name: str, tenant: str, roles: tuple[str, ...]) -> None:
-    """Make a key and print it, this once; NAME says who has it."""
-    from parley.cli.commands import keys
-
-    execute(keys.add_key(name, tenant, roles))
-
-
-@api_keys.command("list")
-@click.option("--tenant", metavar="NAME", help="Only this tenant's.")
-@json_option
-def list_keys(tenant: str | None, as_json: bool) -> None:  # noqa: FBT001
-    """List the keys, without what lets anybody in."""
-    from parley.cli.commands import keys
-
-    execute(keys.list_keys(tenant, as_json=as_json))
-
-
-@api_keys.command("revoke")
-@click.argument("key_id", metavar="ID")
-def revoke_key(key_id: str) -> None:
-    """Revoke a key by its id."""
-    from parley.cli.commands import keys
-
-    execute(keys.revoke_key(key_id))
-
-
 @parley.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
@@ -432,5 +390,5 @@ def config_schema() -> None:
     print_text(files("parley.config").joinpath("schema.json").read_text("utf-8"))
 
 
-for _command in (*COMMANDS, *KEEPING):
+for _command in (*COMMANDS, *KEEPING, api_keys):
     parley.add_command(_command)

@@ -9,6 +9,8 @@ with SyncParleyClient("localhost:7401") as parley:
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from functools import wraps
 from types import TracebackType
 from typing import Concatenate, Final, Generic, ParamSpec, Self, TypeVar
@@ -32,7 +34,8 @@ Answer = TypeVar("Answer")
 class SyncConnection(Generic[Client]):
     """What these clients have in common; use it as `with`. Several threads may use one at a time.
 
-    The client runs in a thread of its own. A call that is interrupted, as by Ctrl-C, is cancelled.
+    The client runs in a thread of its own. A call that is interrupted, as by Ctrl-C, is cancelled. At the end of the block those of
+    other threads are too: they raise RuntimeError.
     """
 
     _kind: type[Client]
@@ -49,6 +52,8 @@ class SyncConnection(Generic[Client]):
         """Take what the client that runs beneath takes."""
         self._client = self._kind(target, tenant, patience=patience, token=token, ca=ca)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._turn = threading.RLock()
+        """Whose turn it is to hand the loop something, so that nothing is handed to one that has stopped."""
 
     def __enter__(self) -> Self:
         """Open the connection. Raise ConfigurationError where what says who calls cannot be used, or would be sent in the clear."""
@@ -65,34 +70,58 @@ class SyncConnection(Generic[Client]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._loop is not None:
+        with self._turn:
+            loop, self._loop = self._loop, None
+        if loop is not None:
             try:
-                self._wait(self._loop.shutdown_asyncgens)
-                self._wait(lambda: self._client.__aexit__(kind, error, trace))
+                asyncio.run_coroutine_threadsafe(self._closed(kind, error, trace), loop).result()
             finally:
-                self._stop(self._loop)
+                self._stop(loop)
+
+    async def _closed(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End what other threads still wait for, then the connection."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in left:
+            each.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.get_running_loop().shutdown_asyncgens()
+        await self._client.__aexit__(kind, error, trace)
 
     def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = None
         loop.call_soon_threadsafe(loop.stop)
         self._thread.join()
 
-    @property
-    def _is_open(self) -> bool:
-        return self._loop is not None
-
     def _wait(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        async def answered() -> Answer:
-            return await ask()
-
-        if self._loop is None:
-            raise RuntimeError("the client is not open: use it as `with`")
-        answer = asyncio.run_coroutine_threadsafe(answered(), self._loop)
+        answer = self._asked(ask)
         try:
             return answer.result()
+        except CancelledError:
+            raise RuntimeError("the client was closed before the answer came") from None
         except BaseException:
             answer.cancel()
             raise
+
+    def _asked(self, ask: Callable[[], Awaitable[Answer]]) -> Future[Answer]:
+        async def answered() -> Answer:
+            return await ask()
+
+        with self._turn:
+            if self._loop is None:
+                raise RuntimeError("the client is not open: use it as `with`")
+            return asyncio.run_coroutine_threadsafe(answered(), self._loop)
+
+    def _end(self, close: Callable[[], Awaitable[None]]) -> None:
+        """End an iteration. What is collected in the client's own thread cannot be waited for there."""
+        with self._turn:
+            if self._loop is None:
+                return
+            ended = self._asked(close)
+        if threading.current_thread() is not self._thread:
+            with suppress(CancelledError):  # the client was closed meanwhile
+                ended.result()
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
@@ -124,13 +153,21 @@ def _iterating(
     def iterate(
         self: SyncConnection[Client], /, *args: Given.args, **kwargs: Given.kwargs
     ) -> Generator[Item, None, None]:
-        found = method(self._client, *args, **kwargs)
+        found, turn = method(self._client, *args, **kwargs), asyncio.Lock()
+
+        async def following() -> object:
+            async with turn:
+                return await anext(found, _END)
+
+        async def end() -> None:
+            async with turn:  # one that was interrupted ends first
+                await found.aclose()
+
         try:
-            while (item := self._wait(lambda: anext(found, _END))) is not _END:
+            while (item := self._wait(following)) is not _END:
                 yield item  # type: ignore[misc]
         finally:
-            if self._is_open:
-                self._wait(found.aclose)
+            self._end(end)
 
     return iterate
 

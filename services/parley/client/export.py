@@ -13,6 +13,8 @@ from google.protobuf.descriptor_pool import Default
 from google.protobuf.json_format import MessageToDict
 
 from parley.client.debates import ParleyClient
+from parley.runtime.errors import FieldViolation, invalid_argument
+from parley.runtime.validation import DEBATE_ID
 from parley.v1 import convergence_pb2, gateway_pb2, memory_pb2, ratings_pb2
 from parley.v1.event_pb2 import Event
 
@@ -32,11 +34,12 @@ async def export(parley: ParleyClient, file: Path, debate_ids: Sequence[str] = (
     in base64, by which the log can be checked) and `report.md`. What was recorded after an export began may be missing.
 
     Raises:
-        ParleyError: a debate cannot be read.
+        ParleyError: a debate cannot be read, or what should be an id is none.
         OSError: the file cannot be written.
     """
     partial = file.with_name(f"{file.name}{_PARTIAL}")
-    ids = list(debate_ids) or [each.id async for each in parley.list()]
+    ids = list(dict.fromkeys(debate_ids or [each.id async for each in parley.list()]))
+    _check(ids)
     os.close(os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
     try:
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -47,6 +50,13 @@ async def export(parley: ParleyClient, file: Path, debate_ids: Sequence[str] = (
         partial.unlink(missing_ok=True)
         raise
     return len(ids)
+
+
+def _check(ids: Sequence[str]) -> None:
+    """Refuse an id that is none, also from a server: the name of an entry could lead out of where the file is unpacked."""
+    for each in ids:
+        if not DEBATE_ID.fullmatch(each):
+            raise invalid_argument([FieldViolation("debate_ids", f"{each[:80]!r} is no id of a debate")])
 
 
 async def _write_debate(parley: ParleyClient, archive: zipfile.ZipFile, debate_id: str) -> None:

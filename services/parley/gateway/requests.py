@@ -158,12 +158,14 @@ def _check_agent(request: gateway_pb2.GenerateRequest, violations: Violations) -
 
 
 def _check_tools(agent: agent_pb2.Agent, violations: Violations) -> None:
+    seen: set[int] = set()
     for index, tool in enumerate(agent.tools):
         field = f"agent.tools[{index}]"
         if tool not in _TOOLS:
             violations.add(field, "must be CONTEXT_SEARCH, FILE_READ or LIST_FILES")
-        elif tool in agent.tools[:index]:
+        elif tool in seen:
             violations.add(field, f"{_TOOLS[tool]} is there twice")
+        seen.add(tool)
     violations.check_range("agent.tool_call_limit", agent.tool_call_limit, 0, _MAX_TOOL_CALLS)
 
 

@@ -8,12 +8,14 @@ from google.protobuf.message import Message
 __all__ = ["MAX_ENTRIES", "crowded_field"]
 
 MAX_ENTRIES: Final = 5000
-_LOOKED_AT: Final = frozenset({FieldDescriptor.CPPTYPE_MESSAGE, FieldDescriptor.CPPTYPE_STRING})
+_LOOKED_AT: Final = frozenset(
+    {FieldDescriptor.CPPTYPE_MESSAGE, FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_ENUM}
+)
 """Numbers come in thousands, as vectors, and nobody looks at each of them."""
 
 
 def crowded_field(message: Message) -> str | None:
-    """Return the field with which texts and messages in the lists of `message` become more than MAX_ENTRIES, if they do."""
+    """Return the field with which texts, messages and names in the lists of `message` become more than MAX_ENTRIES, if they do."""
     left, entries = [message], 0
     while left:
         for field, value in left.pop().ListFields():

@@ -312,7 +312,9 @@ class ListDebatesRequest(_message.Message):
     page_size: _builtins.int
     """Debates on a page, at most; more than 200 are 200. 0: the default, 50."""
     page_token: _builtins.str
-    """`next_page_token` of the page before, whose request was the same otherwise. Empty: the first page."""
+    """`next_page_token` of the page before, whose request was the same but for `page_size`; that of another filter or order is refused.
+    Empty: the first page.
+    """
     format: _builtins.str
     """Only debates of this format: `panel` (every version that the server knows) or `panel@2`. Empty: all."""
     order_by: _builtins.str

@@ -10,8 +10,10 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.client import Event, ParleyClient
+from parley.orchestrator.log.index import DEBATES, DebateIndex
+from parley.orchestrator.log.wanted import Wanted
 from parley.v1 import debate_pb2, orchestrator_pb2
-from tests.support.orchestration import Orchestrator, failure_of, until
+from tests.support.orchestration import Backstage, Orchestrator, failure_of, make_spec, until
 from tests.support.scripted_gateway import ScriptedGateway
 
 _PLACE = "2026-01-01T00:00:00.000000+00:00/deb-20260101-000000-aaaaaaaa"
@@ -90,6 +92,47 @@ async def test_debates_are_listed_by_format_and_age_in_either_order(
             assert await listed(since=times[1], before=times[3], oldest_first=oldest_first) == order
         assert await listed(since=times[2], format_name="panel") == [3, 2]
         assert await listed(before=times[1]) == [0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"order_by": "create_time"},
+        {"format": "panel"},
+        {"statuses": [debate_pb2.DEBATE_STATUS_COMPLETED]},
+        {"labels": {"team": "b"}},
+        {"labels": {}},
+        {"created_before": Timestamp(seconds=2**32)},
+    ],
+    ids=["order", "format", "status", "label", "no label", "time"],
+)
+async def test_a_token_holds_for_the_filter_and_the_order_it_was_given_for(
+    orchestrator: Orchestrator, other: dict[str, Any]
+) -> None:
+    for _ in range(2):
+        await orchestrator.create(labels={"team": "a"})
+    asked: dict[str, Any] = {"labels": {"team": "a"}, "page_size": 1}
+    page = await orchestrator.stub.ListDebates(orchestrator_pb2.ListDebatesRequest(**asked), timeout=10)
+    again = {**asked, "page_token": page.next_page_token}
+    failure = await failure_of(
+        orchestrator.stub.ListDebates(orchestrator_pb2.ListDebatesRequest(**{**again, **other}), timeout=10)
+    )
+    assert failure.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert [each.field for each in failure.violations] == ["page_token"]
+    for same in ({"page_size": 2}, {"order_by": " created_at  desc "}):
+        request = orchestrator_pb2.ListDebatesRequest(**{**again, **same})
+        assert len((await orchestrator.stub.ListDebates(request, timeout=10)).debates) == 1
+
+
+async def test_a_record_that_cannot_be_read_ends_no_list(stage: Backstage) -> None:
+    async with stage.replica() as replica:
+        debates = [await replica.create(make_spec(2, 1)) for _ in range(4)]
+    await stage.store.documents.update(DEBATES, f"default/{debates[2]}", {"labels": [1]})
+    index = DebateIndex(stage.store.documents)
+    page = await index.page("default", Wanted(), limit=2)
+    assert [each.debate for each in page] == [debates[3], debates[1]]
+    rest = await index.page("default", Wanted(oldest_first=True), page[1].created, limit=2)
+    assert [each.debate for each in rest] == [debates[3]]
 
 
 async def test_debates_are_found_by_all_of_the_labels_that_are_asked_for(orchestrator: Orchestrator) -> None:

@@ -37,6 +37,28 @@ async def test_a_dead_owner_whose_clock_was_wrong_or_that_told_no_time_is_taken_
         await stage.comes_to(debate, "COMPLETED")
 
 
+async def test_an_owner_whose_heartbeats_are_seen_has_a_whole_lease_whatever_it_tells_of_the_time(
+    stage: Backstage,
+) -> None:
+    """As one of an older version does, which leaves the time of the owner before it."""
+    hold = stage.gateway.hold("round/1/refine/*")
+    clock = ManualClock()
+    async with stage.replica("one", exclusive=False, clock=clock, lease_seconds=60) as one:
+        debate = await one.create(SPEC)
+        await stage.gateway.wait_for("round/1/refine/*", 2)
+    clock.advance(3600)
+    async with stage.replica("two", exclusive=False, clock=clock, lease_seconds=60) as two:
+        await looked(two)
+        await stage.store.documents.update(DEBATES, f"default/{debate}", {"heartbeat": 1000})
+        await looked(two)
+        clock.advance(59)
+        await looked(two)
+        assert await claims(stage, debate) == 1
+        clock.advance(2)
+        hold.release()
+        await stage.comes_to(debate, "COMPLETED")
+
+
 async def test_a_look_reads_no_record_of_a_debate_that_is_owned_and_well(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,12 +1,16 @@
 """The clients for programs without asyncio."""
 
+import asyncio
+import gc
 import inspect
 import signal
 import threading
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, assert_type
 
+import grpc
 import pytest
 
 from parley.client import (
@@ -22,6 +26,8 @@ from parley.client import (
     SyncRatingsClient,
     kind_of,
 )
+from parley.client.blocking import SyncConnection, _iterating, _waiting
+from parley.client.connection import Connection
 from tests.support.scripted_listings import add_listings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator, scripted
 from tests.support.waiting import until
@@ -99,6 +105,82 @@ def test_what_waits_is_interrupted_and_the_client_goes_on() -> None:
                 list(parley.watch(DEBATE_ID))
             interrupted.result()
         assert parley.summary(DEBATE_ID).id == DEBATE_ID
+
+
+class Patient(Connection):
+    """A client of nobody, whose calls come to no end, and end slowly where they are cancelled."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.waiting = threading.Event()
+        self.ended = threading.Event()
+
+    def _opened(self, connected: grpc.aio.Channel) -> None: ...
+
+    async def one(self) -> None:
+        await self._forever()
+
+    async def many(self) -> AsyncGenerator[int, None]:
+        try:
+            yield 1
+            await self._forever()
+        finally:
+            self.ended.set()
+
+    async def _forever(self) -> None:
+        self.waiting.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(10):
+                await asyncio.sleep(0)
+
+
+class SyncPatient(SyncConnection[Patient]):
+    _kind = Patient
+
+    one = _waiting(Patient.one)
+    many = _iterating(Patient.many)
+
+
+def test_an_interruption_is_what_it_was_also_where_what_is_iterated_ends_slowly() -> None:
+    with SyncPatient("localhost:1") as client:
+
+        def interrupt() -> None:
+            assert client._client.waiting.wait(10)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+        with ThreadPoolExecutor(1) as thread:
+            interrupted = thread.submit(interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                list(client.many())
+            interrupted.result()
+        assert client._client.ended.is_set()
+
+
+@pytest.mark.parametrize("call", [SyncPatient.one, lambda client: list(client.many())], ids=["one", "many"])
+def test_a_call_of_another_thread_ends_with_the_client(call: Any) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        with SyncPatient("localhost:1") as client:
+            waiting = thread.submit(call, client)
+            assert client._client.waiting.wait(10)
+        with pytest.raises(RuntimeError, match="the client was closed"):
+            waiting.result(10)
+
+
+def test_an_iteration_that_is_collected_in_the_thread_of_the_client_holds_nothing_up() -> None:
+    with SyncPatient("localhost:1") as client:
+        left: Any = {"many": client.many()}
+        left["itself"] = left
+        assert next(left["many"]) == 1
+        gc.disable()
+        try:
+            del left
+            assert client._loop is not None
+            client._loop.call_soon_threadsafe(gc.collect)
+            assert client._client.ended.wait(10)
+        finally:
+            gc.enable()
 
 
 def test_several_threads_use_one_client() -> None:

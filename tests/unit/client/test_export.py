@@ -3,11 +3,13 @@
 import base64
 import json
 import zipfile
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import pytest
 from google.protobuf.any_pb2 import Any
 
-from parley.client import DebateSpec, Event, ParleyClient, export
+from parley.client import DebateSpec, DebateSummary, Event, ParleyClient, ParleyError, export
 from parley.v1.event_pb2 import StepSucceeded
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator, scripted
 
@@ -31,3 +33,31 @@ async def test_the_result_of_a_step_that_only_a_newer_contract_knows_is_written_
         "value": {"@type": result.type_url, "value": base64.b64encode(result.value).decode()},
     }
     assert Event.FromString(base64.b64decode(line["stored"])).step_succeeded.value == result
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "deb-20260101-000000-aaaaaaaa/..", "C:x", ""])
+async def test_what_is_no_id_of_a_debate_names_no_entry_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    async def listed(_: ParleyClient) -> AsyncGenerator[DebateSummary, None]:
+        yield DebateSummary(id=DEBATE_ID)
+        yield DebateSummary(id=name)
+
+    monkeypatch.setattr(ParleyClient, "list", listed)
+    orchestrator = ScriptedOrchestrator()
+    with scripted(orchestrator):
+        async with ParleyClient(orchestrator.address) as parley:
+            for named in ((), [DEBATE_ID, name]):
+                with pytest.raises(ParleyError, match="is no id of a debate"):
+                    await export(parley, tmp_path / "out.zip", named)
+    assert not (tmp_path / "out.zip").exists()
+
+
+async def test_a_debate_that_is_named_twice_is_written_once(tmp_path: Path) -> None:
+    orchestrator = ScriptedOrchestrator()
+    with scripted(orchestrator):
+        async with ParleyClient(orchestrator.address) as parley:
+            await parley.create_debate(DebateSpec(question="Which?"))
+            assert await export(parley, tmp_path / "out.zip", [DEBATE_ID, DEBATE_ID]) == 1
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        assert sorted(archive.namelist()) == [f"{DEBATE_ID}/events.jsonl", f"{DEBATE_ID}/report.md"]

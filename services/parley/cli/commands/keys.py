@@ -1,66 +1,135 @@
-"""The commands that make, list and revoke API keys, in the store that PARLEY_STORE names."""
+"""The commands that make, list and revoke API keys: in the store that PARLEY_STORE names, or those of one's tenant at a server."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC
+from typing import Final
+
+import grpc
 
 from parley.cli.command_name import command_name
+from parley.cli.commands.connection import connected
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.message_json import dumped
 from parley.cli.terminal.table import print_table
+from parley.cli.terminal.words import enum_word
+from parley.client import AccessRole, ApiKey, ParleyClient, ParleyError
 from parley.runtime.clock import SystemClock
 from parley.runtime.identity.identity import is_tenant
 from parley.runtime.identity.roles import roles_named
 
 __all__ = ["add_key", "list_keys", "revoke_key"]
 
+_PATIENCE: Final = 5.0
+_TENANT: Final = "default"
 
-async def add_key(name: str, tenant: str, roles: Sequence[str]) -> None:
-    """Make a key and print it, this once."""
+
+async def add_key(server: str | None, name: str, tenant: str | None, roles: Sequence[str]) -> None:
+    """Make a key and print it, this once. Raise CommandError."""
+    if not name.strip() or len(name) > 64 or not name.isprintable():
+        raise CommandError("NAME must be 1 to 64 characters on one line", INVALID_ARGUMENTS)
+    key_id, text = await (_added_at(server, name, tenant, roles) if server else _added(name, tenant, roles))
+    print_line(text)
+    say(
+        f"This is the only time that the key is shown. It is {key_id} in {command_name()} keys list; send it as PARLEY_TOKEN."
+    )
+
+
+async def list_keys(server: str | None, tenant: str | None, *, as_json: bool) -> None:
+    """Print what is known of all keys, or a tenant's. Raise CommandError."""
+    found = await (_listed_at(server, tenant) if server else _listed(tenant))
+    if as_json:
+        print_text(dumped(found))
+        return
+    columns = ["id", *([] if server else ["tenant"]), "name", "roles", "made", "revoked"]
+    print_table([[each.upper() for each in columns], *([key[each] for each in columns] for key in found)])
+    if not found:
+        say("There is no key yet.")
+
+
+async def revoke_key(server: str | None, key_id: str) -> None:
+    """Revoke a key: nobody is let in with it any more, some seconds from now. Raise CommandError."""
+    told = await (_revoked_at(server, key_id) if server else _revoked(key_id))
+    say(f"Key {key_id} {told}; no service lets it in after 10 seconds.")
+
+
+async def _added(name: str, tenant: str | None, roles: Sequence[str]) -> tuple[str, str]:
+    tenant = _TENANT if tenant is None else tenant
     if not is_tenant(tenant):
         message = (
             "--tenant: must be 1 to 64 characters of A-Z a-z 0-9 . _ -, and begin with a letter or digit"
         )
         raise CommandError(message, INVALID_ARGUMENTS)
-    if not name.strip() or len(name) > 64 or not name.isprintable():
-        raise CommandError("NAME must be 1 to 64 characters on one line", INVALID_ARGUMENTS)
     from parley.local import own_keys
 
     async with own_keys() as keys:
         key, text = await keys.add(tenant, name, roles_named(roles), SystemClock().now())
-    print_line(text)
-    say(
-        f"This is the only time that the key is shown. It is {key.id} in {command_name()} keys list; send it as PARLEY_TOKEN."
-    )
+    return key.id, text
 
 
-async def list_keys(tenant: str | None, *, as_json: bool) -> None:
-    """Print what is known of all keys, or a tenant's."""
+async def _listed(tenant: str | None) -> Sequence[Mapping[str, str]]:
     from parley.local import own_keys
 
     async with own_keys() as keys:
-        found = await keys.list(tenant)
-    if as_json:
-        print_text(dumped([each.shown() for each in found]))
-        return
-    print_table(
-        [
-            ("ID", "TENANT", "NAME", "ROLES", "MADE", "REVOKED"),
-            *(tuple(each.shown().values()) for each in found),
-        ]
-    )
-    if not found:
-        say("There is no key yet.")
+        return [each.shown() for each in await keys.list(tenant)]
 
 
-async def revoke_key(key_id: str) -> None:
-    """Revoke a key: nobody is let in with it any more, some seconds from now."""
+async def _revoked(key_id: str) -> str:
     from parley.local import own_keys
 
     async with own_keys() as keys:
         revoked = await keys.revoke(key_id, SystemClock().now())
-        known = revoked or await keys.get(key_id) is not None
-    if not known:
-        raise CommandError(f"no key {key_id!r}; {command_name()} keys list shows them", GENERAL)
-    say(
-        f"Key {key_id} {'is revoked' if revoked else 'was revoked before'}; no service lets it in after 10 seconds."
+        if not revoked and await keys.get(key_id) is None:
+            raise _unknown(key_id)
+    return "is revoked" if revoked else "was revoked before"
+
+
+async def _added_at(server: str, name: str, tenant: str | None, roles: Sequence[str]) -> tuple[str, str]:
+    async with _tenants(server, tenant) as parley:
+        made = await parley.create_key(name, sorted(roles_named(roles)))
+    return made.key.id, made.text
+
+
+async def _listed_at(server: str, tenant: str | None) -> Sequence[Mapping[str, str]]:
+    async with _tenants(server, tenant) as parley:
+        return [_shown(each) async for each in parley.list_keys()]
+
+
+async def _revoked_at(server: str, key_id: str) -> str:
+    async with _tenants(server, None) as parley:
+        try:
+            await parley.revoke_key(key_id)
+        except ParleyError as error:
+            if error.code == grpc.StatusCode.NOT_FOUND:
+                raise _unknown(key_id) from None
+            raise
+    return "is revoked"
+
+
+@asynccontextmanager
+async def _tenants(server: str, tenant: str | None) -> AsyncIterator[ParleyClient]:
+    """Yield a client of the keys of one's own tenant. Raise CommandError where another is asked for."""
+    if tenant is not None:
+        message = "--tenant: a server takes the tenant from PARLEY_TOKEN; leave it out"
+        raise CommandError(message, INVALID_ARGUMENTS)
+    async with connected(server) as link, ParleyClient(link.orchestrator, patience=_PATIENCE) as parley:
+        yield parley
+
+
+def _shown(key: ApiKey) -> Mapping[str, str]:
+    """Return what a server says of a key, in the words of a store."""
+    made, revoked = (
+        time.ToDatetime(UTC).isoformat(timespec="microseconds") for time in (key.create_time, key.revoke_time)
     )
+    return {
+        "id": key.id,
+        "name": key.name,
+        "roles": ",".join(sorted(enum_word(AccessRole.DESCRIPTOR, each) for each in key.roles)),
+        "made": made,
+        "revoked": revoked if key.HasField("revoke_time") else "-",
+    }
+
+
+def _unknown(key_id: str) -> CommandError:
+    return CommandError(f"no key {key_id!r}; {command_name()} keys list shows them", GENERAL)

@@ -88,5 +88,7 @@ def _make_folders(path: Path) -> None:
     for each in (*reversed(path.parents), path):
         if not each.exists():
             each.mkdir(exist_ok=True)
-            each.chmod(_FOLDER & ~given_umask())
+            each.chmod(
+                each.stat().st_mode | _FOLDER & ~given_umask()
+            )  # what it has of the folder above it stays
     path.mkdir(exist_ok=True)  # for what is there, and is no folder

@@ -4,9 +4,10 @@ Both a schema and an answer are somebody else's; together they can be written so
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import unquote
 
 import jsonschema
 from jsonschema.exceptions import ValidationError, best_match
@@ -18,15 +19,30 @@ __all__ = ["TooMuchWorkError", "first_error", "validator_of"]
 _MAX_LEVELS: Final = 32
 _MAX_PARTS: Final = 1000
 _MAX_WORK: Final = 200_000
-"""Keywords and the entries of their values that are looked at for an answer: a second or two, and 100 times what ours need."""
+"""Keywords, and the entries of their values and of what they are put to, that are looked at for an answer: a second or two, and 50
+times what ours need."""
 _REFERENCE: Final = 20
 """A reference is so much more work than another keyword."""
-_DATA: Final = frozenset({"const", "default", "enum", "examples"})
-_NAMED: Final = frozenset({"$defs", "dependentSchemas", "properties"})
-_REFUSED: Final = frozenset({"$dynamicRef", "pattern", "patternProperties"})
-"""A regular expression may take for ever, and a dynamic reference be followed to anywhere."""
+_CHARACTERS: Final = 32
+"""Characters of what is written of a value, in an error or to compare it, that are as much work as a keyword."""
+_Kind: TypeAlias = Literal["schema", "named schemas", "other"]
+_KINDS: Final[Mapping[str, _Kind]] = {
+    **dict.fromkeys(("$defs", "definitions", "dependentSchemas", "properties"), "named schemas"),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), "schema"),
+    **dict.fromkeys(("additionalProperties", "contains", "contentSchema", "else", "if"), "schema"),
+    **dict.fromkeys(("items", "not", "propertyNames", "then"), "schema"),
+}
+_ABOUT_THE_WHOLE: Final = frozenset({"$id", "$schema"})
+"""They name the schema or its language; further down they would have another check than this one be made."""
+_REFUSED: Final = frozenset(
+    {
+        *("pattern", "patternProperties"),  # a regular expression may take for ever
+        *("unevaluatedItems", "unevaluatedProperties"),  # the library follows references for them without end
+        *("$anchor", "$dynamicAnchor", "$dynamicRef"),  # looked for in all of the schema, each time
+    }
+)
 
-_Check = Callable[..., Iterator[ValidationError] | None]
+_Check: TypeAlias = Callable[..., Iterable[ValidationError] | None]
 
 
 class TooMuchWorkError(Exception):
@@ -56,6 +72,7 @@ def validator_of(schema: Mapping[str, Any]) -> Validator:
     """
     _refuse_costly(schema)
     jsonschema.Draft202012Validator.check_schema(schema)
+    schema = {name: value for name, value in schema.items() if name not in _ABOUT_THE_WHOLE}
     # An empty registry: a reference to elsewhere is an error and never a request.
     validator: Validator = _BoundedValidator(schema, registry=Registry())
     return validator
@@ -73,10 +90,23 @@ def first_error(validator: Validator, value: Any) -> ValidationError | None:
 
 def _refuse_costly(schema: Mapping[str, Any]) -> None:
     """Raise ValueError for a schema that is too large, too deep, or holds what we do not check."""
-    left: list[tuple[Any, int, bool]] = [(schema, 1, False)]
+    schemas = {id(each): each for each in _schemas_in(schema)}
+    for each in schemas.values():
+        refused = _REFUSED if each is schema else _REFUSED | _ABOUT_THE_WHOLE
+        if found := refused & each.keys():
+            raise ValueError(f"{min(found)} is not checked here; say in a description what is wanted")
+        reference = each.get("$ref", "#")
+        led_to = _led_to(schema, reference) if isinstance(reference, str) else None
+        if id(led_to) not in schemas and not isinstance(led_to, bool):
+            raise ValueError(f"$ref {str(reference)[:80]!r} leads to no schema in it")
+
+
+def _schemas_in(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a schema and those in it. What stands elsewhere, as in examples, is none, and nobody has checked that it could be."""
+    left: list[tuple[Any, int, _Kind]] = [(schema, 1, "schema")]
     parts = 0
     while left:
-        part, level, is_named = left.pop()
+        part, level, kind = left.pop()
         if not isinstance(part, dict | list):
             continue
         parts += 1
@@ -85,25 +115,54 @@ def _refuse_costly(schema: Mapping[str, Any]) -> None:
         if level > _MAX_LEVELS:
             raise ValueError(f"is nested more than {_MAX_LEVELS} levels deep")
         if isinstance(part, list):
-            left += ((each, level + 1, False) for each in part)
-            continue
-        if not is_named and (refused := _REFUSED & part.keys()):
-            raise ValueError(f"{min(refused)} is not checked here; say in a description what is wanted")
-        left += (
-            (each, level + 1, not is_named and key in _NAMED)
-            for key, each in part.items()
-            if is_named or key not in _DATA
-        )
+            left += ((each, level + 1, kind) for each in part)
+        elif kind == "schema":
+            yield part
+            left += ((each, level + 1, _KINDS.get(key, "other")) for key, each in part.items())
+        else:
+            within: _Kind = "schema" if kind == "named schemas" else "other"
+            left += ((each, level + 1, within) for each in part.values())
+
+
+def _led_to(schema: Mapping[str, Any], reference: str) -> Any:
+    """Return what a reference leads to inside of a schema; None where that is nothing, or elsewhere."""
+    if reference == "#":
+        return schema
+    if not reference.startswith("#/"):
+        return None
+    part: Any = schema
+    for step in unquote(reference[2:]).split("/"):
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(part, dict):
+            part = part.get(name)
+        elif isinstance(part, list) and name.isdecimal() and int(name) < len(part):
+            part = part[int(name)]
+        else:
+            return None
+    return part
 
 
 def _bounded(name: str, check: _Check) -> _Check:
     least = _REFERENCE if name == "$ref" else 1
+    size = _size if name in {"const", "enum"} else _entries
 
-    def checked(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError] | None:
-        _work.get().take(least + (len(value) if isinstance(value, dict | list) else 0))
-        return check(validator, value, instance, schema)
+    def checked(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        _work.get().take(least + size(value) + _entries(instance))
+        for error in check(validator, value, instance, schema) or ():
+            _work.get().take(len(error.message) // _CHARACTERS)
+            yield error
 
     return checked
+
+
+def _entries(value: Any) -> int:
+    return len(value) if isinstance(value, dict | list) else 0
+
+
+def _size(value: Any) -> int:
+    """Return how many entries a value has on all its levels."""
+    within = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return len(within) + sum(map(_size, within))
 
 
 def _unique(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -111,8 +170,9 @@ def _unique(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator
     del schema
     if not wanted or not validator.is_type(instance, "array"):
         return
-    _work.get().take(len(instance))
-    if len({json.dumps(each, sort_keys=True) for each in instance}) < len(instance):
+    texts = {json.dumps(each, sort_keys=True) for each in instance}
+    _work.get().take(sum(map(len, texts)) // _CHARACTERS)
+    if len(texts) < len(instance):
         yield ValidationError("has an entry twice")
 
 

@@ -3,10 +3,10 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import jsonschema
 from jsonschema.protocols import Validator
@@ -29,8 +29,6 @@ __all__ = [
 ]
 
 MAX_SCHEMA_BYTES: Final = 64 * 1024
-_SHORT: Final = 4096
-_Given = TypeVar("_Given")
 _NAME: Final = re.compile(r"[a-z0-9_]{1,64}")
 _MAX_TEXT: Final = 240
 _MAX_ITEM: Final = 100
@@ -123,7 +121,7 @@ async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> st
     What was cut off is never taken for a whole answer, but is read as far as it goes.
     """
     try:
-        return await _apart(shape.accept, answer, len(answer))
+        return await asyncio.to_thread(shape.accept, answer)  # a short answer may take long too
     except InvalidAnswer as error:
         if error.partial is not None or (truncated and not shape.accepts_prose):
             raise
@@ -131,7 +129,7 @@ async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> st
     partial: Mapping[str, Any] | None = None
     properties = 0
     try:
-        accepted = await _apart(shape.accept_value, await mended(answer), len(answer))
+        accepted = await asyncio.to_thread(shape.accept_value, await mended(answer))
     except InvalidAnswer as error:
         partial, properties = error.partial, error.properties
     except NotJson:
@@ -142,11 +140,6 @@ async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> st
         partial = json.loads(accepted)
         properties = len(partial or ())
     raise InvalidAnswer(str(invalid), is_json=invalid.is_json, partial=partial, properties=properties)
-
-
-async def _apart(accept: Callable[[_Given], str], given: _Given, characters: int) -> str:
-    """Return what a check returns; that of a long answer leaves the loop to others."""
-    return accept(given) if characters <= _SHORT else await asyncio.to_thread(accept, given)
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,9 @@ from typing import Final
 
 from parley.orchestrator.api.answer import DEMONSTRATION
 from parley.orchestrator.api.state import DebateState
+from parley.orchestrator.log.index import CANCELLED
 from parley.orchestrator.model.markdown import inline, list_item, quote
+from parley.runtime.errors import failed_precondition
 from parley.v1 import debate_pb2
 from parley.v1.agent_pb2 import Usage
 from parley.v1.moderated_pb2 import (
@@ -27,7 +29,7 @@ from parley.v1.moderated_pb2 import (
     Tension,
 )
 
-__all__ = ["Decision", "decision_of"]
+__all__ = ["Decision", "decision_of", "moderated_outcome"]
 
 _MAX_SLUG: Final = 60
 _LINK: Final = re.compile(r"https?://[^\s<>]+")
@@ -51,6 +53,22 @@ class Decision:
 
     markdown: str
     file_name: str
+
+
+def moderated_outcome(folded: DebateState) -> ModeratedOutcome:
+    """Return what a moderated debate came to. Raises ParleyError for any other, and before it is completed."""
+    if folded.outcome is not None and folded.outcome.HasField("moderated"):
+        return folded.outcome.moderated
+    name = folded.spec.format.partition("@")[0]
+    if name != "moderated":
+        why = (
+            f"is of the format {name}, and only a moderated one comes to a decision; read its report instead"
+        )
+    elif folded.status == CANCELLED:
+        why = "was cancelled, and came to no decision; read its report instead"
+    else:
+        why = f"is {folded.status.lower()}, and has come to no decision yet; ask again when it is completed"
+    raise failed_precondition("NO_DECISION", f"debate {folded.debate} {why}")
 
 
 def decision_of(state: DebateState, outcome: ModeratedOutcome) -> Decision:

@@ -1,7 +1,8 @@
 """Lists of debates: which ones, in which order, and where a page begins."""
 
+import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -34,11 +35,17 @@ _CREATED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of a list of debates. `after` is where the page before ended; empty for the first one."""
+    """A page of a list of debates.
+
+    Attributes:
+        after: Where the page before ended; empty for the first one.
+        asked: Names the filter and the order; a token holds for one of each.
+    """
 
     wanted: Wanted
     after: str
     size: int
+    asked: str
 
 
 def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -> Listing:
@@ -49,7 +56,6 @@ def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -
     """
     violations = Violations()
     size = violations.page_size(request.page_size)
-    after = place_of(violations, request.page_token, _CREATED)
     violations.check(
         that=len(request.format) <= _MAX_FORMAT and "\0" not in request.format,
         field="format",
@@ -67,8 +73,16 @@ def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -
         labels=label_texts(request.labels),
         oldest_first=_OLDEST_FIRST.get(order, False),
     )
+    asked = _name(wanted, request.format)
+    after = place_of(violations, request.page_token, _CREATED, asked)
     violations.refuse()
-    return Listing(wanted, after, size)
+    return Listing(wanted, after, size, asked)
+
+
+def _name(wanted: Wanted, format_name: str) -> str:
+    """Return a name of what is asked for, which is the same at replicas that know other versions of a format."""
+    said = replace(wanted, formats=(format_name,), statuses=tuple(sorted(wanted.statuses)))
+    return hashlib.sha256(repr(astuple(said)).encode()).hexdigest()[:16]
 
 
 def _statuses(violations: Violations, request: orchestrator_pb2.ListDebatesRequest) -> tuple[str, ...]:
@@ -78,7 +92,7 @@ def _statuses(violations: Violations, request: orchestrator_pb2.ListDebatesReque
             statuses.append(status_from_proto(status))
         except ValueError:
             violations.add(f"statuses[{place}]", "is not a known state")
-    return tuple(statuses)
+    return tuple(dict.fromkeys(statuses))  # a store has bounds of its own for what is said twice
 
 
 def _formats(name: str, formats: Formats) -> tuple[str, ...]:

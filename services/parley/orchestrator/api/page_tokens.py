@@ -10,22 +10,29 @@ from parley.runtime.validation import Violations
 __all__ = ["page_token", "place_of"]
 
 _MAX_TOKEN: Final = 256
+_SEPARATOR: Final = "#"
 
 
-def page_token(place: str) -> str:
-    """Return the token of the page that begins after a place in a list."""
-    return base64.urlsafe_b64encode(place.encode()).decode()
+def page_token(place: str, asked: str = "") -> str:
+    """Return the token of the page that begins after a place in a list; `asked` names what the list was asked for."""
+    return base64.urlsafe_b64encode(f"{place}{_SEPARATOR}{asked}".encode()).decode()
 
 
-def place_of(violations: Violations, token: str, form: re.Pattern[str]) -> str:
-    """Return the place that a token stands for, which has to be of this form; empty for the first page."""
+def place_of(violations: Violations, token: str, form: re.Pattern[str], asked: str = "") -> str:
+    """Return the place that a token stands for, which has to be of this form; empty for the first page.
+
+    A token of a list that was asked for otherwise is noted as none of this one.
+    """
     if not token:
         return ""
     try:
-        place = base64.b64decode(token[:_MAX_TOKEN].encode(), altchars=b"-_", validate=True).decode()
+        told = base64.b64decode(token[:_MAX_TOKEN].encode(), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        place = ""
+        told = ""
+    place, _, of = told.partition(_SEPARATOR)
     violations.check(
-        that=bool(form.fullmatch(place)), field="page_token", otherwise="is not a token of this service"
+        that=bool(form.fullmatch(place)) and of == asked,
+        field="page_token",
+        otherwise="is not a token of this service, or of a list with another filter or order",
     )
     return place

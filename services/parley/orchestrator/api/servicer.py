@@ -14,7 +14,7 @@ from parley.orchestrator.api import report, state
 from parley.orchestrator.api.budget_warnings import budget_warnings
 from parley.orchestrator.api.context_warnings import context_warnings
 from parley.orchestrator.api.conversion import debate_to_proto, summary
-from parley.orchestrator.api.decision import decision_of
+from parley.orchestrator.api.decision import decision_of, moderated_outcome
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
 from parley.orchestrator.api.interventions import intervened_of
 from parley.orchestrator.api.keys import KeyCalls
@@ -37,7 +37,7 @@ from parley.orchestrator.engine.report_feedback import FeedbackReporter
 from parley.orchestrator.keys.tenant import TenantKeys
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
-from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateIndex
+from parley.orchestrator.log.index import COMPLETED, DebateIndex
 from parley.orchestrator.log.journal import log_name, read_events
 from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.model.digest import digest
@@ -58,7 +58,6 @@ from parley.runtime.identity.identity import current_identity, current_tenant
 from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
 from parley.v1 import orchestrator_pb2
-from parley.v1.moderated_pb2 import ModeratedOutcome
 
 __all__ = ["OrchestratorServicer"]
 
@@ -176,7 +175,7 @@ class OrchestratorServicer(KeyCalls):
         size = listing.size
         with told_of_store():
             index = await self.index.page(current_tenant(), listing.wanted, listing.after, size + 1)
-        token = page_token(index[size - 1].created) if len(index) > size else ""
+        token = page_token(index[size - 1].created, listing.asked) if len(index) > size else ""
         debates = [summary(record) for record in index[:size]]
         return orchestrator_pb2.ListDebatesResponse(debates=debates, next_page_token=token)
 
@@ -281,7 +280,7 @@ class OrchestratorServicer(KeyCalls):
         """Return the decision document of a debate."""
         debate = check_id("debate_id", request.debate_id)
         folded = await self._folded(debate)
-        decision = decision_of(folded, _moderated(folded))
+        decision = decision_of(folded, moderated_outcome(folded))
         return orchestrator_pb2.GetDecisionResponse(markdown=decision.markdown, file_name=decision.file_name)
 
     async def SubmitFeedback(  # noqa: N802
@@ -373,22 +372,6 @@ def _completed(folded: state.DebateState, what: str) -> state.DebateState:
         message = f"debate {folded.debate} is {folded.status.lower()}; only a completed one {what}"
         raise failed_precondition("DEBATE_NOT_COMPLETED", message)
     return folded
-
-
-def _moderated(folded: state.DebateState) -> ModeratedOutcome:
-    """Return what a moderated debate came to. Raises ParleyError for any other, and before it is completed."""
-    if folded.outcome is not None and folded.outcome.HasField("moderated"):
-        return folded.outcome.moderated
-    name = folded.spec.format.partition("@")[0]
-    if name != "moderated":
-        why = (
-            f"is of the format {name}, and only a moderated one comes to a decision; read its report instead"
-        )
-    elif folded.status == CANCELLED:
-        why = "was cancelled, and came to no decision; read its report instead"
-    else:
-        why = f"is {folded.status.lower()}, and has come to no decision yet; ask again when it is completed"
-    raise failed_precondition("NO_DECISION", f"debate {folded.debate} {why}")
 
 
 def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:

@@ -285,8 +285,9 @@ class Runner:
         now = self._dependencies.clock.monotonic()
         seen = self._seen.get(record.key)
         if seen is None or (seen.owner, seen.heartbeat) != (record.owner, record.heartbeat):
-            # It came into sight for having been silent for half a lease, by the clocks; the other half is looked at.
-            silent = record.alive is not None and record.alive < heard.since
+            # It came into sight for having been silent for half a lease, by the clocks; the other half is looked at. Where a
+            # heartbeat was seen, `alive` is no sign: the clock is behind, or the owner's version tells no time.
+            silent = seen is None and record.alive is not None and record.alive < heard.since
             at = now - self._settings.lease_seconds / 2 if silent else now
             self._seen[record.key] = _Seen(record.owner, record.heartbeat, at)
             return False

@@ -100,7 +100,14 @@ class KeyStore:
 
     async def page(self, tenant: str, after: str, limit: int) -> Sequence[ApiKey]:
         """Return some of a tenant's keys, oldest first, beyond the one that was made as `after` says; empty: from the first."""
-        return _readable(await self._found(tenant, after, limit))
+        keys: list[ApiKey] = []
+        while len(keys) < limit:  # else one that cannot be read would end the list
+            found = await self._found(tenant, after, limit)
+            keys += _readable(found)
+            if len(found) < limit:
+                break
+            after = str(found[-1].fields["made"])
+        return keys[:limit]
 
     async def is_full(self, tenant: str, most: int) -> bool:
         """Return whether a tenant has so many keys, revoked ones too."""

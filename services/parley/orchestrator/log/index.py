@@ -267,14 +267,23 @@ class DebateIndex:
         self, tenant: str, wanted: Wanted, after: str = "", limit: int = 50
     ) -> Sequence[DebateRecord]:
         """Return those of a tenant's debates that are wanted, beyond the one created as `after` says; empty: from the first."""
-        where: dict[str, Any] = {"tenant": tenant, "created": wanted.bound(after)}
+        where: dict[str, Any] = {"tenant": tenant}
         if wanted.statuses:
             where["status"] = OneOf(wanted.statuses)
         if wanted.formats:
             where["format"] = OneOf(wanted.formats)
         if wanted.labels:
             where["labels"] = HasAll(wanted.labels)
-        found = await self._find(where, Order("created", descending=not wanted.oldest_first), limit=limit)
+        order = Order("created", descending=not wanted.oldest_first)
+        found: list[DebateRecord] = []
+        while len(found) < limit:  # else one that cannot be read would end the list
+            bounded = {**where, "created": wanted.bound(after)}
+            documents = await self._documents.find(DEBATES, bounded, order=(order,), limit=limit)
+            found += _records(documents)
+            if len(documents) < limit:
+                break
+            after = _text(documents[-1], "created")
+        found = found[:limit]
         # They are ordered by age: those that the other bound leaves out come last.
         if wanted.oldest_first:
             return [record for record in found if not wanted.before or record.created < wanted.before]

@@ -1,6 +1,6 @@
-"""What others wrote, in CommonMark that holds no heading, no HTML, no image and no definition of a link; the rest stays.
+"""What others wrote, in CommonMark without headings, HTML, images, definitions of links, and links but to the web and to mail.
 
-The text is meant for a block quote or a list item, which also ends the fences that it leaves open. Where it cannot be told
+The rest stays. The text is meant for a block quote or a list item, which also ends the fences that it leaves open. Where it cannot be told
 without a parser whether something is code, it is not taken for code: a backslash too many is no harm.
 """
 
@@ -17,14 +17,18 @@ _HTML: Final = r"(?<!\\)(?:\\\\)*<(?!https?://[^\s<>`]*>)(?=[A-Za-z/!?])"
 """The beginning of a tag or a comment, unless it is escaped already. Links in angle brackets are none."""
 _IMAGE: Final = r"(?<!\\)(?:\\\\)*!(?=\[)"
 """The beginning of an image, which would be fetched from wherever the text says; without its `!` it is a link."""
+_LINK: Final = r"(?<!\\)(?:\\\\)*\](?=\((?![ \t]*(?:<https?://[^\s<>`]*>|(?i:https?|mailto):)))"
+"""Where the address of a link begins that is none of the web or of mail: it could run something, or lead to a file of the reader."""
 _MAY_DEFINE: Final = re.compile(r"^[\s>*+\-\d.)]*\[")
 """A line with which the definition of a link may begin: it would count on the whole page."""
 _CODE: Final = r"(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
 _CODE_SPAN: Final = re.compile(_CODE)
-_MARKUP: Final = re.compile(f"{_HTML}|{_IMAGE}")
-_MARKUP_OR_CODE: Final = re.compile(f"(?P<code>{_CODE})|{_HTML}|{_IMAGE}")
+_MARKUP: Final = re.compile(f"{_HTML}|{_IMAGE}|{_LINK}")
+_MARKUP_OR_CODE: Final = re.compile(f"(?P<code>{_CODE})|{_HTML}|{_IMAGE}|{_LINK}")
 _FENCE: Final = re.compile(r"^(?:(`{3,})[^`]*|(~{3,}).*)$")
 _FENCE_WITHIN: Final = re.compile(r"^[\s>*+\-\d.)]+(?:`{3}|~{3})")
+_MAX_BACKTICKS: Final = 100
+"""Of a line that is looked at for pairs: each run of another length is looked for in all of the rest, which holds the loop."""
 _PAIRED_OTHERWISE: Final = frozenset("[|\\")
 """Characters of links, tables and escapes, beside which backticks may pair in other ways."""
 
@@ -79,4 +83,5 @@ def _in_fences(lines: Sequence[str]) -> Iterator[bool]:
 
 
 def _pairs_its_backticks(line: str) -> bool:
-    return not _PAIRED_OTHERWISE.intersection(line) and "`" not in _CODE_SPAN.sub("", line)
+    few = line.count("`") <= _MAX_BACKTICKS
+    return few and not _PAIRED_OTHERWISE.intersection(line) and "`" not in _CODE_SPAN.sub("", line)

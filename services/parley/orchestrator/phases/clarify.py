@@ -1,25 +1,29 @@
 """Clarifications: before they begin, the agents ask the person what they must know; the answers reach every later prompt."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.spec import AgentSpec, Clarifications
 from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.phases.answers import answers_in_words
 from parley.orchestrator.phases.prompting import preamble, words
 from parley.orchestrator.phases.schemas import SchemaOf, asked_schema, schema_text
 from parley.v1.debate_pb2 import Answer, Question, Questions
 from parley.v1.event_pb2 import StepFailed, Warned
 
-__all__ = ["CLARIFICATION", "SECTION", "clarify"]
+__all__ = ["CLARIFICATION", "SECTION", "Exchange", "clarify"]
 
 CLARIFICATION = Activity("clarification", "asks what it must know", "Clarifications")
 SECTION = "clarify"
 _TEXT = "Before they begin, the agents ask:"
 _MAX_QUESTION_CHARACTERS = 500
+
+Exchange: TypeAlias = tuple[Sequence[Question], Answer]
+"""What was asked, and what the person who asks answered."""
 
 
 class _Asked(BaseModel):
@@ -32,12 +36,21 @@ class _Asked(BaseModel):
     ]
 
 
-async def clarify(debate: Debate, schema_of: SchemaOf = asked_schema) -> None:
+def briefing(exchanges: Sequence[Exchange]) -> str:
+    """Return what everybody is told of all that was asked and answered."""
+    return "\n".join(line for asked in exchanges for line in answers_in_words("the agents", *asked))
+
+
+async def clarify(
+    debate: Debate,
+    schema_of: SchemaOf = asked_schema,
+    brief: Callable[[Sequence[Exchange]], str] = briefing,
+) -> None:
     """Put the agents' questions to the person, until there are none or enough was asked, and brief everybody."""
     allowed = debate.spec.clarifications
     if allowed is None:
         return
-    told: list[str] = []
+    exchanges: list[Exchange] = []
     for time in range(1, allowed.max_times + 1):
         questions = await _questions(debate, time, allowed, schema_of)
         if not questions:
@@ -45,8 +58,8 @@ async def clarify(debate: Debate, schema_of: SchemaOf = asked_schema) -> None:
         closed = await debate.checkpoint(f"clarify/{time}", Questions(text=_TEXT, questions=questions))
         if closed.intervention.WhichOneof("act") != "answer":
             break  # the person wants them to begin with what they know
-        told += _told(questions, closed.intervention.answer)
-        debate.briefing = "\n".join(["Clarifications from the person who asks:", *told])
+        exchanges.append((questions, closed.intervention.answer))
+        debate.briefing = brief(exchanges)
         if closed.intervention.answer.enough:
             break
 
@@ -82,15 +95,6 @@ async def _ask(
         return ()
     texts = (" ".join(each.split())[:_MAX_QUESTION_CHARACTERS] for each in asked.questions)
     return [text for text in texts if text][: allowed.max_per_agent]
-
-
-def _told(questions: Sequence[Question], answer: Answer) -> list[str]:
-    answers = {each.question_id: each.text.strip() for each in answer.answers}
-    told = [f"- {each.text}\n  {answers[each.id]}" for each in questions if each.id in answers]
-    if answer.text.strip():
-        asked = "" if told else f"- {' '.join(each.text for each in questions)}\n  "
-        told.append(f"{asked or '- '}{answer.text.strip()}")
-    return told
 
 
 def _rendered(asked: _Asked) -> str:

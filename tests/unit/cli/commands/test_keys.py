@@ -1,11 +1,26 @@
-"""API keys on the command line: made, listed and revoked in the store that PARLEY_STORE names."""
+"""API keys on the command line: made, listed and revoked in the store that PARLEY_STORE names, or at a server."""
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from parley.cli.__main__ import run
+from parley.runtime.errors import not_found
+from parley.v1.access_pb2 import ACCESS_ROLE_READ
+from parley.v1.key_pb2 import (
+    ApiKey,
+    CreateKeyRequest,
+    CreateKeyResponse,
+    ListKeysRequest,
+    ListKeysResponse,
+    RevokeKeyRequest,
+    RevokeKeyResponse,
+)
+from tests.support.scripted_orchestrator import ScriptedOrchestrator, refuse, scripted
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +61,75 @@ def test_a_key_is_revoked_by_its_id(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_no_key_can_be_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["keys", "add", *arguments]) == 2
     assert listed(capsys) == []
+
+
+@dataclass
+class Keeper(ScriptedOrchestrator):
+    """An orchestrator that keeps keys, and lists one on a page."""
+
+    kept: list[ApiKey] = field(default_factory=list)
+
+    def CreateKey(self, request: CreateKeyRequest, context: Any) -> CreateKeyResponse:  # noqa: N802
+        made = ApiKey(id=f"{len(self.kept):012x}", name=request.name, roles=[*request.roles, 99])  # type: ignore[list-item]
+        made.create_time.FromJsonString("2026-01-02T03:04:05Z")
+        self.kept.append(made)
+        return CreateKeyResponse(key=made, text=f"parley_{made.id}_secret")
+
+    def ListKeys(self, request: ListKeysRequest, context: Any) -> ListKeysResponse:  # noqa: N802
+        place = int(request.page_token or 0)
+        more = str(place + 1) if place + 1 < len(self.kept) else ""
+        return ListKeysResponse(keys=self.kept[place : place + 1], next_page_token=more)
+
+    def RevokeKey(self, request: RevokeKeyRequest, context: Any) -> RevokeKeyResponse:  # noqa: N802
+        found = next((each for each in self.kept if each.id == request.key_id), None)
+        if found is None:
+            refuse(context, not_found("key", request.key_id))
+        assert found is not None
+        found.revoke_time.FromJsonString("2026-01-02T03:04:06Z")
+        return RevokeKeyResponse(key=found)
+
+
+@pytest.fixture
+def keeper() -> Iterator[Keeper]:
+    keeper = Keeper()
+    with scripted(keeper):
+        yield keeper
+
+
+def test_at_a_server_the_keys_are_those_of_ones_own_tenant(
+    keeper: Keeper, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ["--server", keeper.address]
+    assert run(["keys", "add", "ci", "--role", "read", *at]) == 0
+    assert capsys.readouterr().out == "parley_000000000000_secret\n"
+    assert run(["keys", "add", "more", *at]) == 0
+    assert keeper.kept[0].roles[:1] == [ACCESS_ROLE_READ]
+    assert run(["keys", "revoke", "000000000001", *at]) == 0
+    assert "is revoked" in capsys.readouterr().err
+    first, second = listed(capsys, *at)
+    made = "2026-01-02T03:04:05.000000+00:00"
+    assert first == {"id": "000000000000", "name": "ci", "roles": "99,read", "made": made, "revoked": "-"}
+    assert (second["name"], second["revoked"]) == ("more", "2026-01-02T03:04:06.000000+00:00")
+    assert run(["keys", "list", *at]) == 0
+    assert capsys.readouterr().out.split("\n")[0].split() == ["ID", "NAME", "ROLES", "MADE", "REVOKED"]
+    assert not (folder / "data").exists(), "no store of this machine was opened"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["revoke", "00000000000f"], 1, "no key '00000000000f'"),
+        (["add", "ci", "--tenant", "acme"], 2, "a server takes the tenant from PARLEY_TOKEN"),
+        (["list", "--tenant", "acme"], 2, "a server takes the tenant from PARLEY_TOKEN"),
+    ],
+)
+def test_what_a_server_cannot_do_is_refused(
+    arguments: list[str], code: int, said: str, keeper: Keeper, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["keys", *arguments, "--server", keeper.address]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_a_server_that_uses_no_keys_says_so(server: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["keys", "list", *server]) != 0
+    assert "nobody is asked for a key here" in capsys.readouterr().err

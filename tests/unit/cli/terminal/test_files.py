@@ -1,5 +1,6 @@
 """Files that are whole or untouched."""
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ def test_a_file_is_written_whole_with_its_parents(tmp_path: Path) -> None:
     write_file(target, "two\n")
     assert target.read_text() == "two\n"
     assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_folder_that_is_made_belongs_to_the_group_of_a_shared_one(tmp_path: Path) -> None:
+    tmp_path.chmod(0o2770)
+    write_file(tmp_path / "made" / "answer.md", "x")
+    assert (tmp_path / "made").stat().st_mode & stat.S_ISGID
 
 
 def test_a_link_stays_a_link_and_a_device_is_written_to(tmp_path: Path) -> None:

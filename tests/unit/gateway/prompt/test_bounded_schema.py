@@ -7,6 +7,8 @@ import pytest
 
 from parley.gateway.prompt.structured_answers import InvalidAnswer, shape_of
 
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
 
 def _shape(**keywords: Any) -> Any:
     return shape_of("s", json.dumps({"type": "object", **keywords}))
@@ -18,13 +20,39 @@ def _shape(**keywords: Any) -> Any:
         ({"properties": {"a": {"pattern": "^(a+)+$"}}}, "pattern is not checked here"),
         ({"patternProperties": {"^(a+)+$": {}}}, "patternProperties is not checked here"),
         ({"items": {"$dynamicRef": "#x"}}, r"\$dynamicRef is not checked here"),
+        ({"items": {"$anchor": "x"}}, r"\$anchor is not checked here"),
+        ({"unevaluatedProperties": False}, "unevaluatedProperties is not checked here"),
+        ({"items": {"unevaluatedItems": False}}, "unevaluatedItems is not checked here"),
+        ({"items": {"$schema": DIALECT}}, r"\$schema is not checked here"),
+        ({"items": {"$id": "https://x.example/"}}, r"\$id is not checked here"),
         ({"anyOf": [{}] * 1000}, "has more than 1000 parts"),
         ({"not": json.loads('{"not": ' * 40 + "{}" + "}" * 40)}, "is nested more than 32 levels deep"),
+        ({"default": json.loads("[" * 600 + "]" * 600)}, "is nested more than 32 levels deep"),
     ],
 )
 def test_a_schema_that_would_cost_much_is_refused(keywords: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"json_schema: {message}"):
         _shape(**keywords)
+
+
+@pytest.mark.parametrize(
+    "reference", ["#/examples/0", "#/properties", "#/x", "#nowhere", "other.json", DIALECT]
+)
+def test_a_reference_leads_to_a_schema_that_was_looked_at(reference: str) -> None:
+    """Not to what only looks like one: nobody has checked that it could be, or holds no pattern."""
+    hidden = {"pattern": "^(a+)+$"}
+    with pytest.raises(ValueError, match=r"json_schema: \$ref '.*' leads to no schema in it"):
+        _shape(examples=[hidden], x=hidden, properties={"patternProperties": {}, "a": {"$ref": reference}})
+
+
+def test_references_inside_of_a_schema_are_followed() -> None:
+    shape = _shape(
+        **{"$schema": DIALECT, "$id": "https://x.example/s", "$defs": {"a/b": {"type": "integer"}}},
+        properties={"n": {"$ref": "#/$defs/a~1b"}, "other": {"$ref": "#"}, "yes": {"$ref": "#/$defs/a~1b"}},
+    )
+    assert shape.accept('{"other": {"n": 1}}')
+    with pytest.raises(InvalidAnswer, match="is not of type 'integer'"):
+        shape.accept('{"other": {"other": {"n": []}}}')
 
 
 def test_what_a_property_is_called_and_what_is_data_is_no_keyword() -> None:
@@ -37,16 +65,27 @@ def test_what_a_property_is_called_and_what_is_data_is_no_keyword() -> None:
         _shape(properties={"properties": {"properties": {"a": {"pattern": "x"}}}})
 
 
-def _doubling(levels: int) -> dict[str, Any]:
+def _doubling(levels: int, end: Any = None) -> dict[str, Any]:
     """References that lead to 2 ** `levels` checks of one value."""
-    refer = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
-    return {"$defs": {**refer, f"d{levels}": {"type": "string"}}, "properties": {"x": {"$ref": "#/$defs/d0"}}}
+    each = "allOf" if end else "anyOf"
+    refer = {f"d{n}": {each: [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
+    last = {f"d{levels}": end or {"type": "string"}}
+    return {"$defs": {**refer, **last}, "properties": {"x": {"$ref": "#/$defs/d0"}, "whole": {"$ref": "#"}}}
+
+
+NUMBERS = {"a": list(range(1000))}
+MANY = {"$defs": {"c": {"anyOf": [{"type": "string"}] * 900}}}
 
 
 @pytest.mark.parametrize(
     ("keywords", "answer"),
     [
         (_doubling(20), {"x": 1}),
+        ({"$schema": DIALECT, **_doubling(20)}, {"whole": {"x": 1}}),
+        (_doubling(11, {"const": NUMBERS}), {"x": NUMBERS}),
+        (_doubling(11, {"uniqueItems": True}), {"x": [list(range(1000))]}),
+        (_doubling(11, {"items": True}), {"x": [0] * 1000}),
+        ({**MANY, "properties": {"x": {"anyOf": [{"$ref": "#/$defs/c"}] * 30}}}, {"x": {"a": "y" * 20_000}}),
         ({"properties": {"x": {"items": {"enum": list(range(1, 3000))}}}}, {"x": [0] * 100}),
         ({"properties": {"x": {"items": {"type": "integer"}}}}, {"x": [1] * 250_000}),
     ],

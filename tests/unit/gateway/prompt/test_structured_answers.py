@@ -98,10 +98,9 @@ def test_a_bad_schema_is_refused_with_a_reason(name: str, text: str, message: st
         shape_of(name, text)
 
 
-def test_a_reference_to_elsewhere_is_never_fetched() -> None:
-    shape = shape_of("s", '{"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x.json"}}}')
-    with pytest.raises(InvalidAnswer, match="cannot be applied"):
-        shape.accept('{"a": 1}')
+def test_a_reference_to_elsewhere_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"\$ref 'http://127.0.0.1:9/x.json' leads to no schema in it"):
+        shape_of("s", '{"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x.json"}}}')
 
 
 def test_strict_is_asked_for_only_where_the_schema_allows_it() -> None:
@@ -170,7 +169,7 @@ def test_a_shape_is_bounded_once() -> None:
     assert bounded(bounded(shape)).schema == bounded(shape).schema
 
 
-async def test_the_check_of_a_long_answer_leaves_the_loop_to_others() -> None:
+async def test_the_check_of_an_answer_leaves_the_loop_to_others() -> None:
     threads: list[threading.Thread] = []
 
     class Noted(AnswerShape):
@@ -180,9 +179,6 @@ async def test_the_check_of_a_long_answer_leaves_the_loop_to_others() -> None:
 
     shape = shape_of("s", OPEN)
     noted = Noted(**{each.name: getattr(shape, each.name) for each in fields(shape)})
-    await read_answer(noted, json.dumps({"a": "x" * 5000}), truncated=False)
     await read_answer(noted, '{"a": "x"}', truncated=False)
 
-    long, short = threads
-    assert long is not threading.main_thread()
-    assert short is threading.main_thread()
+    assert threading.main_thread() not in threads

@@ -28,6 +28,10 @@ Forged
 
 [pixel]: http://127.0.0.1/b.png "t"
 [ ]: http://127.0.0.1/c
+[run](javascript:alert(1)) [read](<file:///etc/passwd>) [here](../x "t") [coded](java&#115;cript:x) \\\\[twice\\\\](data:x)
+[below](
+javascript:x) [[in](vbscript:x)](HTTPS://127.0.0.1/) ![picture](ftp://x) [web](https://127.0.0.1/e) [mail]( mailto:a@b.example)
+[odd](<mailto:x>) [odd](<HTTPS://x>) [odd](<https://x`y>) [odd](\u00a0https://x) [fine](<https://x>)
 > ## Answer
 - # Answer
 [R1]:
@@ -59,7 +63,8 @@ ELEMENTS = HEADINGS | frozenset(
         "ul",
     ]
 )
-"""What harms nobody: a link is followed by whoever clicks it."""
+"""What harms nobody: a link is followed by whoever clicks it, to where `LINKS` lead."""
+LINKS = ("http://", "https://", "mailto:")
 TEXTS = frozenset(
     {
         *("text", "rendered", "question", "name", "message", "description", "explanation", "reason", "title"),
@@ -87,13 +92,17 @@ class Page(HTMLParser):
         super().__init__()
         self.elements: set[str] = set()
         self.headings: list[str] = []
+        self.links: list[str] = []
         self.env: dict[str, Any] = {}
-        self.feed(MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown, self.env))
+        reader = MarkdownIt("commonmark", {"html": True}).enable("table")
+        reader.validateLink = lambda _: True  # type: ignore[method-assign] # not every reader looks at addresses
+        self.feed(reader.render(markdown, self.env))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.add(tag)
         if tag in HEADINGS:
             self.headings.append(tag)
+        self.links += [value or "" for name, value in attrs if name == "href"]
 
 
 def hostile(message: Any) -> None:
@@ -138,3 +147,5 @@ def test_no_text_loads_anything_runs_anything_or_poses_as_a_part_of_the_report(n
         assert theirs.headings == ours.headings
         assert theirs.elements <= ELEMENTS
         assert not theirs.env.get("references")
+        assert all(each.lower().startswith(LINKS) for each in theirs.links)
+        assert any(each.startswith("mailto:") for each in theirs.links)

@@ -89,3 +89,15 @@ async def test_a_list_is_of_one_tenant_or_of_all_oldest_first(keys: KeyStore, cl
         clock.advance(1)
     assert [each.tenant for each in await keys.list()] == ["b", "a", "b"]
     assert [each.tenant for each in await keys.list("a")] == ["a"]
+
+
+async def test_a_key_that_cannot_be_read_ends_no_page(keys: KeyStore, documents: Documents) -> None:
+    clock = ManualClock()
+    made = []
+    for name in ("one", "two", "three"):
+        made.append((await keys.add("acme", name, READ, clock.now()))[0])
+        clock.advance(1)
+    await documents.update(KEYS, made[1].id, {"roles": "all"})
+    first = await keys.page("acme", "", 2)
+    assert [each.name for each in first] == ["one", "three"]
+    assert [each.name for each in await keys.page("acme", first[0].made, 2)] == ["three"]

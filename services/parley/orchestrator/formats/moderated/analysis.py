@@ -1,8 +1,8 @@
 """The analysis: what is to be decided, what it implies, who should debate it, and what the moderator must know first."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -13,6 +13,8 @@ from parley.orchestrator.formats.moderated.settings import MAX_DEBATERS, MIN_DEB
 from parley.orchestrator.formats.moderated.words import MODERATOR
 from parley.orchestrator.model.spec import Clarifications
 from parley.orchestrator.model.tasks import AnswerShape, PromptPart, Task
+from parley.orchestrator.phases.answers import answers_in_words
+from parley.orchestrator.phases.clarify import Exchange
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.or_absent import or_absent
 from parley.orchestrator.phases.prompting import preamble
@@ -20,7 +22,7 @@ from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.v1.debate_pb2 import Answer, Question, Questions
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["Analysis", "analyse"]
+__all__ = ["Analysis", "Tell", "analyse", "told_plainly", "told_quoted"]
 
 _MAX_QUESTIONS: Final = 3
 _MAX_LINES: Final = 8
@@ -106,16 +108,32 @@ class Analysed:
     """What came of the analysis.
 
     Attributes:
-        answered: What a person answered, as lines for a prompt.
+        answered: What was asked and a person answered, as lines.
+        answers: The same as the version's prompts tell it.
         assumed: What is taken for granted, since nobody was asked, or nobody answered.
     """
 
     found: Analysis
     answered: Sequence[str] = ()
+    answers: Sequence[str] = ()
     assumed: Sequence[str] = field(default_factory=tuple)
 
 
-async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> Analysed:
+Tell: TypeAlias = Callable[[Sequence[Exchange]], list[str]]
+"""How a version's prompts tell what was asked and answered, in lines."""
+
+
+def told_plainly(exchanges: Sequence[Exchange]) -> list[str]:
+    """Return exchanges as version 1 tells them."""
+    return ["Answers of the person who asks:", *(line for each in exchanges for line in _told(*each))]
+
+
+def told_quoted(exchanges: Sequence[Exchange]) -> list[str]:
+    """Return exchanges with what the moderator asked as a quotation."""
+    return [line for each in exchanges for line in answers_in_words("the moderator", *each)]
+
+
+async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool, tell: Tell) -> Analysed:
     """Return the moderator's analysis. Where it `asks`, what it must know is put to the person first.
 
     How often and how much, is said by the debate's clarifications; where these say nothing, once and three questions.
@@ -125,7 +143,7 @@ async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> 
     """
     allowed = debate.spec.clarifications or Clarifications(_MAX_QUESTIONS, 1)
     times = allowed.max_times if asks else 0
-    answered: list[str] = []
+    exchanges: list[Exchange] = []
     found = await _asked(debate, 1, known, allowed.max_per_agent if times else 0)
     for time in range(1, times + 1):
         questions = found.questions[: allowed.max_per_agent]
@@ -139,13 +157,15 @@ async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> 
         if closed.intervention.WhichOneof("act") != "answer":
             break  # the person wants them to begin with what they know
         answer = closed.intervention.answer
-        answered += _told(put, answer)
-        debate.briefing = "\n".join(["Answers of the person who asks:", *answered])
+        exchanges.append((put, answer))
+        debate.briefing = "\n".join(tell(exchanges))
         left = 0 if answer.enough or time == times else allowed.max_per_agent
         found = await _asked(debate, time + 1, known, left)
         if not left:
             break
-    return Analysed(found, tuple(answered), tuple(found.assumptions))
+    answered = tuple(line for each in exchanges for line in _told(*each))
+    answers = tuple(tell(exchanges)) if answered else ()
+    return Analysed(found, answered, answers, tuple(found.assumptions))
 
 
 async def _asked(debate: Debate, time: int, known: Sequence[Viewpoint], questions: int) -> Analysis:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
@@ -16,7 +17,7 @@ from parley.orchestrator.formats.moderated.activities import (
     REBUTTAL,
     REPLY,
 )
-from parley.orchestrator.formats.moderated.analysis import Analysed, analyse
+from parley.orchestrator.formats.moderated.analysis import Analysed, Tell, analyse, told_plainly
 from parley.orchestrator.formats.moderated.argue import CONCURRENCY
 from parley.orchestrator.formats.moderated.decide import decide
 from parley.orchestrator.formats.moderated.direct import direct
@@ -37,14 +38,14 @@ from parley.orchestrator.phases.recall import recall
 from parley.v1.debate_pb2 import STOP_REASON_PERSON, Outcome
 from parley.v1.event_pb2 import RoundsEnded, TeamSelected
 
-__all__ = ["V1"]
+__all__ = ["V1", "hold"]
 
 _ROLE: Final = "debater"
 _MAX_ID: Final = 32
 
 
-async def _run(debate: Debate) -> Outcome:
-    """Hold the debate and return its outcome."""
+async def hold(debate: Debate, tell: Tell) -> Outcome:
+    """Hold the debate and return its outcome. `tell`: how its version tells what the person answered."""
     if debate.spec.demonstration:
         raise DebateFailedError(
             "DEMONSTRATION_MODEL",
@@ -59,7 +60,7 @@ async def _run(debate: Debate) -> Outcome:
     asks = discussion.settings.checkpoints or debate.spec.clarifications is not None
     async with asyncio.TaskGroup() as tasks:
         past = tasks.create_task(recall(debate))
-        discussion.analysed = await analyse(debate, known, asks=asks)
+        discussion.analysed = await analyse(debate, known, asks=asks, tell=tell)
     discussion.past = past.result()
     await _assign(discussion, known)
     ended = await _rounds(discussion)
@@ -119,7 +120,7 @@ def _id_of(name: str, taken: set[str]) -> str:
 
 def _briefing(discussion: Discussion, analysed: Analysed) -> str:
     """Return what everybody is told beside the question."""
-    lines = ["Answers of the person who asks:", *analysed.answered] if analysed.answered else []
+    lines = [*analysed.answers]
     read: list[str] = []
     for title, told in (
         ("What the question implies:", analysed.found.constraints),
@@ -160,7 +161,7 @@ async def _rounds(discussion: Discussion) -> RoundsEnded:
 V1 = Format(
     name="moderated",
     version=1,
-    run=_run,
+    run=partial(hold, tell=told_plainly),
     settings=SETTINGS,
     limits=Limits(round_seconds=120.0, total_seconds=1800.0, checkpoint_seconds=1800.0),
     debater_sections=frozenset({SYSTEM_SECTION}),

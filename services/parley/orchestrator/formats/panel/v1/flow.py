@@ -11,6 +11,7 @@ from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats.panel.outcome import answer_parts, merged_outcome, voted_outcome
 from parley.orchestrator.formats.panel.v1 import (
     assess_quality,
+    clarified,
     critique,
     propose,
     refine,
@@ -52,7 +53,7 @@ __all__ = ["V1"]
 async def _run(debate: Debate) -> Outcome:
     """Hold the rounds and return the judge's answer."""
     settings = _settings(debate)
-    await clarify.clarify(debate, documented_schema)
+    await clarify.clarify(debate, documented_schema, clarified.briefing)
     past = await recall(debate)
     rounds: list[Round] = []
     async with asyncio.TaskGroup() as tasks:
