@@ -12,7 +12,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ from tests.chaos.nursery import ROOT, Nursery, Process, end, ended, environment
 from tests.chaos.points import CRASHED
 from tests.chaos.process import Start
 from tests.chaos.proxy import Proxies
-from tests.contract.mongodb_server import running_server
+from tests.contract.mongodb_server import Server, running_server
 from tests.support.ports import free_ports
 
 __all__ = [
@@ -338,13 +338,17 @@ class System:
 
 
 @contextmanager
-def running_system(folder: Path, options: Options | None = None) -> Iterator[System]:
-    """Run a system on a store of its own for as long as the block lasts.
+def running_system(
+    folder: Path, options: Options | None = None, *, store: str | None = None
+) -> Iterator[System]:
+    """Run a system on a store of its own for as long as the block lasts; `store` is the URL of a server to have it on.
 
     Raises:
         NoServerError: there is no MongoDB server here.
     """
-    with running_server() as server, Proxies() as proxies:
+    with ExitStack() as stack:
+        server = Server(store, "given") if store else stack.enter_context(running_server())
+        proxies = stack.enter_context(Proxies())
         prefix = f"parley_chaos_{uuid.uuid4().hex[:12]}"
         url = server.database_url(prefix)
         ledger = folder / "ledger.jsonl"

@@ -17,12 +17,12 @@ import sys
 import traceback
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
-from typing import Any, NoReturn
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, NoReturn
 
 from tests.chaos.points import CrashingDocuments, CrashingLog, CrashPoint, UnfencedLog, around
 
-__all__ = ["Start"]
+__all__ = ["ADDED_FORMAT", "Start"]
 
 _MODULES = (
     "parley.orchestrator",
@@ -32,6 +32,8 @@ _MODULES = (
     "parley.memory",
     "tests.support.model_server",
 )
+ADDED_FORMAT: Final = "added@1"
+"""A panel under a name that no version before this one knows."""
 _PR_SET_PDEATHSIG = 1
 _NOWHERE = CrashPoint("after", "nothing", 1)
 
@@ -90,12 +92,14 @@ def _hook_calls(point: CrashPoint, module: str) -> None:
 
 
 def _hook_formats() -> None:
-    """Let orchestrators know a format with checkpoints, wait for providers half a second at first, and leave soon who waits."""
+    """Let orchestrators know formats with checkpoints and one more, wait for providers half a second at first, and leave soon who waits."""
     from parley.orchestrator.engine import budget, checkpoints
-    from parley.orchestrator.formats import shipped
+    from parley.orchestrator.engine.format import Formats
+    from parley.orchestrator.formats import panel, shipped
     from tests.support.checked_format import CHECKED_FORMATS
 
-    shipped.shipped_formats = lambda: CHECKED_FORMATS
+    added = replace(panel.V1, name=ADDED_FORMAT.partition("@")[0])
+    shipped.shipped_formats = lambda: Formats([*CHECKED_FORMATS.all(), added])
     budget._FIRST_WAIT_SECONDS = 0.5
     checkpoints.KEPT_SECONDS = 0.2  # type: ignore[misc]
 

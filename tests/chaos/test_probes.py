@@ -3,7 +3,6 @@
 import asyncio
 
 import grpc
-import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from parley.runtime.health import LIVENESS
@@ -33,7 +32,6 @@ async def _becomes(system: System, status: str) -> None:
                 await asyncio.sleep(0.2)
 
 
-@pytest.mark.long
 async def test_a_store_that_is_away_makes_services_not_ready_and_ends_none(system: System) -> None:
     system.make_ready()
     pids = {name: system.pid(name) for name in _SERVICES}

@@ -10,6 +10,7 @@ from pymongo import MongoClient
 from parley.storage.opening import Store, open_store
 from tests.contract.mongodb_server import NoServerError, Server, running_server
 from tests.contract.reporting import report_mongodb
+from tests.support.memory_mongodb import running_memory_mongodb
 
 OpenAgain = Callable[[], AbstractAsyncContextManager[Store]]
 
@@ -45,10 +46,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     report_mongodb(terminalreporter)
 
 
-@pytest.fixture(params=["sqlite", "mongodb"])
+@pytest.fixture(scope="session")
+def memory_url() -> Iterator[str]:
+    with running_memory_mongodb() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "mongodb", "mongodb in memory"])
 def store_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path_factory.mktemp('store')}"
+    if request.param == "mongodb in memory":
+        return f"{request.getfixturevalue('memory_url')}parley_test_{uuid4().hex[:12]}"
     url: str = request.getfixturevalue("mongodb_url")
     return url
 

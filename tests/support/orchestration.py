@@ -13,10 +13,11 @@ from google.protobuf.message import Message
 
 from parley.orchestrator.__main__ import build
 from parley.orchestrator.api import state
+from parley.orchestrator.engine.follow_up import FollowUp
 from parley.orchestrator.engine.format import Formats, Settings
 from parley.orchestrator.engine.inbox import INBOX, Inbox
 from parley.orchestrator.engine.intake import Intake
-from parley.orchestrator.engine.owner import FollowUp, OwnerDependencies
+from parley.orchestrator.engine.owner import OwnerDependencies
 from parley.orchestrator.engine.runner import Runner, RunnerSettings
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.formats.panel.settings import SETTINGS

@@ -13,8 +13,8 @@ import pytest
 from parley.orchestrator.api import state
 from parley.orchestrator.api.report import render
 from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.engine.follow_up import FollowUp
 from parley.orchestrator.engine.format import Format, Formats
-from parley.orchestrator.engine.owner import FollowUp
 from parley.orchestrator.formats.shipped import shipped_formats
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.errors import OutOfReachError

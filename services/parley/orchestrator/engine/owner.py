@@ -1,10 +1,9 @@
 """One debate in the hands of the replica that claimed it: from the claim to its end, or to where it rests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 
 from google.protobuf.message import DecodeError
 from opentelemetry.trace import Status, StatusCode
@@ -12,11 +11,13 @@ from opentelemetry.trace import Status, StatusCode
 from parley.orchestrator import metrics
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.execution import Execution, leaves
+from parley.orchestrator.engine.follow_up import FollowUp, followed_up
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
 from parley.orchestrator.engine.interventions import Interventions, stop_calls
 from parley.orchestrator.engine.slot import Slot
-from parley.orchestrator.log.envelope import Draft
+from parley.orchestrator.engine.standing import Standing, ended_status, time_text
+from parley.orchestrator.log.envelope import Draft, Envelope
 from parley.orchestrator.log.events import CorruptEventError, spec_of
 from parley.orchestrator.log.index import (
     CANCELLED,
@@ -30,7 +31,6 @@ from parley.orchestrator.log.index import (
     DebateRecord,
 )
 from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
-from parley.orchestrator.model.errors import ReplayError
 from parley.orchestrator.model.spec import Limits
 from parley.orchestrator.model.times import time_of
 from parley.orchestrator.peers.agents import Agents
@@ -39,7 +39,7 @@ from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 from parley.runtime.telemetry import extract, tracer
 from parley.storage.ports import Log, StorageError, StoreUnavailableError
-from parley.v1.debate_pb2 import DebateFailure, Outcome
+from parley.v1.debate_pb2 import DebateFailure
 from parley.v1.event_pb2 import (
     CheckpointExpired,
     Closed,
@@ -48,16 +48,12 @@ from parley.v1.event_pb2 import (
     DebateFailed,
     Paused,
     StoppedCall,
-    Warned,
 )
 
-__all__ = ["DebateOwner", "FollowUp", "OwnerDependencies"]
+__all__ = ["DebateOwner", "OwnerDependencies"]
 
 _logger = get_logger(__name__)
 _tracer = tracer(__name__)
-
-FollowUp = Callable[[Debate, Outcome, datetime], Awaitable[None]]
-"""What follows from an answer: it is told the outcome, and when the debate was concluded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +112,7 @@ class DebateOwner:
         self._first_entries = tuple(entries)
         self._interventions = Interventions(dependencies.inbox, dependencies.agents)
         self._journal: Journal
+        self._standing: Standing
         self._debate: Debate
         self._format: Format
         self._execution: Execution
@@ -137,10 +134,12 @@ class DebateOwner:
             return
         needs, spec = self._dependencies, spec_of(created)
         self._debate = Debate(
-            spec, self._journal, needs.agents, needs.services, needs.clock, self._tell_status, self.slot
+            spec, self._journal, needs.agents, needs.services, needs.clock, self._standing.tell, self.slot
         )
         self._format = needs.formats.get(spec.format)
-        self._execution = Execution(self._debate, self._format, self._journal, needs.clock, self._tell_status)
+        self._execution = Execution(
+            self._debate, self._format, self._journal, needs.clock, self._standing.tell
+        )
         self._interventions.attach(self._journal, self._debate, self._execution)
         carrier = {"traceparent": created.traceparent} if created.traceparent else {}
         with _tracer.start_as_current_span(
@@ -167,7 +166,7 @@ class DebateOwner:
             finally:
                 concluded, failure = recorded.concluded, recorded.failure
                 if (concluded, failure) != before and (concluded or failure):
-                    outcome = FAILED if concluded is None else _ended_status(concluded)
+                    outcome = FAILED if concluded is None else ended_status(concluded)
                     metrics.debate_ended(
                         debate_format,
                         outcome.lower(),
@@ -198,45 +197,44 @@ class DebateOwner:
             events = await read_events(needs.log, record.tenant, record.debate)
             opening = None if events else record.opening_event()
         except (CorruptEventError, DecodeError, ValueError):  # ValueError: an opening that is no base64
-            status, epoch = FAILED, record.epoch
+            updated = time_text(needs.clock.now())
             await needs.index.note_status(
-                record, epoch, status=status, is_open=False, owner=None, updated=self._now()
+                record, record.epoch, status=FAILED, is_open=False, owner=None, updated=updated
             )
             return
-        self._journal = Journal(needs.log, needs.clock, record.tenant, record.debate, events)
+        self._read(events)
         recorded = self._journal.recorded
         if recorded.concluded is not None or recorded.failure is not None:
             return
         failure = DebateFailed(failure=DebateFailure(reason="NO_PROGRESS", message=why))
         first = [Draft("created", opening)] if opening else []
         await self._journal.claim(needs.owner, *first, then=[Draft("failed", failure, recorded.attempt)])
-        await needs.index.claimed(record, needs.owner, self._journal.epoch, self._now())
-        await self._note_status(FAILED, is_open=False, owner=None)
-        await self._look_for_interventions()
+        await self._standing.claimed()
+        await self._standing.rests(FAILED)
 
     async def release(self) -> None:
         """Give the debate up after `run` was cancelled, so that another replica can go on at once."""
-        if not self.accepted.is_set():
-            return
-        recorded = self._journal.recorded
-        if recorded.concluded is not None and not recorded.closed:
-            # It may have been cancelled before its record told of the end, by which others know what is left to do.
-            await self._note_status(_ended_status(recorded.concluded), is_open=True, owner=None)
-        else:
-            await self._dependencies.index.release(self._record, self._journal.epoch)
+        if self.accepted.is_set():
+            await self._standing.released()
+
+    def _read(self, events: Sequence[Envelope]) -> None:
+        """Stand on what the log holds."""
+        record, needs = self._record, self._dependencies
+        self._journal = Journal(needs.log, needs.clock, record.tenant, record.debate, events)
+        self._standing = Standing(record, self._journal, needs.index, needs.inbox, needs.clock, needs.owner)
 
     async def _claim(self) -> DebateCreated:
         record, needs = self._record, self._dependencies
         events = await read_events(needs.log, record.tenant, record.debate)
-        self._journal = Journal(needs.log, needs.clock, record.tenant, record.debate, events)
+        self._read(events)
         opening = None if events else record.opening_event()
         created = self._journal.recorded.created or opening
         if created is None:
             raise CorruptEventError(f"the log of {record.debate} does not begin with its creation")
         if self._journal.recorded.closed:
             # The owner before stopped between its last event and its record; nothing comes after `Closed`.
-            await needs.index.claimed(record, needs.owner, self._journal.epoch, self._now())
-            await self._lay_down()
+            await self._standing.claimed()
+            await self._standing.is_closed()
             return created
         try:
             await self._journal.claim(needs.owner, *([Draft("created", opening)] if opening else []))
@@ -245,7 +243,7 @@ class DebateOwner:
             raise
         metrics.claimed(taken=True)
         self.accepted.set()
-        await needs.index.claimed(record, needs.owner, self._journal.epoch, self._now())
+        await self._standing.claimed()
         return created
 
     async def _alive(self) -> None:
@@ -274,9 +272,7 @@ class DebateOwner:
             await needs.clock.sleep(needs.lease_heartbeat_seconds)
             heartbeat += 1
             try:
-                lives = await needs.index.keep_lease(
-                    self._record, self._journal.epoch, heartbeat, self._now()
-                )
+                lives = await self._standing.lives(heartbeat)
             except StoreUnavailableError as away:
                 # Safety is the log's doing; a missed heartbeat only brings a takeover nearer.
                 _logger.warning("store away; the next heartbeat comes soon", error=str(away))
@@ -292,13 +288,12 @@ class DebateOwner:
             await self._go_on_later()
         elif goes_on:
             status = WAITING if recorded.wait or recorded.open_checkpoints else RUNNING
-            await self._note_status(status, is_open=True, owner=self._dependencies.owner)
+            await self._standing.is_worked_on(status)
             await self._execute()
         if recorded.concluded is not None:
             await self._close(recorded.concluded)
         elif recorded.failure is not None:
-            await self._note_status(FAILED, is_open=False, owner=None)
-            await self._look_for_interventions()
+            await self._standing.rests(FAILED)
         elif recorded.pausing:
             await self._rest()
         elif (
@@ -317,7 +312,7 @@ class DebateOwner:
             await self._wait_for_person()
         else:
             self.goes_on = not self.unable
-            await self._note_status(RUNNING, is_open=True, owner=None)
+            await self._standing.needs_an_owner(RUNNING)
 
     async def _go_on_later(self) -> None:
         """Leave what was not run, since no slot was free or nothing but a person is waited for."""
@@ -336,14 +331,13 @@ class DebateOwner:
             self.goes_on = True
             status = RUNNING if status == WAITING and recorded.wait is None else status
             waits = status in (PENDING, RUNNING, WAITING)
-            await self._note_status(status if waits else PENDING, is_open=True, owner=None)
+            await self._standing.needs_an_owner(status if waits else PENDING)
 
     async def _wait_for_person(self) -> None:
         """Let the debate wait without an owner, until somebody comes or the time for that is over."""
         self.waits = True
         until = min(time_of(each.until) for each in self._journal.recorded.open_checkpoints.values())
-        await self._note_status(WAITING, is_open=False, owner=None, due=until)
-        await self._look_for_interventions()
+        await self._standing.rests(WAITING, until)
 
     async def _execute(self) -> None:
         """Run the format and take up interventions, until one of both ends the debate or brings it to rest.
@@ -377,8 +371,7 @@ class DebateOwner:
             # Counted in the record that brings it to rest, so that whoever takes it over before that counts them, and nobody after.
             stopped = await stop_calls(self._journal, self._dependencies.agents) if recorded.stopping else ()
             await self._journal.append(Draft("paused", Paused(stopped=stopped), recorded.attempt))
-        await self._note_status(PAUSED, is_open=False, owner=None)
-        await self._look_for_interventions()
+        await self._standing.rests(PAUSED)
 
     async def _close(self, concluded: Concluded) -> None:
         self.brief = True
@@ -388,83 +381,12 @@ class DebateOwner:
             stopped = await stop_calls(self._journal, self._dependencies.agents)
         if not self._journal.recorded.closed:
             # The answer is there; what follows may wait for services that are away.
-            await self._note_status(_ended_status(concluded), is_open=True, owner=self._dependencies.owner)
+            await self._standing.is_worked_on(ended_status(concluded))
             self._debate.gate.open()  # a pause that came too late is of no account
             if concluded.HasField("outcome") and self._format.is_recorded:
-                await self._follow_up(concluded.outcome)
+                needs = self._dependencies
+                await followed_up(
+                    self._debate, self._journal, concluded.outcome, needs.follow_up, needs.follow_up_limits
+                )
             await self._journal.append(Draft("closed", Closed(stopped=stopped)))
-        await self._lay_down()
-
-    async def _follow_up(self, outcome: Outcome) -> None:
-        """Do what follows from an answer, within limits of its own."""
-        needs, at = self._dependencies, self._journal.recorded.concluded_at
-        assert at is not None
-        self._debate.begin_afterwards(needs.follow_up_limits)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                self._debate.limiter.run_in(tasks)
-                timing = tasks.create_task(self._debate.limiter.keep_time())
-                await needs.follow_up(self._debate, outcome, at)
-                timing.cancel()
-        except ExceptionGroup as group:
-            mismatches, others = group.split(ReplayError)
-            if others is not None or mismatches is None:
-                raise
-            # Another version had begun it otherwise; the answer stands, and the debate is not to stay open for ever.
-            mismatch = str(next(leaves(mismatches)))
-            _logger.error("what follows the answer was left undone", error=mismatch)  # noqa: TRY400 - it says it all
-            warning = f"what follows the answer was left undone: {mismatch}"
-            await self._journal.append(Draft("after/mismatch", Warned(message=warning)))
-
-    async def _lay_down(self) -> None:
-        """Note in the index that the debate is closed, and answer the interventions that nobody takes up any more."""
-        concluded = self._journal.recorded.concluded
-        assert concluded is not None
-        for entry in await self._waiting():
-            number = self._journal.recorded.interventions.get(entry.intervened.request_id)
-            if number is not None:
-                await self._dependencies.inbox.recorded(entry.key, number[0])
-        await self._note_status(_ended_status(concluded), is_open=False, owner=None)
-        for entry in await self._waiting():
-            await self._dependencies.inbox.ended(entry.key)
-
-    async def _look_for_interventions(self) -> None:
-        """Ask for an owner again where an intervention came in while the debate was laid to rest."""
-        if await self._waiting():
-            await self._dependencies.index.reopen(self._record.tenant, self._record.debate)
-
-    async def _waiting(self) -> Sequence[InboxEntry]:
-        return await self._dependencies.inbox.waiting_for(self._record.key)
-
-    async def _note_status(
-        self, status: str, *, is_open: bool, owner: str | None, due: datetime | None = None
-    ) -> None:
-        await self._dependencies.index.note_status(
-            self._record,
-            self._journal.epoch,
-            status=status,
-            is_open=is_open,
-            owner=owner,
-            updated=self._now(),
-            due=None if due is None else _text(due),
-        )
-
-    async def _tell_status(self, status: str) -> None:
-        if status == WAITING:
-            metrics.waited(self._record.format)
-        try:
-            await self._note_status(status, is_open=True, owner=self._dependencies.owner)
-        except StoreUnavailableError as away:
-            # The log is the truth; only lists show another status until the next one is told.
-            _logger.warning("store away; the debate's record lags behind", error=str(away))
-
-    def _now(self) -> str:
-        return _text(self._dependencies.clock.now())
-
-
-def _text(time: datetime) -> str:
-    return time.isoformat(timespec="microseconds")
-
-
-def _ended_status(concluded: Concluded) -> str:
-    return COMPLETED if concluded.HasField("outcome") else CANCELLED
+        await self._standing.is_closed()

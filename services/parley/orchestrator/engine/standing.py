@@ -1,0 +1,120 @@
+"""Where a debate stands, as its record in the index tells others: noted under a claim, and never over a later one."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from parley.orchestrator import metrics
+from parley.orchestrator.engine.inbox import Inbox, InboxEntry
+from parley.orchestrator.log.index import CANCELLED, COMPLETED, WAITING, DebateIndex, DebateRecord
+from parley.orchestrator.log.journal import Journal
+from parley.runtime.clock import Clock
+from parley.runtime.logs import get_logger
+from parley.storage.ports import StoreUnavailableError
+from parley.v1.event_pb2 import Concluded
+
+__all__ = ["Standing", "ended_status", "time_text"]
+
+_logger = get_logger(__name__)
+
+
+class Standing:
+    """The record of a debate, in the hands of its owner."""
+
+    def __init__(
+        self,
+        record: DebateRecord,
+        journal: Journal,
+        index: DebateIndex,
+        inbox: Inbox,
+        clock: Clock,
+        owner: str,
+    ) -> None:
+        """Note under the journal's epoch; `owner` is the name that this replica claims under."""
+        self._record = record
+        self._journal = journal
+        self._index = index
+        self._inbox = inbox
+        self._clock = clock
+        self._owner = owner
+
+    async def claimed(self) -> None:
+        """Note the claim that the log holds."""
+        await self._index.claimed(self._record, self._owner, self._journal.epoch, self._now())
+
+    async def lives(self, heartbeat: int) -> bool:
+        """Show that the owner lives; false where a later claim is noted."""
+        return await self._index.keep_lease(self._record, self._journal.epoch, heartbeat, self._now())
+
+    async def is_worked_on(self, status: str) -> None:
+        """Note that its owner works on it."""
+        await self._note(status, is_open=True, owner=self._owner)
+
+    async def tell(self, status: str) -> None:
+        """Note the same while it is worked on. A store that is away is of no account: the log is the truth."""
+        if status == WAITING:
+            metrics.waited(self._record.format)
+        try:
+            await self.is_worked_on(status)
+        except StoreUnavailableError as away:
+            # Only lists show another status until the next one is told.
+            _logger.warning("store away; the debate's record lags behind", error=str(away))
+
+    async def needs_an_owner(self, status: str) -> None:
+        """Note that whoever knows how may go on with it at once."""
+        await self._note(status, is_open=True, owner=None)
+
+    async def rests(self, status: str, due: datetime | None = None) -> None:
+        """Note that it needs no owner until it is `due`, or until somebody intervenes, as they may have done just now."""
+        await self._note(status, is_open=False, owner=None, due=due)
+        if await self._waiting():
+            await self._index.reopen(self._record.tenant, self._record.debate)
+
+    async def is_closed(self) -> None:
+        """Note that it has ended for good, and answer the interventions that nobody takes up any more."""
+        recorded = self._journal.recorded
+        assert recorded.concluded is not None
+        for entry in await self._waiting():
+            number = recorded.interventions.get(entry.intervened.request_id)
+            if number is not None:
+                await self._inbox.recorded(entry.key, number[0])
+        await self._note(ended_status(recorded.concluded), is_open=False, owner=None)
+        for entry in await self._waiting():
+            await self._inbox.ended(entry.key)
+
+    async def released(self) -> None:
+        """Give it up where it stands, so that another replica can go on at once."""
+        recorded = self._journal.recorded
+        if recorded.concluded is not None and not recorded.closed:
+            # It may have been cancelled before its record told of the end, by which others know what is left to do.
+            await self.needs_an_owner(ended_status(recorded.concluded))
+        else:
+            await self._index.release(self._record, self._journal.epoch)
+
+    async def _waiting(self) -> Sequence[InboxEntry]:
+        return await self._inbox.waiting_for(self._record.key)
+
+    async def _note(
+        self, status: str, *, is_open: bool, owner: str | None, due: datetime | None = None
+    ) -> None:
+        await self._index.note_status(
+            self._record,
+            self._journal.epoch,
+            status=status,
+            is_open=is_open,
+            owner=owner,
+            updated=self._now(),
+            due=None if due is None else time_text(due),
+        )
+
+    def _now(self) -> str:
+        return time_text(self._clock.now())
+
+
+def time_text(time: datetime) -> str:
+    """Return a time as records hold it."""
+    return time.isoformat(timespec="microseconds")
+
+
+def ended_status(concluded: Concluded) -> str:
+    """Return the status of a debate that has come to an end."""
+    return COMPLETED if concluded.HasField("outcome") else CANCELLED
