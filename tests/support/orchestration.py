@@ -222,7 +222,7 @@ class Replica:
             return await self.intake.intervene(TENANT, debate, intervention(act, request_id, **fields))
 
     async def _ready(self) -> bool:
-        return self.runner.has_slot
+        return self.runner.has_slot(TENANT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,8 @@ class OrchestratorSettings(ServiceSettings):
         default=64,
         ge=1,
         le=10_000,
-        description="Debates run at a time by one replica; those that wait for a person do not count.",
+        description="Debates run at a time by one replica; those that wait for a person do not count. An eighth more are run of "
+        "tenants that have none running.",
     )
     follow_up_seconds: float = Field(
         default=600.0,

@@ -1,17 +1,76 @@
 """How many entries the lists of a request may have: each is looked at on the loop, which belongs to everyone."""
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-__all__ = ["MAX_ENTRIES", "crowded_field"]
+__all__ = ["MAX_ENTRIES", "MAX_FIELDS", "crowded_bytes", "crowded_field"]
 
 MAX_ENTRIES: Final = 5000
+MAX_FIELDS: Final = 4 * MAX_ENTRIES
+"""Fields of all messages in a large request, before anything is decoded."""
+_SMALL_BYTES: Final = 512 * 1024
+"""What is no larger is decoded in a moment, whatever it holds."""
+_VARINT, _EIGHT_BYTES, _SIZED, _FOUR_BYTES = 0, 1, 2, 5
 _LOOKED_AT: Final = frozenset(
     {FieldDescriptor.CPPTYPE_MESSAGE, FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_ENUM}
 )
 """Numbers come in thousands, as vectors, and nobody looks at each of them."""
+
+
+def crowded_bytes(given: bytes, descriptor: Descriptor) -> str | None:
+    """Return the field with which a large message has more than MAX_FIELDS, if it has: 16 MiB can hold eight million, which take half a second to decode.
+
+    What is no message is told of by whoever decodes it.
+    """
+    if len(given) <= _SMALL_BYTES:
+        return None
+    left, fields = [(descriptor, 0, len(given))], 0
+    try:
+        while left:
+            kind, at, end = left.pop()
+            known = _fields(kind)
+            while at < end:
+                tag, at = _varint(given, at)
+                fields += 1
+                if fields > MAX_FIELDS:
+                    return known[tag >> 3].name if tag >> 3 in known else kind.name
+                wire = tag & 7
+                if wire == _SIZED:
+                    size, at = _varint(given, at)
+                    field = known.get(tag >> 3)
+                    if field is not None and field.message_type is not None:
+                        left.append((field.message_type, at, at + size))
+                    at += size
+                elif wire == _VARINT:
+                    _, at = _varint(given, at)
+                else:
+                    at += {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}.get(wire, 0)
+    except IndexError:
+        return None
+    return None
+
+
+@cache
+def _fields(kind: Descriptor) -> Mapping[int, FieldDescriptor]:
+    return dict(kind.fields_by_number)
+
+
+def _varint(given: bytes, at: int) -> tuple[int, int]:
+    """Return a number of variable length, and where it ends. Raises IndexError where it does not."""
+    byte = given[at]
+    if byte < 0x80:
+        return byte, at + 1
+    found, shift = byte & 0x7F, 7
+    while byte >= 0x80 and shift < 64:
+        at += 1
+        byte = given[at]
+        found |= (byte & 0x7F) << shift
+        shift += 7
+    return found, at + 1
 
 
 def crowded_field(message: Message) -> str | None:

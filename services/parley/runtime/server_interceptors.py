@@ -17,7 +17,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from parley.runtime import deadline, errors, logs, telemetry
 from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Guard, Shown, bearer
 from parley.runtime.identity.identity import is_tenant, set_identity
-from parley.runtime.message_entries import MAX_ENTRIES, crowded_field
+from parley.runtime.message_entries import MAX_ENTRIES, MAX_FIELDS, crowded_bytes, crowded_field
 
 __all__ = ["Admission", "CallInterceptor"]
 
@@ -120,7 +120,12 @@ def _decoding(method: str, decode: Callable[[bytes], Any] | None) -> Callable[[b
     if decode is None:
         return None
 
+    kind = getattr(getattr(decode, "__self__", None), "DESCRIPTOR", None)
+
     def decoded(given: bytes) -> Any:
+        if kind is not None and (crowded := crowded_bytes(given, kind)) is not None:
+            told = errors.FieldViolation(crowded, f"brings the message above {MAX_FIELDS} fields")
+            return _Refused(errors.invalid_argument([told]))
         try:
             request = decode(given)
         except Exception as error:  # noqa: BLE001 - whatever it is, the bytes are no message

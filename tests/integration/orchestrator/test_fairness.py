@@ -46,13 +46,41 @@ async def test_a_tenant_with_one_debate_is_not_starved_by_one_with_many(stage: B
         assert (await held(stage, 13)).index("small") <= 3
 
 
+@pytest.mark.parametrize("queued", [0, 3])
+async def test_a_tenant_that_has_none_gets_a_slot_though_another_holds_all(
+    stage: Backstage, queued: int
+) -> None:
+    hold = stage.gateway.hold("round/1/propose/*")
+    async with stage.replica(max_debates=8) as replica:
+        for _ in range(8 + queued):
+            await accept(replica, "acme")
+        await held(stage, 8)
+
+        async def stands() -> bool:
+            return len(replica.runner._queued) == bool(queued)
+
+        await until(stands, "the others wait")
+        for _ in range(2):
+            await accept(replica, "small")
+        assert await held(stage, 9) == ["acme"] * 8 + ["small"]
+        await accept(replica, "third")
+
+        async def all_wait() -> bool:
+            return {"small", "third"} <= replica.runner._queued
+
+        await until(all_wait, "one more is all there is")
+        assert len(order(stage)) == 9
+        hold.release()
+        await held(stage, 11 + queued)
+
+
 async def test_a_debate_that_is_created_while_others_wait_goes_behind_them(stage: Backstage) -> None:
     hold = stage.gateway.hold("round/1/propose/*")
     async with stage.replica(max_debates=1) as replica:
         first = [await accept(replica, "acme") for _ in range(3)]
 
         async def queue_stands() -> bool:
-            return replica.runner._queue_stands
+            return bool(replica.runner._queued)
 
         await until(queue_stands, "two wait")
         replica.runner._settings = replace(replica.runner._settings, max_debates=2)

@@ -21,7 +21,7 @@ from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import Intervened
 from tests.support.checked_format import AFTER, BEFORE, CHECKED_FORMATS, checked_spec, person
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, Replica, check_log, make_spec, until
+from tests.support.orchestration import TENANT, Backstage, Replica, check_log, make_spec, until
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 
 SPEC = make_spec(2, 1)
@@ -71,7 +71,7 @@ async def given_back(replica: Replica) -> None:
     """Wait until a slot of a replica is free."""
 
     async def is_free() -> bool:
-        return replica.runner.has_slot
+        return replica.runner.has_slot(TENANT)
 
     await until(is_free, "a slot is free")
 

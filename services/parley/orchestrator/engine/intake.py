@@ -91,7 +91,7 @@ class Intake:
         traceparent = inject().get("traceparent", "")
         opening = opening_text(created_event(request_id, spec, traceparent, warnings, requested_by))
         _check_size(opening)
-        owner = self.runner.owner if self.runner.has_slot else None
+        owner = self.runner.owner if self.runner.has_slot(tenant) else None
         record = DebateRecord(
             tenant=tenant,
             debate=debate,

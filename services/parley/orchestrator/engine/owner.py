@@ -83,6 +83,7 @@ class DebateOwner:
     """One debate, owned. Make it, `run` it, hand it interventions.
 
     Attributes:
+        tenant: Whose debate it is.
         accepted: Set once the first event is known to be durable.
         brief: Whether it costs no model call: the debate has ended, or nothing but its interventions is taken up.
         slot: What it takes of its replica while it is not brief.
@@ -101,6 +102,7 @@ class DebateOwner:
         brief: bool = False,
     ) -> None:
         """Prepare to own a debate; `entries` wait for it now, and are all there is to do if it is `brief`."""
+        self.tenant = record.tenant
         self.accepted = asyncio.Event()
         self.brief = brief or record.status in (COMPLETED, CANCELLED)
         self.slot = slot

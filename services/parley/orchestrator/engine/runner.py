@@ -31,6 +31,8 @@ _MAX_PAUSE = 600.0
 _MAX_REASON = 1000
 _MAX_COUNTED = 100
 """Debates of a tenant that are counted as running; with more it has as many as any other."""
+_MORE_PART = 8
+"""One part in so many of its slots is what a replica has beyond them for tenants that have none."""
 _MAX_IDLE = 1000
 """Debates that only wait and hold no slot; of more, each is counted as one that is run, since it costs heartbeats."""
 
@@ -44,7 +46,8 @@ class RunnerSettings:
         poll_seconds: Time between two looks at the store for debates and interventions.
         max_debates: Debates run at a time, and as many more that are owned for a moment: they have ended, or there is
             no slot to run them and only interventions are taken up. Those that wait for a person, or for time to
-            pass, are not run meanwhile.
+            pass, are not run meanwhile. Of tenants that have none running here an eighth more are run, so that no tenant
+            keeps all others out.
         exclusive: Whether no other process can use the store, so that any other owner is known to be gone.
         adopt: Whether debates are taken on that were neither made here nor are steered now.
     """
@@ -78,7 +81,7 @@ class Runner:
         self._left: set[str] = set()
         self._let_go: set[str] = set()
         self._wake = asyncio.Event()
-        self._queue_stands = False
+        self._queued: set[str] = set()
         self._draining = False
         self._tasks: asyncio.TaskGroup | None = None
         self._giving_up: asyncio.Task[None] | None = None
@@ -88,13 +91,14 @@ class Runner:
         """The name this replica claims under."""
         return self._dependencies.owner
 
-    @property
-    def has_slot(self) -> bool:
-        """Whether a new debate may be run here at once: there is a free slot, and no other debate waits for it.
+    def has_slot(self, tenant: str) -> bool:
+        """Tell whether a new debate of a tenant may be run here at once: there is a slot for it, and no other debate's turn is before.
 
         Those that have ended and only owe what follows take no slot.
         """
-        return self._slots(brief=False) > 0 and not self._queue_stands
+        if not self._slots(tenant, brief=False):
+            return False
+        return not self._queued or (self._runs_none(tenant) and not any(map(self._runs_none, self._queued)))
 
     @property
     def draining(self) -> bool:
@@ -134,7 +138,7 @@ class Runner:
         if self._draining:
             return False
         # A scan that saw the record in the meantime may own it already.
-        if record.key not in self._owned and not self.has_slot:
+        if record.key not in self._owned and not self.has_slot(record.tenant):
             # Others took the slot while the record was written; where a replica has one, the debate may begin there.
             self._let_go.add(record.key)
             await self._dependencies.index.release(record, record.epoch)
@@ -183,18 +187,20 @@ class Runner:
             # Its owner here has let go of it since this look began: the next one sees how it stands now.
             and not (record.key in held and record.owner == self._dependencies.owner)
         ]
-        queued = False
+        queued = set()
         for record in in_turn(waiting, await self._running(waiting)):
             theirs = tuple(entries.get(record.key, ()))
-            if self._slots(brief=_answered(record)):
+            if self._slots(record.tenant, brief=_answered(record)):
                 self._own(record, theirs)
             else:
-                queued = queued or not _answered(record)
-                if theirs and self._slots(brief=True):
+                if not _answered(record):
+                    queued.add(record.tenant)
+                if theirs and self._slots(record.tenant, brief=True):
                     self._own(record, theirs, brief=True)
-        self._queue_stands = queued
+        self._queued = queued
         for record in overdue:
-            if record.key not in entries and self._claimable(record, heard) and self._slots(brief=True):
+            may_claim = record.key not in entries and self._claimable(record, heard)
+            if may_claim and self._slots(record.tenant, brief=True):
                 self._own(record, (), brief=True)  # it calls nobody to record that nobody came
 
     async def _delivered(self) -> dict[str, list[InboxEntry]]:
@@ -215,7 +221,7 @@ class Runner:
     async def _running(self, waiting: Sequence[DebateRecord]) -> Counter[str]:
         """Count what the tenants of debates that wait have running on all replicas; where they are of one, that is of no account."""
         tenants = {record.tenant for record in waiting}
-        if len(tenants) < 2 or not self._slots(brief=False):
+        if len(tenants) < 2 or not any(self._slots(tenant, brief=False) for tenant in tenants):
             return Counter()
         index = self._dependencies.index
         owned = Counter({tenant: await index.running(tenant, _MAX_COUNTED) for tenant in tenants})
@@ -256,13 +262,23 @@ class Runner:
             await self._dependencies.index.reopen(record.tenant, record.debate)
         return None
 
-    def _slots(self, *, brief: bool) -> int:
-        """How many more debates may be owned, of those that are soon done with or of those that are run."""
+    def _slots(self, tenant: str, *, brief: bool) -> int:
+        """How many more debates of a tenant may be owned, of those that are soon done with or of those that are run."""
         if self._draining or self._tasks is None:
             return 0
+        most = self._settings.max_debates
         alike = [debate_owner for debate_owner, _ in self._owned.values() if debate_owner.brief is brief]
         idle = 0 if brief else sum(not debate_owner.slot.held for debate_owner in alike)
-        return max(self._settings.max_debates - len(alike) + min(idle, _MAX_IDLE), 0)
+        left = most - len(alike) + min(idle, _MAX_IDLE)
+        if not brief and left <= 0 and self._runs_none(tenant):
+            left += most // _MORE_PART
+        return max(left, 0)
+
+    def _runs_none(self, tenant: str) -> bool:
+        return not any(
+            debate_owner.tenant == tenant and debate_owner.slot.held and not debate_owner.brief
+            for debate_owner, _ in self._owned.values()
+        )
 
     def _claimable(self, record: DebateRecord, heard: Heard | None, *, steered: bool = False) -> bool:
         return record.key not in self._owned and self._may_claim(record, heard, steered=steered)
@@ -310,7 +326,7 @@ class Runner:
     ) -> tuple[DebateOwner, asyncio.Task[None]]:
         assert self._tasks is not None
         self._left.discard(record.key)
-        slot = Slot(lambda: self.has_slot, self.look)
+        slot = Slot(lambda: self.has_slot(record.tenant), self.look)
         debate_owner = DebateOwner(record, self._dependencies, slot, entries, brief=brief)
         # A context of its own: the deadline and the span of the request that made it are not the debate's.
         task = self._tasks.create_task(self._run(record, debate_owner), context=Context())
