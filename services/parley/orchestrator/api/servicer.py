@@ -336,7 +336,8 @@ class OrchestratorServicer(KeyCalls):
         folded = await self._folded(debate)
         with told_of_store():
             said = await self.feedback.latest(current_tenant(), debate)
-        return report.render(debate, folded, self._format_of(folded), said)
+        # In a thread: what a debate of megabytes takes would hold up everybody else.
+        return await asyncio.to_thread(report.render, debate, folded, self._format_of(folded), said)
 
     async def _folded(self, debate: str) -> state.DebateState:
         return state.fold(await self._events(debate))
