@@ -126,7 +126,17 @@ def _company(found: Sequence[Cell]) -> None:
 
 def _print_samples(samples: Sequence[Sample]) -> None:
     table(
-        ["topology", "ends", "debates", "as in process", "by drafts", "calls", "input tokens", "one voice"],
+        [
+            "topology",
+            "ends",
+            "debates",
+            "as in process",
+            "by drafts",
+            "calls",
+            "grouping calls",
+            "input tokens",
+            "one voice",
+        ],
         [
             [
                 each.topology,
@@ -135,6 +145,7 @@ def _print_samples(samples: Sequence[Sample]) -> None:
                 str(each.agreeing),
                 str(each.by_drafts),
                 f"{each.calls:.0f}",
+                f"{each.grouped:.1f}",
                 f"{each.tokens:,.0f}",
                 ", ".join(sorted(each.one_voice)),
             ]

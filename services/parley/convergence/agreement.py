@@ -1,11 +1,13 @@
 """Whether two stands are the same answer: the model that tells, and what is kept of what it told."""
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
+from operator import ne
 from threading import Event, Lock
 from typing import Final, Protocol
 
@@ -14,11 +16,12 @@ from parley.convergence.head import AgreementHead
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError, unavailable
 
-__all__ = ["AgreementModel", "Agreements", "NliAgreement", "Relation", "relation"]
+__all__ = ["AgreementModel", "Agreements", "NliAgreement", "Relation", "related", "relation"]
 
 _SAME_FROM: Final = 0.7
 _APART_UP_TO: Final = 0.3
 _MARKS: Final = str.maketrans("", "", "*`")
+_WORD: Final = re.compile(r"\w+")
 _EDGES: Final = " .,;:!?\"'"
 
 Pair = tuple[str, str]
@@ -38,6 +41,20 @@ def relation(probability: float | None) -> Relation:
     if probability is None or _APART_UP_TO < probability < _SAME_FROM:
         return Relation.UNSURE
     return Relation.SAME if probability >= _SAME_FROM else Relation.APART
+
+
+def related(pair: Pair, probability: float | None) -> Relation:
+    """Return how two positions relate. Of two in which one word stands in the place of another, none is believed to be the same answer.
+
+    "The metal is iron" and "The metal is copper" read alike, and models take one such pair in twenty for the same.
+    """
+    found = relation(probability)
+    return Relation.UNSURE if found is Relation.SAME and _swaps_a_word(*pair) else found
+
+
+def _swaps_a_word(one: str, other: str) -> bool:
+    words, others = (_WORD.findall(each.casefold()) for each in (one, other))
+    return len(words) == len(others) and sum(map(ne, words, others)) == 1
 
 
 class AgreementModel(Protocol):

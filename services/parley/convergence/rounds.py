@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from parley.convergence.agreement import Agreements, Pair, Relation, relation
+from parley.convergence.agreement import Agreements, Pair, Relation, related
 from parley.convergence.assessment import Assessment, Critic, Round, Thresholds, assess
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Grouping, Reading, group
@@ -52,7 +52,7 @@ class Rounds:
         )
         present = Round(_reading(stands, told, settled or {}), *said)
         before = Round(_reading(previous, told, {}), *said_before) if previous else None
-        kept = {agent: _decided(told[move]) for agent, move in _moves(stands, previous).items()}
+        kept = {agent: _decided(move, told[move]) for agent, move in _moves(stands, previous).items()}
         return await asyncio.to_thread(assess, present, before, kept, critics, thresholds)
 
     async def _told(self, pairs: Sequence[Pair]) -> _Told:
@@ -94,13 +94,16 @@ def _reading(stands: Sequence[Stand], told: _Told, settled: Settled) -> Reading:
     probabilities = {
         (one, other): told[positions[one], positions[other]] for one, other in combinations(positions, 2)
     }
-    relations = {pair: relation(each) for pair, each in probabilities.items()}
+    relations = {
+        (one, other): related((positions[one], positions[other]), each)
+        for (one, other), each in probabilities.items()
+    }
     for pair, same in settled.items():
         if relations.get(pair) is Relation.UNSURE:
             relations[pair] = Relation.SAME if same else Relation.APART
     return Reading(positions, relations, probabilities)
 
 
-def _decided(probability: float | None) -> float | None:
+def _decided(move: Pair, probability: float | None) -> float | None:
     """Return 1 or 0 where it is decided whether a position was kept, and the probability where it is not."""
-    return {Relation.SAME: 1.0, Relation.APART: 0.0}.get(relation(probability), probability)
+    return {Relation.SAME: 1.0, Relation.APART: 0.0}.get(related(move, probability), probability)

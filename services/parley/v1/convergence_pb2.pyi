@@ -387,8 +387,8 @@ class UnsurePair(_message.Message):
     other_agent_id: _builtins.str
     """The other agent."""
     same_probability: _builtins.float
-    """How probable it is that both are the same answer, between 0.3 and 0.7. Unset: the model does not know the language,
-    or one of them states no position.
+    """How probable it is that both are the same answer, between 0.3 and 0.7, or above where one word of them stands in the
+    place of another. Unset: the model does not know the language, or one of them states no position.
     """
     def __init__(
         self,

@@ -39,7 +39,8 @@ class Debated:
         stood: What was decided.
         by_drafts: Whether the first drafts were counted; else the last vote was, since drafts could not be told apart.
         one_voice: The family that all voters are said to share.
-        calls: Model calls, with those for ballots that were not waited for.
+        calls: Model calls, with those for ballots that were not waited for, and without those that group positions.
+        grouped: Calls that group positions of which the agreement model is unsure.
         tokens: Of all prompts together.
     """
 
@@ -49,6 +50,7 @@ class Debated:
     by_drafts: bool
     one_voice: str
     calls: int
+    grouped: int
     tokens: int
 
 
@@ -77,34 +79,36 @@ async def _debated(client: ParleyClient, case: Case, topology: str, stopping: St
     made = await client.create_debate(_spec(case, topology, stopping))
     positions: dict[str, str] = {}
     drafts: dict[str, str] = {}
-    calls = 0
+    keys: list[str] = []
     async for event in client.watch(made):
         if not isinstance(event, Event) or not event.step_succeeded.HasField("reply"):
             continue
-        calls += 1
+        keys.append(event.key)
         reply, agent = event.step_succeeded.reply, event.key.rpartition("/")[2]
         if reply.position:
             drafts.setdefault(agent, reply.position)
             positions[agent] = reply.position
     state = await client.get(made)
-    return _read(case, state, drafts, positions, calls)
+    return _read(case, state, drafts, positions, keys)
 
 
 def _read(
-    case: Case, state: Debate, drafts: Mapping[str, str], positions: Mapping[str, str], calls: int
+    case: Case, state: Debate, drafts: Mapping[str, str], positions: Mapping[str, str], keys: Sequence[str]
 ) -> Debated:
     assert state.HasField("outcome"), f"{case.name} failed: {state.failure.message}"
     vote, decision = state.outcome.arena.votes[-1], state.outcome.arena.decision
     by_drafts = decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS
     ballots = {each.agent_id: _option(positions[each.choice_agent_id]) for each in vote.ballots}
     names = seats(case.panel)
+    grouped = sum("/grouping" in each for each in keys)
     return Debated(
         drafts=tuple(_option(drafts[name]) for name in names),
         last=tuple(ballots.get(name, "") for name in names),
         stood=_option((drafts if by_drafts else positions)[surest(decision.count)]),
         by_drafts=by_drafts,
         one_voice=vote.one_voice,
-        calls=calls + len(vote.left_out_agent_ids),
+        calls=len(keys) - grouped + len(vote.left_out_agent_ids),
+        grouped=grouped,
         tokens=state.usage.input_tokens,
     )
 

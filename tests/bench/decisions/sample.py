@@ -25,7 +25,7 @@ class Sample:
         debates: How many there were.
         agreeing: How many came to the same drafts, ballots and answer, with as many calls, as in process.
         by_drafts: How many were decided by the first drafts; the others by the last vote, since drafts could not be told apart.
-        calls: Model calls of a debate, on average; `tokens`: of its prompts.
+        calls: Model calls of a debate, on average, but for those that group positions, which `grouped` counts; `tokens`: of its prompts.
         one_voice: Panels whose voters were said to be one voice.
     """
 
@@ -35,6 +35,7 @@ class Sample:
     agreeing: int
     by_drafts: int
     calls: float
+    grouped: float
     tokens: float
     one_voice: frozenset[str]
 
@@ -68,6 +69,7 @@ async def _sampled(topology: str, ends: str, cases: Sequence[Case], stopping: St
         sum(_agrees(case, each, topology, ends) for case, each in zip(cases, found, strict=True)),
         sum(each.by_drafts for each in found),
         mean(each.calls for each in found),
+        mean(each.grouped for each in found),
         mean(each.tokens for each in found),
         frozenset(case.panel.name for case, each in zip(cases, found, strict=True) if each.one_voice),
     )

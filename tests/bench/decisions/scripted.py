@@ -58,7 +58,7 @@ class ScriptedAgents:
         self._cases = cases
         self._held: dict[tuple[str, int], dict[int, str]] = {}
 
-    def answer(self, call: Call) -> str | dict[str, Any]:
+    def answer(self, call: Call) -> str | dict[str, Any]:  # noqa: PLR0911 (one for each thing that is asked)
         """Return what is said to a prompt."""
         case = self._cases[_found(_NAME, call.prompt)]
         schema = wanted_schema(call.body)
@@ -76,6 +76,8 @@ class ScriptedAgents:
             return _judgement(case, call.prompt, chooses="position" in fields)
         if "can_live_with_it" in fields:
             return {"can_live_with_it": True, "objection": ""}
+        if "groups" in fields:
+            return {"groups": _groups(call.prompt)}
         if "requirements" in fields:
             return {"requirements": []}
         raise AssertionError(f"nobody is asked for {', '.join(fields)}")
@@ -150,6 +152,15 @@ def _judgement(case: Case, prompt: str, *, chooses: bool) -> dict[str, Any]:
     confidence = round(case.question.confidences[JUDGE_SEAT], 6)
     choice = {"position": numbers.get(own, 0), "position_confidence": confidence}
     return said | choice | {"position_reason": f"It is {own}."}
+
+
+def _groups(prompt: str) -> list[list[int]]:
+    """Group the positions that are shown, by the metal that they name."""
+    shown = [held for title, held in _quoted(prompt) if title.startswith("Position ")]
+    return [
+        [number for number, held in enumerate(shown, start=1) if held == metal]
+        for metal in sorted(set(shown))
+    ]
 
 
 def _quoted(prompt: str) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from parley.convergence.agreement import Agreements, Pair, Relation, relation
+from parley.convergence.agreement import Agreements, Pair, Relation, related, relation
 
 
 class Counting:
@@ -34,6 +34,23 @@ def test_a_pair_is_the_same_answer_from_07_on_and_apart_up_to_03(
     probability: float | None, found: Relation
 ) -> None:
     assert relation(probability) is found
+
+
+@pytest.mark.parametrize(
+    ("pair", "found"),
+    [
+        (("The metal is iron.", "The metal is copper."), Relation.UNSURE),
+        (("Keep the monolith.", "keep the microservices"), Relation.UNSURE),
+        (("The metal is iron.", "It is iron, the metal."), Relation.SAME),
+        (("Keep the monolith.", "Keep the monolith for now."), Relation.SAME),
+        (("Keep the monolith.", "**keep** the monolith"), Relation.SAME),
+    ],
+)
+def test_two_of_which_one_word_stands_in_the_place_of_another_are_never_believed_to_be_the_same_answer(
+    pair: Pair, found: Relation
+) -> None:
+    assert related(pair, 0.9) is found
+    assert related(pair, 0.1) is Relation.APART
 
 
 async def test_the_same_words_are_the_same_answer_and_no_model_is_asked() -> None:

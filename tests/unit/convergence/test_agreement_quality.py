@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from parley.convergence.agreement import Relation, relation
+from parley.convergence.agreement import Relation, related, relation
 from parley.convergence.encoder import CrossEncoder
 from parley.convergence.head import SHIPPED_HEAD, AgreementHead
 from tests.support.labelled_stands import LabelledPair, held_out_topics, pairs_of
@@ -72,3 +72,10 @@ def test_nearly_the_same_words_can_be_opposed(reader: Reader) -> None:
         "Cassandra with 3 replicas should hold the orders.",
     )
     assert relation(reader.tell(one, other)) is not Relation.SAME
+
+
+@pytest.mark.parametrize("metal", ["iron", "gold"])
+def test_an_answer_of_one_word_is_not_joined_with_another_word(reader: Reader, metal: str) -> None:
+    """The model alone joins these."""
+    pair = "The metal is copper.", f"The metal is {metal}."
+    assert related(pair, reader.tell(*pair)) is not Relation.SAME
