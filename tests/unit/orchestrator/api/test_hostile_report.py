@@ -95,7 +95,7 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.env: dict[str, Any] = {}
         reader = MarkdownIt("commonmark", {"html": True}).enable("table")
-        reader.validateLink = lambda _: True  # type: ignore[assignment, method-assign] # not every reader looks at addresses
+        reader.validateLink = lambda url: True  # type: ignore[method-assign]  # not every reader looks at addresses
         self.feed(reader.render(markdown, self.env))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
