@@ -53,9 +53,7 @@ _ALL: Sequence[Message] = (
     orchestrator_pb2.GetDebateRequest(debate_id=DEBATE),
     orchestrator_pb2.GetDebateRequest(debate_id=DEBATE, view=orchestrator_pb2.DEBATE_VIEW_SUMMARY),
     orchestrator_pb2.GetAnswerRequest(debate_id=DEBATE),
-    orchestrator_pb2.ListContributionsRequest(
-        debate_id=DEBATE, page_size=3, page_token="Y29udHJpYnV0aW9ucy8x"
-    ),
+    orchestrator_pb2.ListContributionsRequest(debate_id=DEBATE, page_size=3),
     orchestrator_pb2.GetReportRequest(debate_id=DEBATE),
     orchestrator_pb2.StreamReportRequest(debate_id=DEBATE),
     orchestrator_pb2.ListDebatesRequest(

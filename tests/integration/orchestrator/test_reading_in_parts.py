@@ -82,6 +82,14 @@ def _counts(total: int, size: int) -> list[int]:
     return [min(size, total - start) for start in range(0, total, size)]
 
 
+async def test_a_token_holds_for_the_debate_it_was_given_for(orchestrator: Orchestrator, debate: str) -> None:
+    token = (await _pages(orchestrator, debate, page_size=1))[0].next_page_token
+    other = await orchestrator.create()
+    request = ListContributionsRequest(debate_id=other, page_token=token)
+    failure = await failure_of(orchestrator.stub.ListContributions(request, timeout=10))
+    assert [each.field for each in failure.violations] == ["page_token"]
+
+
 async def test_a_page_ends_before_it_is_larger_than_asked_for_but_never_empty(
     orchestrator: Orchestrator, debate: str
 ) -> None:

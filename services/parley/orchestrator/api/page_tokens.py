@@ -14,14 +14,14 @@ _SEPARATOR: Final = "#"
 
 
 def page_token(place: str, asked: str = "") -> str:
-    """Return the token of the page that begins after a place in a list; `asked` names what the list was asked for."""
+    """Return the token of the page that begins after a place in a list; `asked` names what the list holds."""
     return base64.urlsafe_b64encode(f"{place}{_SEPARATOR}{asked}".encode()).decode()
 
 
 def place_of(violations: Violations, token: str, form: re.Pattern[str], asked: str = "") -> str:
     """Return the place that a token stands for, which has to be of this form; empty for the first page.
 
-    A token of a list that was asked for otherwise is noted as none of this one.
+    A token of a list of something else is noted as none of this one.
     """
     if not token:
         return ""
@@ -33,6 +33,6 @@ def place_of(violations: Violations, token: str, form: re.Pattern[str], asked: s
     violations.check(
         that=bool(form.fullmatch(place)) and of == asked,
         field="page_token",
-        otherwise="is not a token of this service, or of a list with another filter or order",
+        otherwise="is not a token of this list: another filter, order or debate has its own",
     )
     return place

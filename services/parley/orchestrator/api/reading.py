@@ -91,7 +91,7 @@ def contributions_page(request: ListContributionsRequest) -> ContributionsPage:
     """Return the page that a request asks for. Raises ParleyError with every bad field."""
     violations = Violations()
     size = violations.page_size(request.page_size)
-    place = place_of(violations, request.page_token, _PLACE)
+    place = place_of(violations, request.page_token, _PLACE, request.debate_id)
     violations.check(that=request.page_bytes >= 0, field="page_bytes", otherwise="must not be negative")
     violations.refuse()
     max_bytes = min(request.page_bytes or _PAGE_BYTES, _MAX_PAGE_BYTES)
@@ -116,7 +116,7 @@ def contributions_on(page: ContributionsPage, state: DebateState) -> ListContrib
         response.MergeFrom(told)
         taken += 1
     if taken < len(rest):
-        response.next_page_token = page_token(f"contributions/{rest[taken - 1].sequence}")
+        response.next_page_token = page_token(f"contributions/{rest[taken - 1].sequence}", state.debate)
     return response
 
 
