@@ -69,15 +69,13 @@ def loop_holds() -> Iterator[Holds]:
 
 
 def _what(handle: Any) -> str:
-    """Return what a callback is, of a task where it stands now."""
+    """Return what a callback is, of a task where it stands now. Nothing is shown by its `repr`, which may change what it shows."""
     callback = handle._callback
     task = getattr(callback, "__self__", None)
     if not isinstance(task, asyncio.Task):
-        return repr(callback)[:200]
-    frames = task.get_stack(limit=3)
-    return f"{task.get_coro()!r:.120}" + "".join(
-        f" {Path(each.f_code.co_filename).name}:{each.f_lineno}" for each in frames
-    )
+        return str(getattr(callback, "__qualname__", type(callback).__qualname__))
+    frames = [f" {Path(each.f_code.co_filename).name}:{each.f_lineno}" for each in task.get_stack(limit=3)]
+    return str(getattr(task.get_coro(), "__qualname__", "")) + "".join(frames)
 
 
 def _main() -> None:

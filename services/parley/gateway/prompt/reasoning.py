@@ -86,6 +86,11 @@ def without_reasoning(text: str) -> str:
     line of its own, or close between two texts. Inside of a code block and elsewhere in a line, tags are what the answer is
     about.
     """
+    lowered = text.lower()
+    if not any(
+        tag in lowered for tag in (*_OPENING, *_CLOSING)
+    ):  # each line would be searched for what is nowhere
+        return text
     left = _without_tags(text)[0]
     while left != text:  # a tag may stand on a line of its own only now
         text, left = left, _without_tags(left)[0]

@@ -59,6 +59,8 @@ TRANSPORT_ERRORS: Final = (
 _OWN_LIMITS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """What the machine says where it is this process that has no more of something: no provider has failed."""
 _MAX_RETRY_SECONDS: Final = 86_400.0
+_MAX_MATCHED: Final = 2000
+"""Characters that are looked through for what an error means: some patterns take long on long texts."""
 _QUOTA: Final = re.compile(
     r"insufficient[_ ](quota|credit|balance|funds)|exceeded your current quota|billing", re.IGNORECASE
 )
@@ -101,13 +103,14 @@ _BY_CODE: Final[Mapping[str, FailureKind]] = {
 
 
 def text_of(error: openai.APIStatusError) -> str:
-    """Return all that the endpoint said about its error, for matching; never shown."""
+    """Return what the endpoint said about its error, for matching; never shown."""
     said = error.body
     if isinstance(said, Mapping):
         return " ".join(
-            str(said.get(name) or "") for name in ("message", "code", "type", "param", "detail", "error")
+            str(said.get(name) or "")[:_MAX_MATCHED]
+            for name in ("message", "code", "type", "param", "detail", "error")
         )
-    return str(said or error.message)
+    return str(said or error.message)[:_MAX_MATCHED]
 
 
 def is_missing_endpoint(error: openai.APIStatusError) -> bool:

@@ -47,6 +47,7 @@ from parley.gateway.wire.streams import (
 )
 from parley.runtime import telemetry
 from parley.runtime.redaction import Redaction
+from parley.runtime.unpacking import ACCEPTED, unpack
 
 __all__ = ["OpenAIEndpoint"]
 
@@ -318,7 +319,7 @@ def _server(base_url: str) -> dict[str, str | int]:
 
 
 def _client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpenAI:
-    headers: dict[str, Any] = dict(provider.headers)
+    headers: dict[str, Any] = {**ACCEPTED, **provider.headers}
     if not provider.sends_organization:  # what the client would take from OpenAI's own variables
         headers["OpenAI-Organization"] = Omit()
         headers["OpenAI-Project"] = Omit()
@@ -334,7 +335,7 @@ def _client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpe
         http_client=DefaultAioHttpClient(
             limits=connections,
             base_url=provider.base_url,
-            event_hooks={"response": [bound_error]},
+            event_hooks={"response": [unpack, bound_error]},
             follow_redirects=False,  # the prompt and a key in a header of its own would go wherever it says
         ),
     )

@@ -1,7 +1,6 @@
 """Server-sent events of a stream, by the chunk: all that came together is handled together."""
 
 import codecs
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -9,6 +8,7 @@ from typing import Any, Final
 from openai._streaming import SSEDecoder
 
 from parley.gateway.failures import UNREADABLE_ANSWER, Failure
+from parley.gateway.wire.bounded_json import read_json
 
 __all__ = ["EventReader"]
 
@@ -84,7 +84,7 @@ class EventReader:
 def _object(data: str) -> object:
     """Return the JSON value, None for what is none."""
     try:
-        found: object = json.loads(data)
+        found: object = read_json(data)
     except (ValueError, RecursionError):
         return None
     return False if found is None else found

@@ -1,7 +1,6 @@
 """An answer as it comes in: events or one piece, with a bound on its size and on the time to its first sign of life."""
 
 import asyncio
-import json
 import math
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from parley.gateway.failures import TIMEOUT, UNREADABLE_ANSWER, Failure
 from parley.gateway.prompt.airlock import MAX_CHARACTERS, Airlock
 from parley.gateway.prompt.reasoning import ReasoningFilter
 from parley.gateway.wire.api import ModelReply, Reader
+from parley.gateway.wire.bounded_json import read_json
 from parley.gateway.wire.sse import EventReader
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
 
 _MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 _MAX_ERROR_BYTES: Final = 16 * 1024
-"""As they come; compressed they may stand for a thousand times as many."""
 
 T = TypeVar("T")
 
@@ -183,7 +182,7 @@ async def read_whole(response: httpx2.Response) -> dict[str, Any]:
         if len(received) > _MAX_BODY_BYTES:
             raise Failure(UNREADABLE_ANSWER, "the answer is too large")
     try:
-        answer = json.loads(received.decode("utf-8", "replace"))
+        answer = read_json(received.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         raise Failure(UNREADABLE_ANSWER, "the answer is not JSON") from None
     if not isinstance(answer, dict):

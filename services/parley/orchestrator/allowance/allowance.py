@@ -1,9 +1,11 @@
 """Lets a tenant in as long as it keeps within its limits."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
+from weakref import WeakValueDictionary
 
 from parley.orchestrator.allowance.limits import TenantLimits
 from parley.orchestrator.allowance.use import TenantUse
@@ -14,6 +16,11 @@ from parley.runtime.errors import ParleyError, resource_exhausted
 __all__ = ["Allowance"]
 
 _STREAMS: Final = frozenset({"WatchDebate", "ReadLog", "StreamReport"})
+_READING: Final = frozenset(
+    {"GetAnswer", "GetDebate", "GetDecision", "GetReport", "ListContributions", "ListDebates"}
+)
+_READ_AT_ONCE: Final = 4
+"""Reading a debate takes milliseconds of the loop; more at a time are no sooner done, and others would wait behind all of them."""
 _LOOK_SECONDS: Final = 1.0
 """Time between two looks at how many debates a tenant has; those made here meanwhile are added."""
 _SOON: Final = 5.0
@@ -40,17 +47,25 @@ class Allowance:
     index: DebateIndex
     clock: Clock
     _debates: dict[str, _Debates] = field(default_factory=dict)
+    _readers: WeakValueDictionary[str, asyncio.Semaphore] = field(default_factory=WeakValueDictionary)
 
     @asynccontextmanager
     async def call(self, method: str, tenant: str) -> AsyncIterator[None]:
         """Let a call in (`parley.v1.OrchestratorService/GetDebate`) and count it while the block runs.
+
+        A few calls of a tenant read at a time; the others wait their turn, so that no tenant waits behind all calls of another.
 
         Raises:
             ParleyError: RESOURCE_EXHAUSTED `TENANT_REQUESTS` or `TENANT_WATCHES`.
         """
         await self._check_requests(tenant)
         await self.use.count(tenant, requests=1)
-        if method.rpartition("/")[2] not in _STREAMS:
+        name = method.rpartition("/")[2]
+        if name in _READING:
+            async with self._readers.setdefault(tenant, asyncio.Semaphore(_READ_AT_ONCE)):
+                yield
+            return
+        if name not in _STREAMS:
             yield
             return
         await self._check_watches(tenant)

@@ -1,5 +1,6 @@
 """What a tenant may still do, by the debates it has."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -111,3 +112,24 @@ async def test_a_refusal_says_when_the_day_and_the_minute_end(store: Store, cloc
         async with found.call("parley.v1.OrchestratorService/GetDebate", "acme"):
             pass
     assert refused.value.retry_after == 48
+
+
+async def test_no_tenant_waits_behind_all_that_another_reads(store: Store, clock: ManualClock) -> None:
+    allowed, leave = allowance(store, clock), asyncio.Event()
+    inside: list[str] = []
+
+    async def read(tenant: str) -> None:
+        async with allowed.call("parley.v1.OrchestratorService/GetDebate", tenant):
+            inside.append(tenant)
+            await leave.wait()
+
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        for tenant in ("acme",) * 50 + ("small",):
+            tasks.create_task(read(tenant))
+        while "small" not in inside:  # noqa: ASYNC110 (the store answers when it does)
+            await asyncio.sleep(0)
+        assert inside.count("acme") == 4
+        async with allowed.call("parley.v1.OrchestratorService/Intervene", "acme"):
+            pass  # what may wait for others keeps no reader out, nor is kept out
+        leave.set()
+    assert inside.count("acme") == 50

@@ -1,0 +1,47 @@
+"""Answers of HTTP endpoints, unpacked a little at a time: a megabyte of gzip may stand for a gigabyte."""
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+import httpx2
+
+__all__ = ["ACCEPTED", "unpack"]
+
+ACCEPTED: Final = {"Accept-Encoding": "gzip"}
+"""The header that asks for no more than is unpacked here."""
+_ENCODING: Final = "content-encoding"
+_PIECE_BYTES: Final = 16 * 1024
+
+
+async def unpack(response: httpx2.Response) -> None:
+    """Have an answer in gzip come in pieces of 16 KiB, with a turn for others after each; an event hook of a client.
+
+    What comes in another encoding is left as it is, and read as what it is not.
+    """
+    encoding = response.headers.pop(_ENCODING, "identity").strip().lower()
+    if encoding in {"gzip", "x-gzip"} and isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Unpacked(response.stream)
+
+
+class _Unpacked(httpx2.AsyncByteStream):
+    def __init__(self, packed: httpx2.AsyncByteStream) -> None:
+        self._packed = packed
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        async for chunk in self._packed:
+            left = chunk
+            while left and not unpacker.eof:
+                try:
+                    piece = unpacker.decompress(left, _PIECE_BYTES)
+                except zlib.error as error:
+                    raise httpx2.DecodingError(f"the answer is no gzip: {error}") from None
+                left = unpacker.unconsumed_tail
+                if piece:
+                    yield piece
+                    await asyncio.sleep(0)
+
+    async def aclose(self) -> None:
+        await self._packed.aclose()

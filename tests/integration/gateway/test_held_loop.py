@@ -1,0 +1,112 @@
+"""Whatever an endpoint sends, the gateway's loop belongs to everyone: nothing holds it for 50 ms, and what is wrong has a name."""
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+
+import pytest
+
+from parley.runtime.errors import ParleyError
+from parley.v1.gateway_pb2 import GenerateRequest
+from tests.integration.gateway.harness import failure_of, request, structured
+from tests.integration.gateway.test_odd_endpoints import endpoint, piece
+from tests.integration.gateway.test_tools import NAMES, asking
+from tests.support.loop_holds import loop_holds
+
+_MILLISECONDS = 50
+_MANY = 60_000
+_TRIES = 3
+_JSON = {"content-type": "application/json"}
+_EVENTS = {"content-type": "text/event-stream"}
+_MIB = 1024 * 1024
+
+
+def gzipped(pieces: Iterator[bytes]) -> bytes:
+    packer = zlib.compressobj(9, wbits=31)
+    return b"".join([*map(packer.compress, pieces), packer.flush()])
+
+
+def packed(text: bytes, mebibytes: int) -> bytes:
+    return gzipped(repeat(text * (_MIB // len(text)), mebibytes))
+
+
+def choice(message: str) -> bytes:
+    return f'{{"choices": [{{"index": 0, "finish_reason": "stop", "message": {message}}}]}}'.encode()
+
+
+_NESTED = '{"a":' * _MANY + "1" + "}" * _MANY
+_MANY_LISTS = gzipped(iter([b"[", b"[]," * 5_000_000, b"1]"]))
+_EVENT_OF_LISTS = gzipped(iter([b"data: [", b"[]," * 2_500_000, b"1]\n\n"]))
+_ZIPPED = {"content-encoding": "gzip"}
+
+
+@pytest.fixture(autouse=True)
+async def _loaded() -> None:
+    """Load what the first call loads: that holds the loop of a process once."""
+    async with endpoint((piece("Yes.") + "data: [DONE]\n\n").encode()) as gateway:
+        await gateway.ask()
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "said"),
+    [
+        pytest.param(packed(b"\0", 300), _JSON | _ZIPPED, 200, "too large", id="zeros"),
+        pytest.param(packed(b"\0", 300), _EVENTS | _ZIPPED, 200, "too large", id="a stream of zeros"),
+        pytest.param(packed(b": on\n", 300), _EVENTS | _ZIPPED, 200, "too large", id="comments"),
+        pytest.param(packed(b":\n", 300), _EVENTS | _ZIPPED, 200, "too large", id="empty comments"),
+        pytest.param(packed(b"\n", 100), _EVENTS | _ZIPPED, 200, "cut off", id="line ends"),
+        pytest.param(packed(b"data: {}\n\n", 1), _EVENTS | _ZIPPED, 200, "cut off", id="empty events"),
+        pytest.param(packed(b"\0", 300), _JSON | _ZIPPED, 500, "500", id="an error of zeros"),
+        pytest.param(_MANY_LISTS, _JSON | _ZIPPED, 400, "400", id="an error of lists"),
+        pytest.param(_MANY_LISTS, _JSON | _ZIPPED, 200, "not JSON", id="an answer of lists"),
+        pytest.param(_EVENT_OF_LISTS, _EVENTS | _ZIPPED, 200, "not JSON", id="an event of lists"),
+        pytest.param(
+            b'{"error": {"message": "' + b"no " * 10_000 + b'"}}', _JSON, 400, "400", id="a long error"
+        ),
+        pytest.param(b"x" * 10_000_000, _JSON, 200, "not JSON", id="no line end"),
+        pytest.param(b"data: " + b"x" * 10_000_000, _EVENTS, 200, "too large", id="an event without end"),
+        pytest.param(choice(_NESTED), _JSON, 200, "not JSON", id="a nested answer"),
+        pytest.param(f"data: {_NESTED}\n\n".encode(), _EVENTS, 200, "not JSON", id="a nested event"),
+        pytest.param(b"no gzip", _JSON | _ZIPPED, 200, "", id="no gzip"),
+        pytest.param(b"{}", _JSON | {"content-encoding": "br"}, 200, "", id="another encoding"),
+    ],
+)
+async def test_no_answer_of_an_endpoint_holds_the_loop(
+    body: bytes, headers: dict[str, str], status: int, said: str
+) -> None:
+    failed = await _failure(body, request(timeout=20), status, headers)
+    assert failed.reason in {"PROVIDER_UNAVAILABLE", "BAD_REQUEST"}
+    assert said in failed.message
+    assert len(failed.message) < 1000
+
+
+@pytest.mark.parametrize("answer", [_NESTED, "[" * _MANY + "]" * _MANY])
+async def test_no_structured_answer_holds_the_loop(answer: str) -> None:
+    body = (piece(answer) + "data: [DONE]\n\n").encode()
+    failed = await _failure(body, structured())
+    assert failed.reason == "INVALID_STRUCTURED_ANSWER"
+
+
+async def test_arguments_of_a_tool_that_are_nested_without_end_hold_nothing() -> None:
+    call = {"index": 0, "id": "1", "type": "function", "function": {"name": NAMES[0], "arguments": _NESTED}}
+    choice = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}
+    body = f"data: {json.dumps({'model': 'm', 'choices': [choice]})}\n\ndata: [DONE]\n\n".encode()
+    failed = await _failure(body, asking(limit=2))
+    assert failed.reason == "PROVIDER_UNAVAILABLE"
+    assert "tool" in failed.message
+
+
+async def _failure(
+    body: bytes, asked: GenerateRequest, status: int = 200, headers: Mapping[str, str] = _EVENTS
+) -> ParleyError:
+    """Return what a call fails with that is answered so, once it was seen to hold nothing: a machine that gives its time to others makes one try look long."""
+    longest: list[Sequence[str]] = []
+    for _ in range(_TRIES):
+        async with endpoint(body, status=status, headers=headers) as gateway:
+            with loop_holds() as holds:
+                failed = await failure_of(gateway, asked)
+        if holds.longest < _MILLISECONDS:
+            return failed
+        longest.append(holds.told()[:3])
+    raise AssertionError(f"the loop was held for more than {_MILLISECONDS} ms: {longest}")
