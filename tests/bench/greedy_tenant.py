@@ -108,9 +108,17 @@ class _Tenant:
             for number in range(self._greed.watches):
                 stub = stubs[1 + number // _STREAMS_A_CONNECTION]
                 opened.create_task(self._watch(stub, number, opening, tasks))
+        await self._settled()
         self.told.seconds = -time.monotonic()
         self._flood(stubs[0], tasks)
         tasks.create_task(self._ask_for_parts(stubs[0]))
+
+    async def _settled(self) -> None:
+        """Wait until the streams have brought what there was already."""
+        before, heard = -1, 0
+        while heard != before:
+            await asyncio.sleep(1.0)
+            before, heard = heard, self.told.answers.get("watch, later", {}).get("OK", 0)
 
     def _flood(self, stub: OrchestratorServiceStub, tasks: asyncio.TaskGroup) -> None:
         """Make calls at a steady rate, whether or not they are answered, or as fast as they are."""

@@ -12,7 +12,7 @@ __all__ = ["MAX_ENTRIES", "MAX_FIELDS", "crowded_bytes", "crowded_field"]
 MAX_ENTRIES: Final = 5000
 MAX_FIELDS: Final = 4 * MAX_ENTRIES
 """Fields of all messages in a large request, before anything is decoded."""
-_SMALL_BYTES: Final = 512 * 1024
+_SMALL_BYTES: Final = 1024 * 1024
 """What is no larger is decoded in a moment, whatever it holds."""
 _VARINT, _EIGHT_BYTES, _SIZED, _FOUR_BYTES = 0, 1, 2, 5
 _LOOKED_AT: Final = frozenset(

@@ -44,7 +44,7 @@ def test_numbers_come_in_thousands() -> None:
     assert crowded_field(EmbedResponse(vector=vector)) is None
 
 
-_QUESTION = CreateDebateRequest(spec=DebateSpec(question="x" * 600_000)).SerializeToString()
+_QUESTION = CreateDebateRequest(spec=DebateSpec(question="x" * 1_200_000)).SerializeToString()
 """Large enough to be looked at."""
 
 
@@ -68,7 +68,7 @@ def test_a_large_request_of_as_many_fields_as_lists_may_have_is_let_in() -> None
 def test_fields_of_messages_in_messages_count() -> None:
     agent = Participant(agent=Agent(routes=["r"] * 9, id="a"))
     agents = [agent] * (MAX_FIELDS // 10)
-    whole = _asked(DebateSpec(question="x" * 600_000, agents=agents)).SerializeToString()
+    whole = _asked(DebateSpec(question="x" * 1_200_000, agents=agents)).SerializeToString()
     assert crowded_bytes(whole, CreateDebateRequest.DESCRIPTOR) is not None
 
 
