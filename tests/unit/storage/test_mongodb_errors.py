@@ -30,7 +30,7 @@ def explained(error: Exception) -> Exception:
         OperationFailure("primary stepped down", 189, {"errorLabels": ["RetryableWriteError"]}),
     ],
 )
-def test_what_may_pass_is_unavailable_in_one_line(error: PyMongoError) -> None:
+async def test_what_may_pass_is_unavailable_in_one_line(error: PyMongoError) -> None:
     seen = explained(error)
     assert isinstance(seen, StoreUnavailableError)
     assert "\n" not in str(seen)
@@ -38,15 +38,15 @@ def test_what_may_pass_is_unavailable_in_one_line(error: PyMongoError) -> None:
 
 
 @pytest.mark.parametrize("code", [13, 18])
-def test_a_refused_user_is_told_where_to_look(code: int) -> None:
+async def test_a_refused_user_is_told_where_to_look(code: int) -> None:
     seen = explained(OperationFailure("Authentication failed.", code))
     assert type(seen) is StorageError
     assert "PARLEY_STORE" in str(seen)
 
 
-def test_what_the_server_does_not_understand_is_not_worth_another_try() -> None:
+async def test_what_the_server_does_not_understand_is_not_worth_another_try() -> None:
     assert type(explained(OperationFailure("unknown operator", 2))) is StorageError
 
 
-def test_what_is_too_large_is_the_callers_fault() -> None:
+async def test_what_is_too_large_is_the_callers_fault() -> None:
     assert type(explained(DocumentTooLarge("BSON document too large"))) is ValueError

@@ -162,8 +162,7 @@ class Runner:
         owned = list(self._owned.values())
         for _, task in owned:
             task.cancel()
-        await asyncio.gather(*(task for _, task in owned), return_exceptions=True)
-        await asyncio.gather(*(debate_owner.release() for debate_owner, _ in owned), return_exceptions=True)
+        await asyncio.gather(*(_released(*each) for each in owned), return_exceptions=True)
 
     async def _scan(self) -> None:
         held = set(self._owned)
@@ -381,6 +380,12 @@ class Runner:
             await debate_owner.give_up(f"{why}; resume the debate to try again")
         except Exception as error:  # noqa: BLE001 - the next look comes after a while, and the others go on
             _logger.warning("the debate could not be marked as failed", error=str(error))
+
+
+async def _released(debate_owner: DebateOwner, task: asyncio.Task[None]) -> None:
+    """Give a debate up as soon as its own work has stopped, whatever becomes of others."""
+    await asyncio.wait({task})
+    await debate_owner.release()
 
 
 def _answered(record: DebateRecord) -> bool:

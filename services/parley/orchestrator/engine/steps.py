@@ -84,7 +84,8 @@ class StepAttempt:
         """Wait until no call is being made, but only so long."""
         if self._call is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._call.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await self._call.wait()
 
     async def outcome_of(self, making: Awaitable[Outcome]) -> Outcome:
         """Return the outcome, or the failure that a limit makes of it first."""

@@ -5,6 +5,7 @@ has, on the primary: so what was acknowledged, or was read, is never rolled back
 defaults can weaken this.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
@@ -68,7 +69,13 @@ async def open_mongodb(
 
 @contextmanager
 def explaining() -> Iterator[None]:
-    """Turn what PyMongo raises into the errors of the ports; DuplicateKeyError passes."""
+    """Turn what PyMongo raises into the errors of the ports; DuplicateKeyError passes.
+
+    A cancel passes too, also one that came together with an answer and that a library took for itself, as `asyncio.wait_for` does
+    before Python 3.12: whoever was to stop would go on for ever.
+    """
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
     try:
         yield
     except DuplicateKeyError:
@@ -77,6 +84,9 @@ def explaining() -> Iterator[None]:
         raise ValueError(f"too large for a store: {_line(error)}") from error
     except PyMongoError as error:
         raise _explained(error) from error
+    finally:
+        if task and task.cancelling() > before:
+            raise asyncio.CancelledError
 
 
 def _explained(error: PyMongoError) -> StorageError:
