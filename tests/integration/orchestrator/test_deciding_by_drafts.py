@@ -10,6 +10,7 @@ import pytest
 from parley.orchestrator.api.report import render
 from parley.orchestrator.api.state import fold
 from parley.orchestrator.formats.arena import V1
+from parley.orchestrator.formats.arena.decision_words import decision_lines
 from parley.v1.arena_pb2 import DUTY_CRITIC, DUTY_VOTER, AgentDuties, ArenaOutcome, TeamSettings
 from parley.v1.convergence_pb2 import GroupPositionsRequest, GroupPositionsResponse, PositionGroup, UnsurePair
 from parley.v1.event_pb2 import Warned
@@ -117,6 +118,18 @@ async def test_the_judge_breaks_a_tie_and_one_that_holds_nothing_right_leaves_it
     assert arena.winner_agent_id == winner
     assert arena.decision.count.tied_agent_ids == ([] if winner else ["ada", "bo"])
     assert arena.decision.judge_agent_id == ("judge" if holds else "")
+
+
+@pytest.mark.parametrize("choice", ["ada", "bo"])
+async def test_of_tied_positions_that_no_judge_chose_the_one_stands_that_the_last_vote_went_to(
+    choice: str, tmp_path: Path
+) -> None:
+    first = {"ada": "red", "bo": "blue"}
+    arena = await decided(tmp_path, taking(first, first, ArenaScript(choice=choice)), agents=2)
+    assert arena.decision.core_agent_id == choice
+    told = "\n".join(decision_lines(arena.decision, arena.votes[-1]))
+    assert "of those with the largest share the one stands that the last vote went to most" in told
+    assert "the last vote would have decided the same" in told
 
 
 async def test_where_it_cannot_be_told_how_drafts_group_the_last_vote_and_the_judges_score_decide(

@@ -194,9 +194,8 @@ async def _by_drafts(
     ballots.sort(key=lambda each: each.agent_id)
     alike = group_options(options, groups, ())
     count = Electorate([each.id for each in asked], options, terms).result(ballots, alike)
-    standing = surest(count)
     last = await _held_last(arena, basis.drafts)
-    held = next(agents for agents, each in zip(last, basis.drafts, strict=True) if standing in each.agent_ids)
+    standing, held = _standing(count, basis.drafts, last, vote, ranking)
     return Decision(
         ballots=VOTE_BALLOTS_FIRST_DRAFTS,
         count=count,
@@ -205,6 +204,37 @@ async def _by_drafts(
         core_agent_id=_best(held, vote, ranking) if held else standing,
         core_is_first_draft=not held,
     )
+
+
+def _standing(
+    count: Vote,
+    drafts: Sequence[DraftGroup],
+    last: Sequence[Sequence[str]],
+    vote: Vote,
+    ranking: Sequence[RankedProposal],
+) -> tuple[str, Sequence[str]]:
+    """Return whose first draft stands, and whose final proposals take its position.
+
+    Of several that are first it is the judge's choice, without one the position that the last vote went to most, and of
+    equals the one whose proposal the judge scored best.
+    """
+    shares = {each.agent_id: each.share for each in vote.options}
+    scores = {each.agent_id: each.score for each in ranking}
+    drafted = {agent for each in drafts for agent in each.agent_ids}
+    chosen = {each.choice_agent_id for each in count.ballots if each.agent_id not in drafted}
+
+    def place(agent: str) -> tuple[Sequence[str], Sequence[str]]:
+        pairs = zip(drafts, last, strict=True)
+        return next((each.agent_ids, held) for each, held in pairs if agent in each.agent_ids)
+
+    def rank(agent: str) -> tuple[bool, float, float, str]:
+        first, held = place(agent)
+        voted = sum(shares.get(each, 0.0) for each in held)
+        score = max((scores.get(each, 0.0) for each in held), default=0.0)
+        return (chosen.isdisjoint(first), -voted, -score, agent)
+
+    standing = min(count.tied_agent_ids, key=rank) if count.tied_agent_ids else surest(count)
+    return standing, place(standing)[1]
 
 
 def _judges_ballot(judged: Judged, chosen: str, weights: Mapping[str, float]) -> Ballot:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from parley.orchestrator.phases.vote_result import surest
 from parley.orchestrator.phases.vote_words import strength_word
-from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, HeldPosition, Vote
+from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote
 
 __all__ = ["decision_lines"]
 
@@ -25,7 +25,7 @@ def decision_lines(decision: Decision, last: Vote | None) -> Iterator[str]:
         yield f"{each.position}: at first {first}; in the end {_names(each.last_agent_ids)}; {share}"
     yield from _ballots(decision)
     if by_drafts and last is not None:
-        yield _change(decision.positions, surest(count), surest(last))
+        yield _change(decision, surest(last))
     core = decision.core_agent_id
     if decision.core_is_first_draft:
         yield f"no final proposal is known to take that position: the answer is written around the first draft of {core}"
@@ -47,8 +47,9 @@ def _winner(decision: Decision, what: str) -> str:
 
 def _stands(decision: Decision) -> str:
     """Return what stands where nothing has won. Nobody was asked how sure of its first draft it is."""
-    if decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS and not decision.judge_agent_id:
-        return "of those with the largest share the first by name stands"
+    if decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS:
+        judge = "that the judge chose" if decision.judge_agent_id else "that the last vote went to most"
+        return f"of those with the largest share the one stands {judge}"
     return "of those with the largest share the one whose voters are surest stands"
 
 
@@ -67,12 +68,13 @@ def _choice(decision: Decision, agent: str) -> str:
     return f"the position of the first draft of {agent}" if by_drafts else f"the proposal of {agent}"
 
 
-def _change(positions: Sequence[HeldPosition], decided: str, voted: str) -> str:
+def _change(decision: Decision, voted: str) -> str:
     """Return what the debate has changed: whether the last vote would have decided otherwise."""
-    place = next((each for each in positions if voted in each.last_agent_ids), None)
+    core = decision.core_agent_id
+    place = next((each for each in decision.positions if voted in each.last_agent_ids), None)
     if place is None:
         return "whether the last vote would have decided otherwise cannot be told: it is not known which of these positions the proposal that led it takes"
-    if decided in place.first_agent_ids:
+    if core in (place.first_agent_ids if decision.core_is_first_draft else place.last_agent_ids):
         return "the last vote would have decided the same"
     return f"the last vote would have decided otherwise: {place.position}"
 
