@@ -61,13 +61,13 @@ class WrittenLog:
         self.events: list[Envelope] = []
         self._log = log
         self._tenant = tenant
-        self._debate = debate
+        self.debate = debate
 
     async def write(self, *payloads: Draft | Payload, epoch: int = 1) -> None:
         """Append events as one record."""
         entries = list(self._sealed(payloads, epoch))
         record = Record(self.events[-len(entries)].sequence, str(len(self.events)), tuple(entries))
-        await self._log.append(f"{self._tenant}/{self._debate}", record)
+        await self._log.append(f"{self._tenant}/{self.debate}", record)
 
     def _sealed(self, payloads: Sequence[Draft | Payload], epoch: int) -> Iterable[bytes]:
         for payload in payloads:
@@ -75,7 +75,7 @@ class WrittenLog:
             envelope = seal(
                 payload if isinstance(payload, Draft) else Draft(f"key/{sequence}", payload),
                 tenant=self._tenant,
-                debate=self._debate,
+                debate=self.debate,
                 sequence=sequence,
                 epoch=epoch,
                 time=SystemClock().now(),

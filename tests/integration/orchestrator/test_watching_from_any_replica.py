@@ -63,11 +63,11 @@ def shared_store(monkeypatch: pytest.MonkeyPatch) -> None:
 def relays(monkeypatch: pytest.MonkeyPatch) -> Relays:
     found, text_of = Relays(), Watching.text_of
 
-    async def counted(self: Watching, debate: str) -> AsyncGenerator[Delta | Alive, None]:
+    async def counted(self: Watching, tenant: str, debate: str) -> AsyncGenerator[Delta | Alive, None]:
         found.opened[debate] += 1
         found.running[debate] += 1
         try:
-            async for each in text_of(self, debate):
+            async for each in text_of(self, tenant, debate):
                 yield each
         finally:
             found.running[debate] -= 1

@@ -204,7 +204,7 @@ class OrchestratorServicer(KeyCalls):
             )
         if owner != self.owner:
             raise failed_precondition("NOT_OWNER", f"{self.owner} is here, not {owner!r}")
-        return self.watching.text_of(request.debate_id)
+        return self.watching.text_of(current_tenant(), request.debate_id)
 
     def _message(self, each: Watched, after: int) -> orchestrator_pb2.WatchDebateResponse:
         if not isinstance(each, Envelope):

@@ -9,7 +9,7 @@ from time import monotonic
 
 from parley.orchestrator.log.envelope import GENESIS, Envelope
 from parley.orchestrator.log.journal import log_name, open_records
-from parley.orchestrator.watch.wakes import Wakes
+from parley.orchestrator.watch.wakes import Turn, Turns, Wakes
 from parley.runtime.stopping import stop_task
 from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import Closed, Concluded, DebateFailed, Resumed, StepFailed, StepSucceeded
@@ -36,8 +36,8 @@ class Feed:
         looked_at: When somebody last looked whether the log is still there, by the monotonic clock.
     """
 
-    def __init__(self, max_kept_bytes: int = _MAX_KEPT_BYTES) -> None:
-        """Begin before the first event; keep so many stored bytes of the newest ones."""
+    def __init__(self, turn: Turn, max_kept_bytes: int = _MAX_KEPT_BYTES) -> None:
+        """Begin before the first event; wake readers in their `turn`, and keep so many stored bytes of the newest events."""
         self.last = 0
         self.epoch = 0
         self.whole = self.closed = self.failed = False
@@ -47,7 +47,7 @@ class Feed:
         self._kept: list[Envelope] = []
         self._kept_bytes = 0
         self._outcomes: dict[str, tuple[int, int]] = {}
-        self.readers = Wakes()
+        self.readers = Wakes(turn)
 
     def after(self, sequence: int) -> Sequence[Envelope] | None:
         """Return some of the events after a sequence, or None where the next one is no longer kept."""
@@ -121,6 +121,7 @@ class Feeds:
     log: Log
     max_kept_bytes: int = _MAX_KEPT_BYTES
     _running: dict[str, _Running] = field(default_factory=dict)
+    _turns: Turns = field(default_factory=Turns)
 
     @asynccontextmanager
     async def joined(self, tenant: str, debate: str, news: asyncio.Event) -> AsyncGenerator[Feed, None]:
@@ -128,7 +129,7 @@ class Feeds:
         name = log_name(tenant, debate)
         running = self._running.get(name)
         if running is None or running.feed.failure is not None:
-            feed = Feed(self.max_kept_bytes)
+            feed = Feed(self._turns.of(tenant), self.max_kept_bytes)
             # A context of its own: the deadline and the span of the first watcher are not the others'.
             task = asyncio.create_task(feed.run(self.log, tenant, debate), context=Context())
             running = self._running[name] = _Running(feed, task)

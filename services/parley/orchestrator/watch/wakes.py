@@ -1,21 +1,63 @@
 """Waking many who wait for the same news without keeping the event loop from everything else."""
 
 import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from itertools import islice
+from typing import Final
+from weakref import WeakValueDictionary
 
-__all__ = ["Wakes"]
+__all__ = ["Turns", "Wakes"]
 
-_AT_ONCE = 50
+_AT_ONCE: Final = 4
+"""Each one that is woken takes parts of a millisecond to be told what there is."""
 
 
-class Wakes:
-    """The events of those who wait. They are set some at a time, and what else there is to do gets its turn between."""
+class Turn:
+    """Those of one tenant who are to be woken, in the order in which there was news for them."""
 
     def __init__(self) -> None:
         """Begin with nobody."""
-        self._all: dict[asyncio.Event, None] = {}
         self._due: dict[asyncio.Event, None] = {}
         self._under_way = False
+
+    def wake(self, all_of: Iterable[asyncio.Event]) -> None:
+        """Set these events, soon."""
+        self._due.update(dict.fromkeys(all_of))
+        if not self._under_way:
+            self._wake_some()
+
+    def leave(self, news: asyncio.Event) -> None:
+        """Have an event set no more."""
+        self._due.pop(news, None)
+
+    def _wake_some(self) -> None:
+        for news in list(islice(self._due, _AT_ONCE)):
+            del self._due[news]
+            news.set()
+        self._under_way = bool(self._due)
+        if self._under_way:
+            asyncio.get_running_loop().call_soon(self._wake_some)
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The turn of each tenant: a few of its watchers are woken each time around the loop, however many debates have news for them."""
+
+    _by_tenant: WeakValueDictionary[str, Turn] = field(default_factory=WeakValueDictionary)
+
+    def of(self, tenant: str) -> Turn:
+        """Return a tenant's turn."""
+        return self._by_tenant.setdefault(tenant, Turn())
+
+
+class Wakes:
+    """The events of those who wait for one thing. They are set some at a time, as it is their tenant's turn."""
+
+    def __init__(self, turn: Turn) -> None:
+        """Begin with nobody."""
+        self._all: dict[asyncio.Event, None] = {}
+        self._turn = turn
 
     def __len__(self) -> int:
         return len(self._all)
@@ -27,18 +69,8 @@ class Wakes:
     def remove(self, news: asyncio.Event) -> None:
         """Set it no more."""
         self._all.pop(news, None)
-        self._due.pop(news, None)
+        self._turn.leave(news)
 
     def tell(self) -> None:
         """Set all events, soon; who joins later is not concerned."""
-        self._due.update(self._all)
-        if not self._under_way:
-            self._tell_some()
-
-    def _tell_some(self) -> None:
-        for news in list(islice(self._due, _AT_ONCE)):
-            del self._due[news]
-            news.set()
-        self._under_way = bool(self._due)
-        if self._under_way:
-            asyncio.get_running_loop().call_soon(self._tell_some)
+        self._turn.wake(self._all)

@@ -65,7 +65,7 @@ class Watching:
             stack.enter_context(metrics.watching())
             pieces: deque[Delta] = deque()
             if text:
-                pieces = stack.enter_context(self.deltas.listen(debate, news))
+                pieces = stack.enter_context(self.deltas.listen(tenant, debate, news))
                 await stack.enter_async_context(self.forwarding.wanted(tenant, debate))
             feed = await stack.enter_async_context(self.feeds.joined(tenant, debate, news))
             while True:
@@ -86,10 +86,10 @@ class Watching:
                     cursor.caught_up = feed.whole
                     await heartbeats.until(news)
 
-    async def text_of(self, debate: str) -> AsyncGenerator[Delta | Alive, None]:
+    async def text_of(self, tenant: str, debate: str) -> AsyncGenerator[Delta | Alive, None]:
         """Yield the text of a debate that is run here, for another replica, until closed."""
         news, heartbeats = asyncio.Event(), _Heartbeats(self.heartbeat_seconds)
-        with self.deltas.listen(debate, news) as pieces:
+        with self.deltas.listen(tenant, debate, news) as pieces:
             while True:
                 news.clear()
                 for piece in _waiting(pieces):

@@ -88,6 +88,30 @@ async def test_a_thousand_watchers_cost_as_many_reads_as_one_and_share_each_even
     assert all(all(mine is first for mine, first in zip(events, seen[0], strict=True)) for events in seen)
 
 
+async def test_news_for_hundreds_of_watchers_of_one_tenant_does_not_keep_another_ones_waiting() -> None:
+    stand = Stand(MemoryLog(poll_interval=30))
+    greedy = [WrittenLog(stand.log, "greedy", f"debate-{number}") for number in range(20)]
+    told = 0
+
+    async def count(log: WrittenLog) -> None:
+        nonlocal told
+        async for _ in stand.watching.watch("greedy", log.debate, 0, text=False):
+            told += 1
+
+    for each in (*greedy, stand.written):
+        await each.write(Warned(message="first"))
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks, aclosing(stand.watch()) as modest:
+        for each in greedy * 20:
+            tasks.create_task(count(each))
+        await anext(modest)
+        while told < 400:  # noqa: ASYNC110 (watchers tell of nothing)
+            await asyncio.sleep(0)
+        for each in (*greedy, stand.written):
+            await each.write(Closed())
+        await anext(modest)
+        assert told < 400 + 60, "of 400"
+
+
 async def test_a_feed_ends_with_its_last_watcher_and_begins_anew_with_the_next() -> None:
     stand = Stand()
     await stand.written.write(Warned(message="one"))
