@@ -1,19 +1,34 @@
 """The second kind of embedder: an OpenAI-compatible endpoint."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import httpx2
 import numpy as np
 import openai
+from pydantic import BaseModel, ValidationError
 
 from parley.convergence.vectors import Vector, mean_direction, unit, windows
 from parley.runtime.errors import internal, unavailable
 from parley.runtime.redaction import Redaction
+from parley.runtime.unpacking import ACCEPTED, end_early, unpack
 
 __all__ = ["EndpointEmbedder", "vectors_of"]
 
 _MAX_READ: Final = 16 * 1024
 _MAX_SAID: Final = 200
+_MAX_ANSWER: Final = 4 * 1024 * 1024
+"""Bytes of an answer; 32 vectors of 4,096 numbers have up to three million."""
+
+
+class _Embedded(BaseModel):
+    index: int
+    embedding: list[float]
+
+
+class _Answer(BaseModel):
+    data: list[_Embedded]
 
 
 class EndpointEmbedder:
@@ -24,7 +39,7 @@ class EndpointEmbedder:
 
     _WINDOW: Final = 8_000
     _OVERLAP: Final = 800
-    _AT_ONCE: Final = 64
+    _AT_ONCE: Final = 32
 
     def __init__(
         self, base_url: str, api_key: str | Callable[[], str], model: str, timeout_seconds: float = 30.0
@@ -37,11 +52,14 @@ class EndpointEmbedder:
             api_key="none",  # each request brings its own
             timeout=timeout_seconds,
             max_retries=2,
-            http_client=openai.DefaultAioHttpClient(follow_redirects=False),
+            default_headers=ACCEPTED,
+            http_client=openai.DefaultAioHttpClient(
+                follow_redirects=False, event_hooks={"response": [unpack, _bound]}
+            ),
         )
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed texts, at most 64 windows a request."""
+        """Embed texts, at most 32 windows a request."""
         cuts = [windows(len(text), self._WINDOW, self._OVERLAP) for text in texts]
         pieces = [text[start:end] for text, cut in zip(texts, cuts, strict=True) for start, end in cut]
         vectors: list[Vector] = []
@@ -53,7 +71,7 @@ class EndpointEmbedder:
     async def _request(self, pieces: list[str]) -> list[Vector]:
         key = self._key()
         try:
-            answer = await self._client.embeddings.create(
+            answer = await self._client.embeddings.with_raw_response.create(
                 input=pieces,
                 model=self.name,
                 encoding_format="float",
@@ -62,16 +80,27 @@ class EndpointEmbedder:
         except openai.OpenAIError as error:
             message = f"the embeddings endpoint failed: {_said(error, key)}"
             raise unavailable("EMBEDDINGS_UNAVAILABLE", message, retry_after=1.0) from None
-        if sorted(each.index for each in answer.data) != list(range(len(pieces))):
-            raise internal(
-                f"the embeddings endpoint answered {len(answer.data)} vectors for {len(pieces)} texts"
-            )
-        ordered = sorted(answer.data, key=lambda each: each.index)
-        return vectors_of([each.embedding for each in ordered])
+        return await asyncio.to_thread(_read, answer.content, len(pieces))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
+
+
+async def _bound(response: httpx2.Response) -> None:
+    end_early(response, _MAX_ANSWER)
+
+
+def _read(answer: bytes, texts: int) -> list[Vector]:
+    """Return the vectors of an answer in the order of the texts, one for each."""
+    try:
+        data = _Answer.model_validate_json(answer).data
+    except ValidationError:  # its words may repeat what was answered
+        told = "no vectors of numbers" if len(answer) < _MAX_ANSWER else f"more than {_MAX_ANSWER} bytes"
+        raise unavailable("EMBEDDINGS_UNAVAILABLE", f"the embeddings endpoint answered {told}") from None
+    if sorted(each.index for each in data) != list(range(texts)):
+        raise internal(f"the embeddings endpoint answered {len(data)} vectors for {texts} texts")
+    return vectors_of([each.embedding for each in sorted(data, key=lambda each: each.index)])
 
 
 def vectors_of(answered: Sequence[Sequence[float]]) -> list[Vector]:

@@ -1,4 +1,4 @@
-"""Answers of HTTP endpoints, unpacked a little at a time: a megabyte of gzip may stand for a gigabyte."""
+"""Answers of HTTP endpoints, unpacked a little at a time and within bounds: a megabyte of gzip may stand for a gigabyte."""
 
 import asyncio
 import zlib
@@ -7,7 +7,7 @@ from typing import Final
 
 import httpx2
 
-__all__ = ["ACCEPTED", "unpack"]
+__all__ = ["ACCEPTED", "end_early", "unpack"]
 
 ACCEPTED: Final = {"Accept-Encoding": "gzip"}
 """The header that asks for no more than is unpacked here."""
@@ -23,6 +23,29 @@ async def unpack(response: httpx2.Response) -> None:
     encoding = response.headers.pop(_ENCODING, "identity").strip().lower()
     if encoding in {"gzip", "x-gzip"} and isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _Unpacked(response.stream)
+
+
+def end_early(response: httpx2.Response, after: int) -> None:
+    """Have an answer end after so many bytes, whatever would follow."""
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Beginning(response.stream, after)
+
+
+class _Beginning(httpx2.AsyncByteStream):
+    def __init__(self, whole: httpx2.AsyncByteStream, size: int) -> None:
+        self._whole = whole
+        self._size = size
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = self._size
+        async for chunk in self._whole:
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                return
+
+    async def aclose(self) -> None:
+        await self._whole.aclose()
 
 
 class _Unpacked(httpx2.AsyncByteStream):

@@ -1,14 +1,17 @@
 """What an embeddings endpoint answers is vectors, or refused: one bad number would spoil every comparison."""
 
+import gzip
+import json
+from collections.abc import Sequence
 from typing import Any
-from unittest.mock import AsyncMock
 
 import numpy as np
 import pytest
-from openai.types import CreateEmbeddingResponse, Embedding
-from openai.types.create_embedding_response import Usage
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from parley.convergence.endpoint import EndpointEmbedder, vectors_of
+from parley.convergence.vectors import Vector
 from parley.runtime.errors import ParleyError
 
 
@@ -38,31 +41,59 @@ def test_what_is_no_vector_is_refused(answered: Any) -> None:
     assert raised.value.reason == "EMBEDDINGS_UNAVAILABLE"
 
 
-def answering(indices: list[int]) -> EndpointEmbedder:
-    """An endpoint that answers a vector for each of these places, with a one at the place."""
-    endpoint = EndpointEmbedder("http://127.0.0.1:9/v1", "key", "a-model", 1.0)
-    data = [
-        Embedding(index=each, embedding=[float(each == n) for n in range(3)], object="embedding")
-        for each in indices
-    ]
-    endpoint._client.embeddings.create = AsyncMock(  # type: ignore[method-assign]
-        return_value=CreateEmbeddingResponse(
-            data=data, model="a-model", object="list", usage=Usage(prompt_tokens=1, total_tokens=1)
-        )
-    )
-    return endpoint
+async def embedded(answer: web.Response) -> list[Vector]:
+    """What comes of three texts at an endpoint that answers so."""
+
+    async def say(_: web.Request) -> web.Response:
+        return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+
+    application = web.Application()
+    application.router.add_post("/v1/embeddings", say)
+    async with TestServer(application) as server:
+        endpoint = EndpointEmbedder(str(server.make_url("/v1")), "key", "a-model")
+        try:
+            return await endpoint.embed(["zero", "one", "two"])
+        finally:
+            await endpoint.close()
+
+
+def vectors_at(indices: Sequence[int], size: int = 3) -> dict[str, Any]:
+    """An answer with a vector for each of these places, with a one at the place."""
+    return {
+        "data": [{"index": each, "embedding": [float(each == n) for n in range(size)]} for each in indices]
+    }
 
 
 async def test_each_text_gets_its_own_vector_in_whatever_order_they_are_answered() -> None:
-    endpoint = answering([2, 0, 1])
-    vectors = await endpoint.embed(["zero", "one", "two"])
-    await endpoint.close()
+    vectors = await embedded(web.json_response(vectors_at([2, 0, 1])))
     assert [int(each.argmax()) for each in vectors] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("indices", [[0, 1], [0, 1, 1], [0, 1, 3]], ids=["too few", "twice", "of no text"])
 async def test_vectors_that_are_not_one_for_each_text_are_refused(indices: list[int]) -> None:
-    endpoint = answering(indices)
     with pytest.raises(ParleyError, match=f"{len(indices)} vectors for 3 texts"):
-        await endpoint.embed(["zero", "one", "two"])
-    await endpoint.close()
+        await embedded(web.json_response(vectors_at(indices)))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        web.Response(text="<html>Welcome</html>", content_type="text/html"),
+        web.Response(text="{", content_type="application/json"),
+        web.json_response([1]),
+        web.json_response({"data": None}),
+        web.json_response({"data": [{"index": 0, "embedding": ["x"]}]}),
+    ],
+    ids=["html", "cut", "list", "null", "words"],
+)
+async def test_an_answer_without_vectors_is_refused_as_one(answer: web.Response) -> None:
+    with pytest.raises(ParleyError, match="answered no vectors of numbers") as raised:
+        await embedded(answer)
+    assert raised.value.reason == "EMBEDDINGS_UNAVAILABLE"
+
+
+async def test_no_more_of_an_answer_is_read_than_vectors_have() -> None:
+    bomb = gzip.compress(json.dumps(vectors_at([0, 1, 2], 2_000_000)).encode())
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    with pytest.raises(ParleyError, match="answered more than 4194304 bytes"):
+        await embedded(web.Response(body=bomb, headers=headers))

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
@@ -14,6 +14,7 @@ from parley.gateway.prompt.reasoning import ReasoningFilter
 from parley.gateway.wire.api import ModelReply, Reader
 from parley.gateway.wire.bounded_json import read_json
 from parley.gateway.wire.sse import EventReader
+from parley.runtime.unpacking import end_early
 
 __all__ = [
     "Heard",
@@ -192,21 +193,5 @@ async def read_whole(response: httpx2.Response) -> dict[str, Any]:
 
 async def bound_error(response: httpx2.Response) -> None:
     """Have the answer end early unless it is a success: the client reads whatever is said of an error, to its end."""
-    if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Beginning(response.stream)
-
-
-class _Beginning(httpx2.AsyncByteStream):
-    def __init__(self, whole: httpx2.AsyncByteStream) -> None:
-        self._whole = whole
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = _MAX_ERROR_BYTES
-        async for chunk in self._whole:
-            yield chunk[:left]
-            left -= len(chunk)
-            if left <= 0:
-                return
-
-    async def aclose(self) -> None:
-        await self._whole.aclose()
+    if not response.is_success:
+        end_early(response, _MAX_ERROR_BYTES)
