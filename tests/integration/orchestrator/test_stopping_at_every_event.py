@@ -138,8 +138,9 @@ async def test_so_does_a_debate_that_asks_what_is_unclear_and_tracks_requirement
     held = await Play(spec, gateway).held(tmp_path)
     ends = outcomes(held.events)
     assert {("clarify/1/ada", 1), ("requirements", 1), ("round/1/critique/bo/of/ada", 1)} <= ends.keys()
-    assert "- How many users?\n  fine\n- fine" in held.gateway.asked("synthesis").prompt
-    assert "It must float." in held.gateway.asked("synthesis").prompt
+    synthesis = held.gateway.asked("synthesis").prompt
+    assert "<<<\n1. How many users?\n>>>\nAnswers of the person who asks:\n- to 1: fine\n- fine" in synthesis
+    assert "It must float." in synthesis
     await held.ends_the_same_wherever_it_is_stopped()
 
 
