@@ -140,8 +140,9 @@ class UnfencedLog(CrashingLog):
             try:
                 await super().append(log, record)
             except AppendConflictError:
-                there = await self._log.read(log, record.first - 1)
-                record = Record(there[-1].last + 1, record.append_id, record.entries)
+                # A store that is cut off may show nothing of it yet: then the same is tried again.
+                if there := await self._log.read(log, record.first - 1):
+                    record = Record(there[-1].last + 1, record.append_id, record.entries)
             else:
                 return
 
