@@ -12,7 +12,7 @@ import parley.v1
 from parley.orchestrator.keys.store import KEYS, KeyStore
 from parley.runtime.identity.identity import Role
 from parley.runtime.identity.service_tokens import ServiceSigner
-from parley.runtime.logs import labelled
+from parley.runtime.labels import labelled
 from parley.storage.ports import Documents
 from parley.v1 import (
     convergence_pb2,

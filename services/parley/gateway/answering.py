@@ -10,7 +10,8 @@ from parley.gateway.routing.call import Call
 from parley.gateway.routing.fallback import Fallback
 from parley.gateway.routing.table import RouteTable
 from parley.gateway.tracing import TraceLabels
-from parley.runtime import deadline, logs
+from parley.runtime import deadline
+from parley.runtime.labels import labels
 
 __all__ = ["Answering"]
 
@@ -37,7 +38,7 @@ class Answering:
 
     async def answer(self, checked: CheckedRequest, ends: float, running: RunningCall) -> Answer:
         """Return the answer, and report to the running call. Raises Failure."""
-        debate = checked.key.debate_id if checked.key is not None else logs.labels().get("debate", "")
+        debate = checked.key.debate_id if checked.key is not None else labels().get("debate", "")
         routes = self._table.chosen(checked.routes)
         await self._table.learn_prices(routes)
         call = Call(

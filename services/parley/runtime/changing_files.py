@@ -1,18 +1,19 @@
 """Files whose content may change while a service runs, such as certificates: read again when they have."""
 
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from parley.runtime.errors import ConfigurationError
-from parley.runtime.logs import get_logger
 
 __all__ = ["ChangingFiles", "Stamp", "stamp"]
 
 _LOOK_SECONDS: Final = 1.0
 
-_logger = get_logger(__name__)
+# Clients have changing files too, and what makes a service's log lines takes a tenth of a second to import.
+_logger = logging.getLogger(__name__)
 
 Stamp: TypeAlias = tuple[int, int, int]
 
@@ -54,7 +55,7 @@ class ChangingFiles:
                     self._contents = self._read()
                     self._stamps = stamps
             except (OSError, ValueError) as error:  # as while they are being replaced
-                _logger.warning("a file that changed cannot be used yet", error=_why(error))
+                _logger.warning("a file that changed cannot be used yet: %s", _why(error))
         return self._contents
 
     def _stamped(self) -> tuple[Stamp, ...]:

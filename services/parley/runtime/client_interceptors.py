@@ -13,7 +13,8 @@ import grpc
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from parley.runtime import deadline, logs, telemetry
+from parley.runtime import deadline, telemetry
+from parley.runtime.labels import LABELS, labels
 
 __all__ = ["CallingChannel"]
 
@@ -125,9 +126,9 @@ def _metadata(
     metadata = list(given or ())
     named = {key for key, _ in metadata}
     ambient = telemetry.inject(trace.set_span_in_context(span))
-    for name, value in logs.labels().items():
+    for name, value in labels().items():
         if value.isascii() and value.isprintable():
-            ambient[logs.LABELS[name]] = value
+            ambient[LABELS[name]] = value
     metadata.extend((key, value) for key, value in ambient.items() if key not in named)
     return metadata
 

@@ -4,9 +4,6 @@ import io
 import logging
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, Final, Literal, TextIO, cast
 
 import structlog
@@ -16,16 +13,13 @@ from opentelemetry._logs import get_logger as get_otel_logger
 from opentelemetry.context import get_current
 from structlog.typing import EventDict, ExcInfo, FilteringBoundLogger, Processor, WrappedLogger
 
+from parley.runtime.labels import labels
 from parley.runtime.lossy_stream import LossyStream
 from parley.runtime.printable import printable, printable_json
 
-__all__ = ["LABELS", "Level", "configure_logging", "get_logger", "labelled", "labels", "set_labels"]
+__all__ = ["Level", "configure_logging", "get_logger"]
 
 Level = Literal["debug", "info", "warning", "error"]
-
-LABELS: Final[Mapping[str, str]] = {"tenant": "parley-tenant", "debate": "parley-debate"}
-"""What a call is about, and the metadata key it travels under. For logs and traces; where callers are asked who they are,
-it grants nothing."""
 
 _SEVERITIES: Final = {
     "debug": SeverityNumber.DEBUG,
@@ -36,29 +30,6 @@ _SEVERITIES: Final = {
 }
 _SAID: Final = frozenset({"event", "level", "timestamp", "exc_info", "trace_id", "span_id"})
 """What a record of OpenTelemetry has a place of its own for."""
-
-_labels: ContextVar[Mapping[str, str]] = ContextVar("parley_labels", default={})  # noqa: B039 (never changed)
-
-
-def labels() -> Mapping[str, str]:
-    """Return the labels of the work in hand."""
-    return _labels.get()
-
-
-def set_labels(found: Mapping[str, str]) -> None:
-    """Make these the labels of this task, replacing any that were inherited."""
-    _labels.set(found)
-
-
-@contextmanager
-def labelled(*, tenant: str | None = None, debate: str | None = None) -> Iterator[None]:
-    """Put these labels on log lines written and calls made inside."""
-    added = {name: value for name, value in (("tenant", tenant), ("debate", debate)) if value is not None}
-    token = _labels.set({**_labels.get(), **added})
-    try:
-        yield
-    finally:
-        _labels.reset(token)
 
 
 def get_logger(name: str) -> FilteringBoundLogger:
@@ -131,7 +102,7 @@ class _Stderr:
 
 
 def _add_labels(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    for name, value in _labels.get().items():
+    for name, value in labels().items():
         event.setdefault(name, value)
     return event
 

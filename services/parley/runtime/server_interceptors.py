@@ -17,6 +17,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from parley.runtime import deadline, errors, logs, telemetry
 from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Guard, Shown, bearer
 from parley.runtime.identity.identity import is_tenant, set_identity
+from parley.runtime.labels import LABELS, labels, set_labels
 from parley.runtime.message_entries import MAX_ENTRIES, MAX_FIELDS, crowded_bytes, crowded_field
 
 __all__ = ["Admission", "CallInterceptor"]
@@ -24,8 +25,8 @@ __all__ = ["Admission", "CallInterceptor"]
 # Probes and tooling ask these all the time, and they tell nothing of anybody; a span for each would bury the rest.
 _OPEN_TO_ALL: Final = ("/grpc.health.", "/grpc.reflection.")
 _CARRIED: Final = frozenset({"traceparent", "tracestate"})
-_TENANT: Final = logs.LABELS["tenant"]
-_DEBATE: Final = logs.LABELS["debate"]
+_TENANT: Final = LABELS["tenant"]
+_DEBATE: Final = LABELS["debate"]
 _MAX_LABEL: Final = 128
 # What a server is to blame for; the other codes are answers, and their spans are not errors.
 _FAULTS: Final = frozenset(
@@ -208,15 +209,15 @@ def _begin(method: str, context: _Context) -> tuple[trace.Span, Shown]:
     found: dict[str, str] = {}
     for key, value in context.invocation_metadata() or ():
         (carrier if key in _CARRIED else found)[key] = str(value)
-    labels = {"debate": found[_DEBATE][:_MAX_LABEL]} if _DEBATE in found else {}
+    about = {"debate": found[_DEBATE][:_MAX_LABEL]} if _DEBATE in found else {}
     deadline.start_call(context.time_remaining())
-    logs.set_labels(labels)
+    set_labels(about)
     parent = telemetry.extract(carrier)
     span = _tracer.start_span(
         method,
         parent,
         SpanKind.SERVER,
-        attributes={"rpc.system.name": "grpc", "rpc.method": method, **_span_labels(labels)},
+        attributes={"rpc.system.name": "grpc", "rpc.method": method, **_span_labels(about)},
     )
     otel_context.attach(trace.set_span_in_context(span, parent))
     shown = Shown(
@@ -232,7 +233,7 @@ async def _admit(method: str, shown: Shown, guard: Guard, span: trace.Span) -> s
     """Let the caller in, and name its tenant to logs, spans and the calls made for it; return it. Raises ParleyError."""
     identity = await guard.admit(method, shown)
     set_identity(identity)
-    logs.set_labels({"tenant": identity.tenant, **logs.labels()})
+    set_labels({"tenant": identity.tenant, **labels()})
     if span.is_recording():
         span.set_attribute("parley.tenant", identity.tenant)
     return identity.tenant

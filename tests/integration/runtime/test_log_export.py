@@ -9,7 +9,8 @@ from tests.support.trace_collector import HttpCollector, collecting_http
 
 PROGRAM = """
 import logging
-from parley.runtime.logs import configure_logging, get_logger, labelled
+from parley.runtime.labels import labelled
+from parley.runtime.logs import configure_logging, get_logger
 from parley.runtime.telemetry import configure_telemetry, tracer
 
 configure_logging()

@@ -8,8 +8,9 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
-from parley.runtime import errors, logs, telemetry
+from parley.runtime import errors, telemetry
 from parley.runtime.channel import channel
+from parley.runtime.labels import labelled, labels
 from parley.runtime.server import serving
 from tests.integration.runtime.wire import make_service, method, stream_method
 from tests.support.spans import forget_spans, spans_when
@@ -191,7 +192,7 @@ async def test_health_probes_leave_no_server_span() -> None:
 
 async def test_tenant_and_debate_go_with_a_call_into_the_next_services_logs() -> None:
     async def tell(_request: bytes, _context: object) -> bytes:
-        return repr(dict(logs.labels())).encode()
+        return repr(dict(labels())).encode()
 
     async with serving([make_service(Tell=tell)]) as last, channel(last.address) as to_last:
 
@@ -200,8 +201,8 @@ async def test_tenant_and_debate_go_with_a_call_into_the_next_services_logs() ->
             return answer
 
         async with serving([make_service(Ask=pass_on)]) as first, channel(first.address) as to_first:
-            with logs.labelled(tenant="acme", debate="deb-1"):
-                labelled = await method(to_first, "Ask")(b"")
+            with labelled(tenant="acme", debate="deb-1"):
+                with_labels = await method(to_first, "Ask")(b"")
             bare = await method(to_first, "Ask")(b"")
-    assert labelled == repr({"tenant": "acme", "debate": "deb-1"}).encode()
+    assert with_labels == repr({"tenant": "acme", "debate": "deb-1"}).encode()
     assert bare == repr({"tenant": "default"}).encode()

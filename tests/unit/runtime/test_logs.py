@@ -10,6 +10,7 @@ import structlog
 from opentelemetry import context, trace
 
 from parley.runtime import logs, telemetry
+from parley.runtime.labels import labelled, labels
 from tests.support.hostile_services import HOSTILE
 
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -38,7 +39,7 @@ def test_a_line_is_json_with_labels_trace_and_module() -> None:
     logs.configure_logging("info", stream=stream)
     token = context.attach(telemetry.extract({"traceparent": TRACEPARENT}))
     try:
-        with logs.labelled(tenant="acme"), logs.labelled(debate="deb-1"):
+        with labelled(tenant="acme"), labelled(debate="deb-1"):
             logs.get_logger("parley.part").info("began", round=2)
     finally:
         context.detach(token)
@@ -107,9 +108,9 @@ def test_nothing_is_written_to_stdout(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_labels_end_with_their_block() -> None:
-    with logs.labelled(tenant="acme"):
-        assert logs.labels() == {"tenant": "acme"}
-    assert logs.labels() == {}
+    with labelled(tenant="acme"):
+        assert labels() == {"tenant": "acme"}
+    assert labels() == {}
 
 
 def test_a_trace_goes_out_as_it_came_in() -> None:

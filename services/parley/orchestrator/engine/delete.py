@@ -18,7 +18,8 @@ from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, failed_precondition, not_found
-from parley.runtime.logs import get_logger, labelled
+from parley.runtime.labels import labelled
+from parley.runtime.logs import get_logger
 from parley.storage.ports import Log, StorageError
 
 __all__ = ["Deletions"]

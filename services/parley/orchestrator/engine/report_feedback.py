@@ -11,7 +11,8 @@ from parley.orchestrator.model.errors import OutOfReachError, StepError
 from parley.orchestrator.peers.services import Ratings
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
-from parley.runtime.logs import get_logger, labelled
+from parley.runtime.labels import labelled
+from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError
 from parley.v1.ratings_pb2 import RecordFeedbackRequest
 

@@ -18,7 +18,8 @@ from parley.orchestrator.engine.slot import Slot
 from parley.orchestrator.log.events import CorruptEventError, UnknownEventError
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateRecord, Heard
 from parley.orchestrator.log.journal import ClaimLostError
-from parley.runtime.logs import get_logger, labelled
+from parley.runtime.labels import labelled
+from parley.runtime.logs import get_logger
 from parley.runtime.unreadable import UnreadableError
 from parley.storage.ports import StorageError
 

@@ -18,7 +18,8 @@ from parley.orchestrator.watch.deltas import Deltas
 from parley.orchestrator.watch.feed import Feed, Feeds
 from parley.runtime.backoff import Backoff
 from parley.runtime.channel import channel
-from parley.runtime.logs import get_logger, labelled
+from parley.runtime.labels import labelled
+from parley.runtime.logs import get_logger
 from parley.runtime.stopping import stop_task
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from parley.runtime.errors import FieldViolation, invalid_argument
-from parley.runtime.logs import LABELS
+from parley.runtime.labels import LABELS
 from parley.v1.access_pb2 import AccessRole
 
 __all__ = [

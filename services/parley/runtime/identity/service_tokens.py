@@ -13,7 +13,7 @@ from typing import Final
 
 from parley.runtime.identity.guard import SERVICE_TOKEN, Shown, expired
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity, is_tenant
-from parley.runtime.logs import labels
+from parley.runtime.labels import labels
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
 
 __all__ = ["ServiceSigner", "ServiceTokens"]

@@ -6,7 +6,7 @@ from parley.runtime.errors import ParleyError
 from parley.runtime.identity.guard import Shown
 from parley.runtime.identity.identity import Identity
 from parley.runtime.identity.service_tokens import ServiceSigner, ServiceTokens
-from parley.runtime.logs import labelled
+from parley.runtime.labels import labelled
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
 
 OLD, NEW = b"o" * 32, b"n" * 32
