@@ -124,7 +124,7 @@ async def build(
             clock=clock,
             retention=settings.retention(),
         )
-        feeds = Feeds(store.log)
+        feeds = Feeds(store.log, heartbeat_seconds=settings.heartbeat_seconds)
         forwarding = Forwarding(index, feeds, deltas, dependencies.owner, to_replicas)
         servicer = OrchestratorServicer(
             log=store.log,
@@ -133,7 +133,7 @@ async def build(
             roles=roles,
             intake=Intake(log, index, dependencies.inbox, runner, clock),
             gateway=gateway,
-            watching=Watching(store.log, feeds, deltas, forwarding, settings.heartbeat_seconds),
+            watching=Watching(store.log, feeds, deltas, forwarding),
             draining=draining,
             owner=dependencies.owner,
             feedback=feedback,

@@ -18,6 +18,8 @@ __all__ = ["Feed", "Feeds"]
 
 _PAGE = 200
 _AT_ONCE = 64
+_LOOKS = 4
+"""How often a reader is woken, in the time within which it hears a sign of life."""
 _MAX_KEPT_BYTES = 8_000_000
 """Stored bytes of events that are kept; in memory they take about twice as much."""
 
@@ -61,8 +63,22 @@ class Feed:
         ended, sequence = self._outcomes.get(step, (0, 0))
         return ended >= attempt and sequence <= through
 
-    async def run(self, log: Log, tenant: str, debate: str) -> None:
-        """Read the log and follow it until cancelled, or until it cannot be read: then `failure` says why."""
+    async def run(self, log: Log, tenant: str, debate: str, wake_seconds: float) -> None:
+        """Read the log and follow it until cancelled, or until it cannot be read: then `failure` says why.
+
+        Readers are woken every `wake_seconds` without news too, to see what else is due: one timer for all of them.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            waking = tasks.create_task(self._wake(wake_seconds))
+            await self._follow(log, tenant, debate)
+            waking.cancel()
+
+    async def _wake(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            self.readers.tell()
+
+    async def _follow(self, log: Log, tenant: str, debate: str) -> None:
         name, before = log_name(tenant, debate), GENESIS
         try:
             while not self.whole:
@@ -116,12 +132,26 @@ class _Running:
 
 @dataclass(slots=True)
 class Feeds:
-    """The feeds of the debates that are being watched here."""
+    """The feeds of the debates that are being watched here.
+
+    Attributes:
+        heartbeat_seconds: After so long without news a watcher hears a sign of life.
+    """
 
     log: Log
     max_kept_bytes: int = _MAX_KEPT_BYTES
+    heartbeat_seconds: float = 15.0
     _running: dict[str, _Running] = field(default_factory=dict)
     _turns: Turns = field(default_factory=Turns)
+
+    @property
+    def silence_seconds(self) -> float:
+        """How long it has to be silent for a sign of life, so that it comes in time though readers look only when they are woken."""
+        return self.heartbeat_seconds - self._wake_seconds
+
+    @property
+    def _wake_seconds(self) -> float:
+        return self.heartbeat_seconds / _LOOKS
 
     @asynccontextmanager
     async def joined(self, tenant: str, debate: str, news: asyncio.Event) -> AsyncGenerator[Feed, None]:
@@ -131,7 +161,7 @@ class Feeds:
         if running is None or running.feed.failure is not None:
             feed = Feed(self._turns.of(tenant), self.max_kept_bytes)
             # A context of its own: the deadline and the span of the first watcher are not the others'.
-            task = asyncio.create_task(feed.run(self.log, tenant, debate), context=Context())
+            task = asyncio.create_task(feed.run(self.log, tenant, debate, self._wake_seconds), context=Context())
             running = self._running[name] = _Running(feed, task)
         running.feed.readers.add(news)
         try:

@@ -49,7 +49,6 @@ class Watching:
     feeds: Feeds
     deltas: Deltas
     forwarding: Forwarding
-    heartbeat_seconds: float
 
     async def watch(
         self, tenant: str, debate: str, after: int, *, text: bool
@@ -60,7 +59,7 @@ class Watching:
         events come faster than they are taken for so long that they are no longer kept.
         """
         news, cursor = asyncio.Event(), _Cursor(log_name(tenant, debate), after)
-        heartbeats = _Heartbeats(self.heartbeat_seconds)
+        heartbeats = _Heartbeats(self.feeds.silence_seconds)
         async with AsyncExitStack() as stack:
             stack.enter_context(metrics.watching())
             pieces: deque[Delta] = deque()
@@ -84,11 +83,11 @@ class Watching:
                     yield Alive()
                 if feed.last <= cursor.last and not pieces:
                     cursor.caught_up = feed.whole
-                    await heartbeats.until(news)
+                    await news.wait()  # the feed sets it every now and then: a timer for each watcher would be dear
 
     async def text_of(self, tenant: str, debate: str) -> AsyncGenerator[Delta | Alive, None]:
         """Yield the text of a debate that is run here, for another replica, until closed."""
-        news, heartbeats = asyncio.Event(), _Heartbeats(self.heartbeat_seconds)
+        news, heartbeats = asyncio.Event(), _Heartbeats(self.feeds.silence_seconds)
         with self.deltas.listen(tenant, debate, news) as pieces:
             while True:
                 news.clear()
@@ -114,7 +113,7 @@ class Watching:
 
     async def _check_there(self, feed: Feed, debate: str, log: str) -> None:
         """Look whether the log was deleted, once a heartbeat for all watchers. Raises ParleyError where it was."""
-        if monotonic() < feed.looked_at + self.heartbeat_seconds:
+        if monotonic() < feed.looked_at + self.feeds.silence_seconds:
             return
         feed.looked_at = monotonic()
         if feed.last and not await self.log.read(log, 0, 1):

@@ -47,8 +47,8 @@ class Stand:
         self.log = log or MemoryLog()
         self.deltas = Deltas()
         self.written = WrittenLog(self.log, TENANT, DEBATE)
-        feeds = Feeds(self.log, kept)
-        self.watching = Watching(self.log, feeds, self.deltas, NoForwarding(), heartbeat_seconds)
+        feeds = Feeds(self.log, kept, heartbeat_seconds)
+        self.watching = Watching(self.log, feeds, self.deltas, NoForwarding())
 
     def watch(self, after: int = 0, *, text: bool = False) -> AsyncGenerator[Watched, None]:
         return self.watching.watch(TENANT, DEBATE, after, text=text)
