@@ -19,7 +19,7 @@ _STREAMS: Final = frozenset({"WatchDebate", "ReadLog", "StreamReport"})
 _READING: Final = frozenset(
     {"GetAnswer", "GetDebate", "GetDecision", "GetReport", "ListContributions", "ListDebates"}
 )
-_READ_AT_ONCE: Final = 4
+_READ_AT_ONCE: Final = 2
 """Reading a debate takes milliseconds of the loop; more at a time are no sooner done, and others would wait behind all of them."""
 _LOOK_SECONDS: Final = 1.0
 """Time between two looks at how many debates a tenant has; those made here meanwhile are added."""
@@ -53,7 +53,7 @@ class Allowance:
     async def call(self, method: str, tenant: str) -> AsyncIterator[None]:
         """Let a call in (`parley.v1.OrchestratorService/GetDebate`) and count it while the block runs.
 
-        A few calls of a tenant read at a time; the others wait their turn, so that no tenant waits behind all calls of another.
+        Two calls of a tenant read at a time; the others wait their turn, so that no tenant waits behind all calls of another.
 
         Raises:
             ParleyError: RESOURCE_EXHAUSTED `TENANT_REQUESTS` or `TENANT_WATCHES`.

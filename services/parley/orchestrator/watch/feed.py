@@ -161,7 +161,9 @@ class Feeds:
         if running is None or running.feed.failure is not None:
             feed = Feed(self._turns.of(tenant), self.max_kept_bytes)
             # A context of its own: the deadline and the span of the first watcher are not the others'.
-            task = asyncio.create_task(feed.run(self.log, tenant, debate, self._wake_seconds), context=Context())
+            task = asyncio.create_task(
+                feed.run(self.log, tenant, debate, self._wake_seconds), context=Context()
+            )
             running = self._running[name] = _Running(feed, task)
         running.feed.readers.add(news)
         try:

@@ -3,14 +3,9 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Final
 from weakref import WeakValueDictionary
 
 __all__ = ["Turns", "Wakes"]
-
-_AT_ONCE: Final = 4
-"""Each one that is woken takes parts of a millisecond to be told what there is."""
 
 
 class Turn:
@@ -25,24 +20,25 @@ class Turn:
         """Set these events, soon."""
         self._due.update(dict.fromkeys(all_of))
         if not self._under_way:
-            self._wake_some()
+            self._wake_one()
 
     def leave(self, news: asyncio.Event) -> None:
         """Have an event set no more."""
         self._due.pop(news, None)
 
-    def _wake_some(self) -> None:
-        for news in list(islice(self._due, _AT_ONCE)):
+    def _wake_one(self) -> None:
+        """Wake the first; the next one the next time around the loop, since each takes up to a millisecond to be told what there is."""
+        if news := next(iter(self._due), None):
             del self._due[news]
             news.set()
         self._under_way = bool(self._due)
         if self._under_way:
-            asyncio.get_running_loop().call_soon(self._wake_some)
+            asyncio.get_running_loop().call_soon(self._wake_one)
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The turn of each tenant: a few of its watchers are woken each time around the loop, however many debates have news for them."""
+    """The turn of each tenant: one of its watchers is woken each time around the loop, however many debates have news for them."""
 
     _by_tenant: WeakValueDictionary[str, Turn] = field(default_factory=WeakValueDictionary)
 

@@ -83,7 +83,9 @@ class Watching:
                     yield Alive()
                 if feed.last <= cursor.last and not pieces:
                     cursor.caught_up = feed.whole
-                    await news.wait()  # the feed sets it every now and then: a timer for each watcher would be dear
+                    await (
+                        news.wait()
+                    )  # the feed sets it every now and then: a timer for each watcher would be dear
 
     async def text_of(self, tenant: str, debate: str) -> AsyncGenerator[Delta | Alive, None]:
         """Yield the text of a debate that is run here, for another replica, until closed."""
