@@ -29,7 +29,7 @@ from tests.support.model_server import Latency
 _SECONDS: Final = 0.2
 _SHAPE: Final = Shape(3, 1)
 _LOOK_SECONDS: Final = 0.05
-_TENANT_DEFAULTS: Final = {"tenant_debates": "500", "tenant_requests": "6000", "tenant_watches": "5000"}
+_TENANT_DEFAULTS: Final = {"tenant_debates": "500", "tenant_requests": "6000", "tenant_watches": "1000"}
 _TIMES_LONGER: Final = 1.2
 _MILLISECONDS: Final = 100
 

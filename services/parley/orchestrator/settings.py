@@ -142,7 +142,10 @@ class OrchestratorSettings(ServiceSettings):
     )
     tenant_requests: int = Field(default=6000, ge=0, description="Calls of one tenant a minute.")
     tenant_watches: int = Field(
-        default=5000, ge=0, description="Streams of one tenant that follow debates, at a time."
+        default=1000,
+        ge=0,
+        description="Streams of one tenant that follow debates, at a time, on all replicas. As many as one replica serves while the "
+        "debates of others take a sixth longer; more replicas serve more.",
     )
     tenant_tokens: int = Field(
         default=0, ge=0, description="Tokens of one tenant a day (UTC), after which no debate is accepted."
