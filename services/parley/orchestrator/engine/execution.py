@@ -62,15 +62,16 @@ class Execution:
 
     async def run(self) -> None:
         """Work until the debate is concluded, has failed, or is to pause since nobody came to a checkpoint."""
-        self._debate.begin_run()  # interventions taken up at rest may have changed what the debate stands on
         created = self._recorded.created
         for number, warning in enumerate(created.warnings if created is not None else (), 1):
             self._debate.note(f"created/warning/{number}", Warned(message=warning))
         async with asyncio.TaskGroup() as tasks:
             self._debate.limiter.run_in(tasks)
             timing = tasks.create_task(self._debate.limiter.keep_time())
-            while await self._goes_on():
-                self._debate.begin_run()
+            goes_on = True
+            while goes_on:
+                self._debate.begin_run()  # what was recorded since may have changed what the debate stands on
+                goes_on = await self._goes_on()
             timing.cancel()
 
     async def _goes_on(self) -> bool:
