@@ -12,7 +12,7 @@ import grpc
 from google.protobuf.message import Message
 
 from parley.orchestrator.__main__ import build
-from parley.orchestrator.api import state
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.engine.follow_up import FollowUp
 from parley.orchestrator.engine.format import Formats, Settings
 from parley.orchestrator.engine.inbox import INBOX, Inbox
@@ -330,7 +330,7 @@ async def left_behind(stage: Backstage, events: Sequence[Envelope]) -> str:
         debate=first.debate,
         request_id="kept",
         request_digest="",
-        format=state.fold(events).spec.format,
+        format=fold(events).spec.format,
         status=RUNNING,
         open=True,
         owner=None,

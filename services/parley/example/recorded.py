@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from parley.orchestrator.api import report, state
+from parley.orchestrator.api import report
 from parley.orchestrator.api.conversion import debate_to_proto
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.formats.shipped import shipped_formats
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.v1.debate_pb2 import Debate
@@ -37,7 +38,7 @@ class ExampleDebate:
 def example_debate() -> ExampleDebate:
     """Return the example, read by the rules by which every debate's log is read."""
     events = tuple(recorded_events())
-    folded = state.fold(events)
+    folded = fold(events)
     debate_format = shipped_formats().get(folded.spec.format)
     return ExampleDebate(
         events=tuple(each.message for each in events),

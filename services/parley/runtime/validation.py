@@ -10,6 +10,7 @@ __all__ = [
     "CHECKPOINT_KEY",
     "CONTROL_CHARACTER",
     "DEBATE_ID",
+    "MAX_PATH_CHARACTERS",
     "NAME",
     "REQUEST_ID",
     "Violations",
@@ -22,6 +23,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 """An id that its owner chose and others only keep: of a request, or of a debate outside the orchestrator."""
 REQUEST_ID: Final = NAME
 CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+MAX_PATH_CHARACTERS: Final = 1024
 
 _PAGE: Final = 50
 _MAX_PAGE: Final = 200

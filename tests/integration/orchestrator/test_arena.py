@@ -7,8 +7,8 @@ import pytest
 
 from parley.client.event_names import EVENT_NAMES, event_name
 from parley.client.watching import TextPiece
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
-from parley.orchestrator.api.state import fold
 from parley.orchestrator.formats.arena import V1
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.arena_pb2 import (

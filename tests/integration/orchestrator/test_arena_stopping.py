@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
-from parley.orchestrator.api.state import fold
 from parley.orchestrator.formats.arena import V1
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.arena_pb2 import ArenaSettings, StoppingSettings

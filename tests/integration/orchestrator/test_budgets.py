@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.api.state import fold
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.usage import usage_of
 from parley.orchestrator.model.spec import DebateSpec, Limits

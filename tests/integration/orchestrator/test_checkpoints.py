@@ -8,8 +8,8 @@ from typing import Any
 import grpc
 import pytest
 
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
-from parley.orchestrator.api.state import fold
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import Limits

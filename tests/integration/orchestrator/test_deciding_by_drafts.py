@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
-from parley.orchestrator.api.state import fold
 from parley.orchestrator.formats.arena import V1
 from parley.orchestrator.formats.arena.decision_words import decision_lines
 from parley.v1.arena_pb2 import DUTY_CRITIC, DUTY_VOTER, AgentDuties, ArenaOutcome, TeamSettings

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.api import state
 from parley.orchestrator.api.decision import decision_of
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.moderated import V1
@@ -204,7 +204,7 @@ async def test_a_whole_moderated_debate_ends_with_its_issue_and_its_document(
     (issue,) = server.issues
     assert issue["title"] == "Sessions"
     assert "> Keep them in PostgreSQL, by synthesis." in issue["body"]
-    folded = state.fold(events)
+    folded = fold(events)
     assert folded.outcome is not None
     document = decision_of(folded, folded.outcome.moderated)
     assert document.file_name.endswith("-sessions.md")

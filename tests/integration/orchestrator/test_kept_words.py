@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from parley.orchestrator.api import state
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats.panel import V2
@@ -108,7 +108,7 @@ def _but_for_ballots(found: Concluded) -> Concluded:
 @pytest.mark.parametrize("name", KEPT)
 def test_a_kept_log_can_be_read(name: str) -> None:
     events, kept = kept_log(KEPT[name]), KEPT[name].format
-    folded = state.fold(events)
+    folded = fold(events)
     assert folded.status == "COMPLETED"
     assert f"Format: {kept}" in render(folded.debate, folded, formats_with_small().known(kept))
 
@@ -130,4 +130,4 @@ async def test_an_open_debate_finishes_on_its_version_while_new_ones_begin_with_
         hold.release()
         events = await both.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert state.fold(events).spec.format == "panel@2"
+    assert fold(events).spec.format == "panel@2"

@@ -4,8 +4,8 @@ import pytest
 
 from parley.cli.terminal.remark import remark
 from parley.orchestrator.api.conversion import debate_to_proto
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
-from parley.orchestrator.api.state import fold
 from parley.orchestrator.formats.panel import V2
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import DebateSpec, Limits

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
-from parley.orchestrator.api.state import fold
 from parley.orchestrator.formats.moderated import V1
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import Limits

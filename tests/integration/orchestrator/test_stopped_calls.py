@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.api.state import fold
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.usage import add_usage
 from parley.orchestrator.model.spec import Limits

@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from parley.orchestrator.api import state
 from parley.orchestrator.api.answer import answer_markdown
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
 from parley.orchestrator.formats.panel import V2
 from parley.orchestrator.log.envelope import Envelope
@@ -71,7 +71,7 @@ async def test_the_proposal_that_wins_the_vote_is_the_answer(tmp_path: Path) -> 
     text = answer_markdown(came_to, V2)
     assert "## Vote\n\n- bo has won (moderate)\n" in text
     assert "Confidence" not in text
-    report = render("deb", state.fold(events), V2)
+    report = render("deb", fold(events), V2)
     assert "### Vote: Ada (ada)" in report
     assert "50% sure: ada says so" in report
 
@@ -115,7 +115,7 @@ async def test_a_vote_without_a_quorum_fails_and_is_held_again_when_the_debate_i
     gateway.fail("vote/cy", refusal(), attempt=1)
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
         debate = await replica.create(make_spec(3, 1, synthesis_method=SYNTHESIS_METHOD_VOTING))
-        failed = state.fold(await stage.comes_to(debate, "FAILED")).failure
+        failed = fold(await stage.comes_to(debate, "FAILED")).failure
         assert failed is not None
         assert (failed.reason, failed.phase, failed.agent_id) == ("PROVIDER_AUTH", "vote", "bo")
         await replica.intervene(debate, "resume")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.api import state
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.follow_up import FollowUp
@@ -116,7 +116,7 @@ async def test_participants_that_join_have_letters_consent_and_a_place_in_the_re
         events = await finished(stage, replica, clock, debate)
     assert "You are agent C." in stage.gateway.asked("vote/hope").prompt
     assert stage.gateway.steps("consent/*").count("consent/doubt") == 1
-    folded = state.fold(events)
+    folded = fold(events)
     assert [each.id for each in folded.participants] == ["ada", "bo", "hope", "doubt"]
     report = render(debate, folded, SMALL)
     assert "| C | hope |" in report
@@ -145,7 +145,7 @@ async def test_a_structured_answer_is_recorded_as_it_was_given_and_as_people_rea
     ]
     assert json.loads(ballot.text)["choice"] == "tea"
     assert ballot.rendered == "votes for tea, since it is warm"
-    report = render(debate, state.fold(events), SMALL)
+    report = render(debate, fold(events), SMALL)
     assert "### Votes" not in report, "votes stand outside of rounds here"
     assert "> votes for tea, since it is warm" in report
 
@@ -230,7 +230,7 @@ async def test_the_states_that_a_format_names_are_the_phase_that_people_see(stag
     async with stage.replica(clock=ManualClock()) as replica:
         debate = await replica.create(spec())
         events = await stage.has(debate, "checkpoint_opened")
-        assert state.fold(events).phase == "GATHERING"
+        assert fold(events).phase == "GATHERING"
         await replica.intervene(debate, "cancel")
 
 
@@ -337,7 +337,7 @@ async def test_a_format_that_returns_no_outcome_fails_its_debate(stage: Backstag
     async with stage.replica() as replica:
         debate = await replica.create(of(nothing))
         events = await stage.comes_to(debate, "FAILED")
-    folded = state.fold(events)
+    folded = fold(events)
     assert folded.failure is not None
     assert folded.failure.reason == "INTERNAL"
 
@@ -373,12 +373,12 @@ async def test_a_debate_that_waits_at_two_checkpoints_goes_on_waiting_when_one_i
         debate = await replica.create(of(two_questions))
         await stage.has(debate, "checkpoint_opened", 2)
         await replica.intervene(debate, "continue_debate")
-        folded = state.fold(await stage.has(debate, "checkpoint_closed"))
+        folded = fold(await stage.has(debate, "checkpoint_closed"))
         assert folded.waiting is not None
         assert (folded.status, folded.waiting.checkpoint) == ("WAITING", "second")
         assert (await stage.record(debate)).status == "WAITING"
         await replica.intervene(debate, "approve", approved=True)
-        assert state.fold(await stage.comes_to(debate, "COMPLETED")).waiting is None
+        assert fold(await stage.comes_to(debate, "COMPLETED")).waiting is None
 
 
 async def away_for_ever(debate: Debate, _outcome: Outcome, _at: datetime) -> None:
@@ -408,7 +408,7 @@ async def test_what_follows_an_answer_is_given_up_at_its_own_limit(stage: Backst
         "TOTAL_TIMEOUT",
         "no answer within the follow-up's limit of 60 s",
     )
-    folded = state.fold(events)
+    folded = fold(events)
     assert (folded.status, folded.ended_by) == ("COMPLETED", "")
     assert folded.warnings == ("not recorded: no answer within the follow-up's limit of 60 s",)
 
@@ -437,4 +437,4 @@ async def test_a_debate_is_closed_though_another_version_had_begun_what_follows_
     async with stage.replica(follow_up=asking("other", None)):
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert "what follows the answer was left undone" in state.fold(events).warnings[0]
+    assert "what follows the answer was left undone" in fold(events).warnings[0]

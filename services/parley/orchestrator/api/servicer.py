@@ -10,16 +10,18 @@ import grpc
 from google.protobuf.json_format import SerializeToJsonError
 
 from parley.orchestrator.allowance.allowance import Allowance
-from parley.orchestrator.api import report, state
+from parley.orchestrator.api import report
 from parley.orchestrator.api.budget_warnings import budget_warnings
 from parley.orchestrator.api.context_warnings import context_warnings
 from parley.orchestrator.api.conversion import debate_to_proto, summary
 from parley.orchestrator.api.decision import decision_of, moderated_outcome
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.interventions import intervened_of
 from parley.orchestrator.api.keys import KeyCalls
 from parley.orchestrator.api.listing import listing_of
 from parley.orchestrator.api.page_tokens import page_token
+from parley.orchestrator.api.participants import Known
 from parley.orchestrator.api.reading import (
     answer_of,
     contributions_on,
@@ -28,7 +30,8 @@ from parley.orchestrator.api.reading import (
     pieces,
     sendable,
 )
-from parley.orchestrator.api.requests import Known, check_id, spec_of
+from parley.orchestrator.api.requests import check_id, spec_of
+from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.api.store_trouble import told_of_store
 from parley.orchestrator.engine.delete import Deletions
 from parley.orchestrator.engine.format import Format, Formats
@@ -339,10 +342,10 @@ class OrchestratorServicer(KeyCalls):
         # In a thread: what a debate of megabytes takes would hold up everybody else.
         return await asyncio.to_thread(report.render, debate, folded, self._format_of(folded), said)
 
-    async def _folded(self, debate: str) -> state.DebateState:
-        return state.fold(await self._events(debate))
+    async def _folded(self, debate: str) -> DebateState:
+        return fold(await self._events(debate))
 
-    def _format_of(self, folded: state.DebateState) -> Format | None:
+    def _format_of(self, folded: DebateState) -> Format | None:
         return self.formats.known(folded.spec.format)
 
     async def _events(self, debate: str) -> list[Envelope]:
@@ -367,7 +370,7 @@ class OrchestratorServicer(KeyCalls):
             raise ParleyError(grpc.StatusCode.OUT_OF_RANGE, "AFTER_END", message)
 
 
-def _completed(folded: state.DebateState, what: str) -> state.DebateState:
+def _completed(folded: DebateState, what: str) -> DebateState:
     """Return the state of a debate, if it is completed. Raises ParleyError for any other."""
     if folded.status != COMPLETED:
         message = f"debate {folded.debate} is {folded.status.lower()}; only a completed one {what}"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from parley.orchestrator.api.conversion import debate_to_proto, status_from_proto, status_to_proto, summary
-from parley.orchestrator.api.state import fold
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.formats.panel import V2
 from parley.orchestrator.log import index
 from parley.orchestrator.log.envelope import Draft

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from parley.orchestrator.api.decision import Decision, decision_of
-from parley.orchestrator.api.state import fold
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.log.envelope import Draft, Envelope
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import STOP_REASON_STAGNATION, Outcome, Work

@@ -9,8 +9,8 @@ from google.protobuf.message import Message
 from markdown_it import MarkdownIt
 
 from parley.orchestrator.api.decision import decision_of
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
-from parley.orchestrator.api.state import fold
 from parley.orchestrator.formats.shipped import shipped_formats
 from parley.orchestrator.log.envelope import Draft, Envelope
 from parley.orchestrator.log.feedback import Feedback

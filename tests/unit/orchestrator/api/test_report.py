@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
-from parley.orchestrator.api.state import fold
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats.panel import V2
 from parley.orchestrator.log.envelope import Draft

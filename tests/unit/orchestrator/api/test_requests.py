@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.api.requests import Known, spec_of
+from parley.orchestrator.api.participants import Known
+from parley.orchestrator.api.requests import spec_of
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.panel import V2

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.api import state
+from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
 from parley.orchestrator.formats.panel import V2
 from parley.orchestrator.log.envelope import Envelope
@@ -174,7 +174,7 @@ async def test_what_a_summary_is_recorded_with_is_what_prompts_carry(
     told = stage.gateway.asked("round/2/refine/ada").prompt
     assert f"<<<\n{made.reply.text}\n>>>" in told
     assert f"stands for {len(quoted):,} characters with {len(made.reply.text)}, length-based" in render(
-        "deb", state.fold(events), V2
+        "deb", fold(events), V2
     )
 
 
@@ -314,7 +314,7 @@ async def test_why_the_rounds_ended_stands_in_the_log_the_state_and_the_report(
     (ended,) = [each.payload for each in events if isinstance(each.payload, RoundsEnded)]
     assert StopReason.Name(ended.reason) == f"STOP_REASON_{reason}"
     assert words in ended.explanation
-    folded = state.fold(events)
+    folded = fold(events)
     assert folded.rounds_ended == ended
     assert "Rounds ended:" in render("deb", folded, V2)
 
@@ -327,14 +327,14 @@ async def test_a_person_who_ends_the_rounds_is_the_reason_and_so_is_one_who_canc
     await hold.reached.wait()
     await replica.intervene(debate, "end")
     hold.release()
-    folded = state.fold(await stage.comes_to(debate, "COMPLETED"))
+    folded = fold(await stage.comes_to(debate, "COMPLETED"))
     assert folded.rounds_ended.explanation == "a person ended the rounds after round 1"
     assert "1 of at most 3 rounds were held. They ended early" in stage.gateway.asked("synthesis").prompt
     hold = stage.gateway.hold("round/1/propose/bo")
     debate = await replica.create(make_spec(2, 3))
     await hold.reached.wait()
     await replica.intervene(debate, "cancel")
-    folded = state.fold(await stage.comes_to(debate, "CANCELLED"))
+    folded = fold(await stage.comes_to(debate, "CANCELLED"))
     assert folded.rounds_ended.explanation == "a person cancelled the debate"
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.api.state import Waiting, advance, fold
+from parley.orchestrator.api.folding import advance, fold
+from parley.orchestrator.api.state import Waiting
 from parley.orchestrator.log.envelope import Draft, Envelope
 from parley.orchestrator.log.events import CorruptEventError, Payload
 from parley.orchestrator.model.conversion import agent_to_proto
