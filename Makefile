@@ -24,6 +24,8 @@ ARGS ?=
 SECOND_TRY := --reruns 1
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Each process of a test would else compile all of it again: a third of the time that it takes to start.
+export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --no-deps
 # Wheels only: an install that would have to compile fails at once and says so.
 INSTALL_LOCKED := $(INSTALL) --only-binary :all: --require-hashes --requirement

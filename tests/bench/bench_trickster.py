@@ -7,7 +7,6 @@ the model of that name at OPENAI_BASE_URL is asked about the same debates, too, 
 
 import asyncio
 import os
-import random
 import sys
 import time
 from collections.abc import Sequence
@@ -22,13 +21,9 @@ from parley.orchestrator.formats.arena.trickster import THRESHOLD_PERCENT, with_
 from parley.orchestrator.model.hollowness import Features, features_of, hollow_probability, terms_of
 from parley.orchestrator.phases.assess_support import TOLD, Support
 from tests.bench.figures import main, table
-from tests.support.labelled_debates import LabelledDebate, fitted_debates, held_out_debates
+from tests.support.labelled_debates import LabelledDebate, fitted_debates, held_out_debates, support_told
 
 _HEAD: Final = ["told by", "debates", "precision", "recall", "AUC", "ms"]
-_RIGHT: Final = 0.75
-_SUPPORT: Final = {True: (1, 4), False: (6, 9)}
-"""What the scripted judge says, where it is right, of hollow and of well-argued debates: from, to."""
-_UNSURE: Final = (4, 6)
 _FORM: Final = 'Reply with JSON alone: {"proposals": [{"agent": "A", "support": 0}], "missing": ""}'
 _AT_ONCE: Final = 8
 
@@ -53,12 +48,6 @@ def by_texts(name: str, debates: Sequence[LabelledDebate]) -> tuple[list[str], l
     began = time.perf_counter()
     told = [hollow_probability(measured(each)) for each in debates]
     return row(name, debates, told, 1000 * (time.perf_counter() - began) / len(debates)), told
-
-
-def scripted(debates: Sequence[LabelledDebate]) -> list[float]:
-    """What the scripted judge says of the support."""
-    dice = random.Random(0)
-    return [dice.uniform(*(_SUPPORT[each.hollow] if dice.random() < _RIGHT else _UNSURE)) for each in debates]
 
 
 def by_feature(debates: Sequence[LabelledDebate]) -> list[list[str]]:
@@ -100,7 +89,7 @@ async def run(_quick: bool) -> None:
     """Print the tables."""
     held_out = held_out_debates()
     first, told = by_texts("texts alone", held_out)
-    support = scripted(held_out)
+    support = support_told(held_out)
     both = [with_support(p, each) for p, each in zip(told, support, strict=True)]
     rows = [
         by_texts("texts alone, where it was fitted", fitted_debates())[0],

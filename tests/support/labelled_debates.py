@@ -1,5 +1,6 @@
 """Debates that ended in agreement, well argued or hollow, as people labelled them: tests/data/consensus."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,14 @@ from parley.orchestrator.phases.critique import CRITIQUE
 from parley.orchestrator.phases.refine import REFINEMENT
 from parley.v1.critique_pb2 import Critique, Issue
 
-__all__ = ["LabelledDebate", "fitted_debates", "held_out_debates"]
+__all__ = ["LabelledDebate", "fitted_debates", "held_out_debates", "support_told"]
 
 _FOLDER: Final = Path(__file__).parents[1] / "data" / "consensus"
 _ROUND: Final = 3
+_RIGHT: Final = 0.75
+_SUPPORT: Final = {True: (1, 4), False: (6, 9)}
+"""What a judge says, where it is right, of hollow and of well-argued debates: from, to."""
+_UNSURE: Final = (4, 6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,12 @@ def fitted_debates() -> list[LabelledDebate]:
 def held_out_debates() -> list[LabelledDebate]:
     """Return the debates on other topics."""
     return _read("held-out")
+
+
+def support_told(debates: Sequence[LabelledDebate]) -> list[float]:
+    """Return what a judge of dice says of the support: it is right about three debates of four, and unsure about the rest."""
+    dice = random.Random(0)
+    return [dice.uniform(*(_SUPPORT[each.hollow] if dice.random() < _RIGHT else _UNSURE)) for each in debates]
 
 
 def _read(name: str) -> list[LabelledDebate]:
