@@ -143,9 +143,10 @@ class LocalServices:
 
     @asynccontextmanager
     async def _all(self) -> AsyncIterator[Others]:
-        starts = self._gateway(), self._convergence(), self._ratings()
+        # Convergence first: its models are read in threads while the gateway's client is imported, which takes as long.
+        starts = self._convergence(), self._gateway(), self._ratings()
         async with (
-            together(*starts) as (gateway, convergence, ratings),
+            together(*starts) as (convergence, gateway, ratings),
             self._memory(convergence) as memory,
         ):
             yield Others(gateway, convergence, ratings, memory)
