@@ -21,9 +21,11 @@ from tests.support.small_format import SMALL, formats_with_small
 from tests.support.stopping import Play, concluded
 
 pytestmark = pytest.mark.timeout(240)  # each goes on some fifty times, on a machine that may be busy
+every_other_event = pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.long)])
+"""Every second event with every change, the others where there is time: after each the time has to fly by anew."""
 
 
-@pytest.mark.parametrize("agents", [2, 3])
+@pytest.mark.parametrize("agents", [pytest.param(2, marks=pytest.mark.long), 3])
 async def test_a_debate_that_is_stopped_at_any_event_ends_as_if_it_had_not_been(
     agents: int, tmp_path: Path
 ) -> None:
@@ -38,8 +40,9 @@ async def test_a_debate_that_is_stopped_at_any_event_ends_as_if_it_had_not_been(
     await held.ends_the_same_wherever_it_is_stopped()
 
 
+@every_other_event
 async def test_so_does_a_debate_with_checkpoints_a_wait_and_a_round_whose_time_runs_out(
-    tmp_path: Path,
+    part: int, tmp_path: Path
 ) -> None:
     def gateway() -> ScriptedGateway:
         scripted = ScriptedGateway()
@@ -55,10 +58,11 @@ async def test_so_does_a_debate_with_checkpoints_a_wait_and_a_round_whose_time_r
         1,
         1,
     ]
-    await held.ends_the_same_wherever_it_is_stopped()
+    await held.ends_the_same_wherever_it_is_stopped(part, of=2)
 
 
-async def test_so_does_a_debate_that_its_time_limit_ends(tmp_path: Path) -> None:
+@every_other_event
+async def test_so_does_a_debate_that_its_time_limit_ends(part: int, tmp_path: Path) -> None:
     def gateway() -> ScriptedGateway:
         scripted = ScriptedGateway()
         scripted.hold("round/2/propose/bo")
@@ -67,7 +71,7 @@ async def test_so_does_a_debate_that_its_time_limit_ends(tmp_path: Path) -> None
     spec = make_spec(2, 3, limits=Limits(total_seconds=200))
     held = await Play(spec, gateway, flying=True).held(tmp_path)
     assert concluded(held.events).ended_by == "total_timeout"
-    await held.ends_the_same_wherever_it_is_stopped()
+    await held.ends_the_same_wherever_it_is_stopped(part, of=2)
 
 
 async def test_so_does_a_debate_that_settles_votes_lets_agents_join_asks_a_person_and_waits(

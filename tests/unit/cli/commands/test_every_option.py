@@ -23,6 +23,7 @@ XTERM = {"TERM": "xterm-256color"}
 FILES = {"q.md": "Which?", "context.md": "Ten users.", "parley.yaml": "debate: {rounds: 2}\n"}
 
 DEBATE: dict[str, list[str]] = {
+    "--server": ["Which?"],
     "-p": ["-p", "q.md"],
     "--agents": ["Which?", "-a", "ada,bo"],
     "--format": ["Which?", "--format", "panel"],
@@ -51,7 +52,6 @@ DEBATE: dict[str, list[str]] = {
     "--progress": ["Which?", "--progress", "none"],
     "--resume": ["--resume", DEBATE_ID],
     "--list": ["--list"],
-    "--server": ["Which?"],
 }
 """What shows each option of `parley debate`; the server is added."""
 
@@ -157,10 +157,22 @@ def test_on_a_terminal(name: str, address: str, folder: Path) -> None:
         assert "\x1b[?25l" not in terminal.written or "\x1b[?25h" in terminal.written
 
 
-@pytest.mark.parametrize("closed", [False, True], ids=["from-nothing", "closed"])
+FIRST = {arguments[0]: name for name, arguments in reversed(ALL.items())}
+ONCE = [pytest.param(name, marks=[] if name in FIRST.values() else [pytest.mark.long]) for name in ALL]
+"""One of each command, the rest where there is time: they differ in an option alone."""
+
+
 @pytest.mark.parametrize("name", ALL)
-def test_in_a_pipe(name: str, closed: bool, address: str, folder: Path) -> None:
-    code, out, err = piped(command(name, address), folder, closed=closed)
+def test_in_a_pipe(name: str, address: str, folder: Path) -> None:
+    ends_well(name, *piped(command(name, address), folder, closed=False))
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_with_stdin_closed(name: str, address: str, folder: Path) -> None:
+    ends_well(name, *piped(command(name, address), folder, closed=True))
+
+
+def ends_well(name: str, code: int, out: str, err: str) -> None:
     assert code == 0, err
     assert "Traceback" not in err
     assert "\x1b" not in out + err
