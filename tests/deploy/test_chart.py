@@ -121,6 +121,20 @@ def changed(path: str, value: Any, name: str = "production") -> dict[str, Any]:
         ("tls.issuerRef.name", ""),
         ("trial.enabled", True),
         ("replicas", 3),
+        ("networkPolicy.storePorts", []),
+        ("networkPolicy.telemetryPorts", []),
+        ("networkPolicy.telemetryPorts", [4318]),
+        ("networkPolicy.orchestratorEgress", []),
+        ("vectors.url", "http://qdrant.databases.svc:7000"),
+        ("vectors.url", "http://qdrant.databases.svc"),
+        ("services.gateway.settings.openai_base_url", "http://vllm.models.svc:8000/v1"),
+        ("services.convergence.settings.embedding_base_url", "https://embeddings.example.org/v1"),
+        ("services.orchestrator.settings.max_debates", 16),
+        ("tls.duration", "720h"),
+        ("tls.renewBefore", "2160h"),
+        ("fullnameOverride", "parley.prod"),
+        ("nameOverride", "1parley"),
+        ("defaults.podLabels", {"app.kubernetes.io/name": "other"}),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(path: str, value: Any) -> None:
@@ -128,6 +142,37 @@ def test_a_wrong_value_is_refused_by_its_name(path: str, value: Any) -> None:
         render(changed(path, value))
     named = path.rpartition(".")[2] if not isinstance(value, dict) else next(iter(value))
     assert named in str(refused.value)
+
+
+def test_debates_scale_nothing_where_no_metric_arrives() -> None:
+    values = changed("services.orchestrator.autoscaling", {"enabled": True, "debates": 10}, "minimal")
+    with pytest.raises(helm_python.HelmError, match=re.escape("telemetry.endpoint is empty")):
+        render(values)
+
+
+def test_a_trial_without_a_certificate_is_refused_where_callers_need_one() -> None:
+    rules = [{"subject": "spiffe://a/*", "tenant": "a", "roles": ["debate"]}]
+    values = changed("services.orchestrator.settings.mtls_rules", rules, "minimal")
+    values["access"]["clients"] = ["key", "mtls"]
+    values["trial"] = {"enabled": True, "existingSecret": "key"}
+    with pytest.raises(
+        helm_python.HelmError, match=re.escape("trial.enabled is true, but access.clients has mtls")
+    ):
+        render(values)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("services.gateway.settings.openai_base_url", "https://models.example.org/v1"),
+        ("vectors.url", "https://qdrant.databases.svc:6334"),
+        ("networkPolicy.enabled", False),
+        ("tls.renewBefore", "2159h59m59s"),
+        ("defaults.podLabels", {"team": "platform"}),
+    ],
+)
+def test_what_fits_together_is_taken(path: str, value: Any) -> None:
+    assert render(changed(path, value)).objects
 
 
 def test_no_store_and_no_provider_are_refused_with_what_to_do() -> None:

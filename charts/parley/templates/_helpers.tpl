@@ -54,6 +54,18 @@ helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Versio
 {{- include "parley.fullname" (index . 0) }}-{{ index . 1 }}:{{ (index $facts (index . 1)).port }}
 {{- end }}
 
+{{/* The port of a URL, which its scheme has if it names none. */}}
+{{- define "parley.portOf" -}}
+{{- $url := urlParse . }}
+{{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) | default (ternary "443" "80" (eq $url.scheme "https")) }}
+{{- end }}
+
+{{/* Seconds of a time such as 1h30m. */}}
+{{- define "parley.secondsOf" -}}
+{{- $hours := regexFind "[0-9]+h" . | trimSuffix "h" | int }}{{ $minutes := regexFind "[0-9]+m" . | trimSuffix "m" | int }}
+{{- add (mul 3600 $hours) (mul 60 $minutes) (regexFind "[0-9]+s" . | trimSuffix "s" | int) }}
+{{- end }}
+
 {{- define "parley.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: {{ . }}
