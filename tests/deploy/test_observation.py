@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,11 +76,63 @@ def test_the_chart_installs_the_dashboard_and_the_alerts_as_they_are_kept() -> N
     assert installed["spec"] == yaml.safe_load(RULES.read_text())
 
 
-def test_prometheus_takes_the_alerts() -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
+def promtool(*arguments: str) -> tuple[int, str]:
+    program = shutil.which("promtool")
+    if program is None:
         pytest.skip("promtool is not here: apt-get install prometheus")
-    ended = subprocess.run(
-        [promtool, "check", "rules", str(RULES)], capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    ended = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def test_prometheus_takes_the_alerts() -> None:
+    code, said = promtool("check", "rules", str(RULES))
+    assert code == 0, said
+
+
+IDLE = {'parley_debates_running{i="a"}': "0x180"}
+LATE = "_x70 1x110"
+"""A counter that is first heard of at its first count, after 70 minutes."""
+
+
+@pytest.mark.parametrize(
+    ("series", "alert", "fires"),
+    [
+        (IDLE, "ParleyTellsNothing", False),
+        ({"up": "1x180"}, "ParleyTellsNothing", True),
+        ({'parley_unreadable_total{parley_kind="debate"}': LATE}, "ParleyStoredThingsUnreadable", True),
+        ({'parley_unreadable_total{parley_kind="debate"}': "1x180"}, "ParleyStoredThingsUnreadable", False),
+        (
+            {
+                f'parley_debate_duration_seconds_count{{parley_outcome="failed",i="{each}"}}': LATE
+                for each in "ab"
+            },
+            "ParleyDebatesFail",
+            True,
+        ),
+        (
+            {'parley_debate_duration_seconds_count{parley_outcome="failed",i="a"}': LATE},
+            "ParleyDebatesFail",
+            False,
+        ),
+    ],
+    ids=["idle", "silent", "unreadable", "unreadable long ago", "two failed", "one failed"],
+)
+def test_an_alert_fires_when_something_is_wrong_for_the_first_time_and_not_in_an_idle_installation(
+    series: dict[str, str], alert: str, fires: bool, tmp_path: Path
+) -> None:
+    """The tool says of whatever it did not expect that it was there: nothing is expected."""
+    checked = {
+        "rule_files": [str(RULES)],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "alert_rule_test": [{"eval_time": "83m", "alertname": alert, "exp_alerts": []}],
+            }
+        ],
+    }
+    file = tmp_path / "alerts.yaml"
+    file.write_text(yaml.safe_dump(checked))
+    code, said = promtool("test", "rules", str(file))
+    assert (code != 0, alert in said) == (fires, fires), said

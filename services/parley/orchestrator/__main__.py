@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppres
 from dataclasses import replace
 from functools import partial
 
+from parley.orchestrator import metrics
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.allowance.metered_log import MeteredLog
 from parley.orchestrator.allowance.use import TENANT_USE, TenantUse
@@ -75,6 +76,7 @@ async def build(
         ConfigurationError: a setting cannot be used.
         PartFailedError: no debates are run any more; the block was cancelled.
     """
+    metrics.begin()
     formats = formats or shipped_formats()
     roles = _checked(roles or shipped_roles(), formats)
     draining, deltas, clock = draining or Draining(), Deltas(), SystemClock()

@@ -6,7 +6,7 @@ from typing import Final
 
 from parley.runtime import telemetry
 
-__all__ = ["appended", "claimed", "debate_ended", "running", "wait_ended", "waited", "watching"]
+__all__ = ["appended", "begin", "claimed", "debate_ended", "running", "wait_ended", "waited", "watching"]
 
 _meter: Final = telemetry.meter(__name__)
 # Whoever may choose its own tenant or bring formats along could make labels without end.
@@ -56,6 +56,12 @@ _tenant_tokens: Final = _meter.create_counter(
 _tenant_cost: Final = _meter.create_counter(
     "parley.tenant.cost", "{microdollar}", "Millionths of a US dollar of debates that ended, by tenant."
 )
+
+
+def begin() -> None:
+    """Tell that there is nothing yet: what was never counted is no 0, and who looks would take it for a replica that is away."""
+    _running.add(0)
+    _watchers.add(0)
 
 
 @contextmanager

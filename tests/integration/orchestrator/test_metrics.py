@@ -28,6 +28,18 @@ from parley.orchestrator.settings import OrchestratorSettings
 from parley.runtime.server import ServerSettings, serving
 
 
+def told():
+    return {
+        metric.name: [
+            {"labels": dict(point.attributes), "value": getattr(point, "value", getattr(point, "count", None))}
+            for point in metric.data.data_points
+        ]
+        for resource in reader.get_metrics_data().resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
+
+
 async def main(folder):
     store = f"sqlite:///{folder}"
     quick = ServerSettings(grace_seconds=1.0)
@@ -38,16 +50,9 @@ async def main(folder):
             convergence="127.0.0.1:1", ratings="127.0.0.1:1", memory="127.0.0.1:1")) as debates,
         serving([debates], quick) as here,
     ):
+        print(json.dumps(told()))
         await hold_trial(here.address, tenant="research", route="echo/echo", seconds=60)
-    found = {}
-    for resource in reader.get_metrics_data().resource_metrics:
-        for scope in resource.scope_metrics:
-            for metric in scope.metrics:
-                found[metric.name] = [
-                    {"labels": dict(point.attributes), "value": getattr(point, "value", getattr(point, "count", None))}
-                    for point in metric.data.data_points
-                ]
-    print(json.dumps(found))
+    print(json.dumps(told()))
 
 
 asyncio.run(main(sys.argv[1]))
@@ -58,7 +63,10 @@ def test_a_debate_is_measured_with_its_format_its_outcome_and_its_tenant(tmp_pat
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert ended.returncode == 0, ended.stderr[-2000:]
-    found: dict[str, list[dict[str, Any]]] = json.loads(ended.stdout.splitlines()[-1])
+    lines = ended.stdout.splitlines()
+    idle, found = _told(lines[0]), _told(lines[-1])
+    for name in ("parley.debates.running", "parley.watchers"):
+        assert idle[name] == [{"labels": {}, "value": 0}], "a replica that does nothing says so"
     (duration,) = found["parley.debate.duration"]
     assert duration["labels"]["parley.format"].startswith("panel@")
     assert (duration["labels"]["parley.outcome"], duration["value"]) == ("completed", 1)
@@ -68,3 +76,8 @@ def test_a_debate_is_measured_with_its_format_its_outcome_and_its_tenant(tmp_pat
     assert found["parley.tenant.debates"] == [{"labels": {"parley.tenant": "research"}, "value": 1}]
     assert found["parley.tenant.tokens"][0]["value"] > 0
     assert found["parley.log.append.duration"][0]["value"] > 1
+
+
+def _told(line: str) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = json.loads(line)
+    return found
