@@ -70,6 +70,19 @@ def test_the_values_of_the_cluster_name_services_that_are_there() -> None:
         assert (urlsplit(url).hostname, urlsplit(url).port) in there
 
 
+def test_the_gateway_may_call_the_orchestrator_and_ends_no_stream_that_lasts() -> None:
+    rendered = render(yaml.safe_load((FOLDER / "values.yaml").read_text()))
+    (ingress,) = rendered.one("NetworkPolicy", "parley-orchestrator")["spec"]["ingress"]
+    namespaces = [each["namespaceSelector"] for each in ingress["from"] if "namespaceSelector" in each]
+    assert namespaces == [{"matchLabels": {"kubernetes.io/metadata.name": "envoy-gateway-system"}}]
+    policy = yaml.safe_load((FOLDER / "gateway" / "envoy-streams.yaml").read_text())
+    routes = yaml.safe_load_all((FOLDER / "gateway" / "grpcroute.yaml").read_text())
+    (route,) = [each["metadata"] for each in routes if each["kind"] == "GRPCRoute"]
+    (target,) = policy["spec"]["targetRefs"]
+    assert (target["name"], policy["metadata"]["namespace"]) == (route["name"], route["namespace"])
+    assert policy["spec"]["timeout"]["http"]["requestTimeout"] == "0s"
+
+
 def test_the_route_from_outside_leads_to_the_orchestrator_alone() -> None:
     (route,) = [
         each
