@@ -1,7 +1,6 @@
 """The whole system in one process on one machine, over loopback gRPC and the embedded stores."""
 
 import asyncio
-import gc
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from parley.local_services import FREE_PORTS, NOBODY, LocalOptions, LocalServices, Ports, Purpose
 from parley.runtime.errors import ConfigurationError
+from parley.runtime.garbage import spare_the_loop
 from parley.runtime.private_files import open_private
 from parley.storage.folder import FolderLock, is_shared, read_address
 from parley.storage.opening import in_use, sqlite_folder
@@ -250,7 +250,7 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
         orchestrator = await stack.enter_async_context(services.orchestrator(settings))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
-        gc.freeze()  # as `runtime.entry` does, for whoever runs the system in a process of its own making
+        spare_the_loop()  # as `runtime.entry` does, for whoever runs the system in a process of its own making
         yield LocalSystem(
             orchestrator,
             None if others.gateway == NOBODY else others.gateway,

@@ -1,12 +1,12 @@
 """From `python -m` to an exit code: one line an error for people, no traceback for what they can mend."""
 
 import asyncio
-import gc
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from parley.runtime.errors import ConfigurationError, PartFailedError
+from parley.runtime.garbage import spare_the_loop
 from parley.runtime.printable import printable_line
 from parley.runtime.private_files import keep_private
 
@@ -23,7 +23,7 @@ def run(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int:
     None counts as 0, ConfigurationError is 4 with its lines on stderr, PartFailedError is 1 with its own, Ctrl-C is 130.
     """
     keep_private()
-    gc.freeze()  # what was imported stays: going through it would hold the loop up for 15 to 40 ms every time
+    spare_the_loop()
     try:
         return asyncio.run(main()) or 0
     except ConfigurationError as error:
