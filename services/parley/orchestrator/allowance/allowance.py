@@ -1,6 +1,7 @@
 """Lets a tenant in as long as it keeps within its limits."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ _READING: Final = frozenset(
 )
 _READ_AT_ONCE: Final = 2
 """Reading a debate takes milliseconds of the loop; more at a time are no sooner done, and others would wait behind all of them."""
+_LATE_SECONDS: Final = 0.25
+_LATE_AT_ONCE: Final = 64
+"""Refusals of a tenant that are told late, at a time; beyond them, it would only have the memory of more."""
 _LOOK_SECONDS: Final = 1.0
 """Time between two looks at how many debates a tenant has; those made here meanwhile are added."""
 _SOON: Final = 5.0
@@ -48,12 +52,14 @@ class Allowance:
     clock: Clock
     _debates: dict[str, _Debates] = field(default_factory=dict)
     _readers: WeakValueDictionary[str, asyncio.Semaphore] = field(default_factory=WeakValueDictionary)
+    _late: Counter[str] = field(default_factory=Counter)
 
     @asynccontextmanager
     async def call(self, method: str, tenant: str) -> AsyncIterator[None]:
         """Let a call in (`parley.v1.OrchestratorService/GetDebate`) and count it while the block runs.
 
         Two calls of a tenant read at a time; the others wait their turn, so that no tenant waits behind all calls of another.
+        That a tenant has made too many is told a moment late: who asks again at once would else have most of the loop to be refused in.
 
         Raises:
             ParleyError: RESOURCE_EXHAUSTED `TENANT_REQUESTS` or `TENANT_WATCHES`.
@@ -127,8 +133,20 @@ class Allowance:
         used = await self.use.used(tenant)
         if _over(used.requests, self.limits.requests):
             left = _MINUTE - int(self.clock.now().timestamp()) % _MINUTE
+            await self._let_wait(tenant)
             what = f"it has made its {self.limits.requests} requests of this minute"
             raise _refusal("TENANT_REQUESTS", tenant, what, left)
+
+    async def _let_wait(self, tenant: str) -> None:
+        if self._late[tenant] >= _LATE_AT_ONCE:
+            return
+        self._late[tenant] += 1
+        try:
+            await self.clock.sleep(_LATE_SECONDS)
+        finally:
+            self._late[tenant] -= 1
+            if not self._late[tenant]:
+                del self._late[tenant]
 
     async def _check_watches(self, tenant: str) -> None:
         if self.limits.watches and _over(await self.use.watches(tenant), self.limits.watches):

@@ -108,10 +108,39 @@ async def test_a_refusal_says_when_the_day_and_the_minute_end(store: Store, cloc
     assert refused.value.retry_after == 19 * 3600 - 12
     async with found.call("parley.v1.OrchestratorService/GetDebate", "acme"):
         pass
+    call = asyncio.create_task(entered(found, "acme"))
+    await clock.sleeping(1)
+    clock.advance(0.25)
     with pytest.raises(ParleyError, match="requests of this minute") as refused:
-        async with found.call("parley.v1.OrchestratorService/GetDebate", "acme"):
-            pass
+        await call
     assert refused.value.retry_after == 48
+
+
+async def entered(allowed: Allowance, tenant: str) -> None:
+    async with allowed.call("parley.v1.OrchestratorService/GetDebate", tenant):
+        pass
+
+
+async def test_whoever_made_too_many_calls_is_told_late_but_not_more_than_some_at_a_time(
+    store: Store, clock: ManualClock
+) -> None:
+    allowed = allowance(store, clock, requests=1)
+    await entered(allowed, "acme")
+    calls = [asyncio.create_task(entered(allowed, "acme")) for _ in range(70)]
+    await clock.sleeping(64)
+    async with asyncio.timeout(30):
+        while sum(call.done() for call in calls) < 6:  # noqa: ASYNC110 (the store answers when it does)
+            await asyncio.sleep(0)
+    await entered(allowed, "beta")
+    clock.advance(0.25)
+    told = await asyncio.gather(*calls, return_exceptions=True)
+    assert [each.reason for each in told if isinstance(each, ParleyError)] == ["TENANT_REQUESTS"] * 70
+    late = asyncio.create_task(entered(allowed, "acme"))
+    await clock.sleeping(1)
+    late.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await late
+    assert not allowed._late
 
 
 async def test_no_tenant_waits_behind_all_that_another_reads(store: Store, clock: ManualClock) -> None:
