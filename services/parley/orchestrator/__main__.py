@@ -13,6 +13,7 @@ from parley.orchestrator import metrics
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.allowance.metered_log import MeteredLog
 from parley.orchestrator.allowance.use import TENANT_USE, TenantUse
+from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.servicer import OrchestratorServicer
 from parley.orchestrator.engine.delete import Deletions
 from parley.orchestrator.engine.execution import leaves
@@ -131,6 +132,7 @@ async def build(
         servicer = OrchestratorServicer(
             log=store.log,
             index=index,
+            folded=FoldedDebates(store.log, index),
             formats=formats,
             roles=roles,
             intake=Intake(log, index, dependencies.inbox, runner, clock),

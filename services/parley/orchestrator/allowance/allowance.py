@@ -22,8 +22,8 @@ _READING: Final = frozenset(
 )
 _READ_AT_ONCE: Final = 2
 """Reading a debate takes milliseconds of the loop; more at a time are no sooner done, and others would wait behind all of them."""
-_LATE_SECONDS: Final = 0.25
-_LATE_AT_ONCE: Final = 64
+_LATE_SECONDS: Final = 1.0
+_LATE_AT_ONCE: Final = 256
 """Refusals of a tenant that are told late, at a time; beyond them, it would only have the memory of more."""
 _LOOK_SECONDS: Final = 1.0
 """Time between two looks at how many debates a tenant has; those made here meanwhile are added."""
@@ -59,7 +59,7 @@ class Allowance:
         """Let a call in (`parley.v1.OrchestratorService/GetDebate`) and count it while the block runs.
 
         Two calls of a tenant read at a time; the others wait their turn, so that no tenant waits behind all calls of another.
-        That a tenant has made too many is told a moment late: who asks again at once would else have most of the loop to be refused in.
+        That a tenant has made too many is told a second late: who asks again at once would else have most of the loop to be refused in.
 
         Raises:
             ParleyError: RESOURCE_EXHAUSTED `TENANT_REQUESTS` or `TENANT_WATCHES`.
@@ -132,8 +132,8 @@ class Allowance:
     async def _check_requests(self, tenant: str) -> None:
         used = await self.use.used(tenant)
         if _over(used.requests, self.limits.requests):
-            left = _MINUTE - int(self.clock.now().timestamp()) % _MINUTE
             await self._let_wait(tenant)
+            left = _MINUTE - int(self.clock.now().timestamp()) % _MINUTE
             what = f"it has made its {self.limits.requests} requests of this minute"
             raise _refusal("TENANT_REQUESTS", tenant, what, left)
 

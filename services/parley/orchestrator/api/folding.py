@@ -95,7 +95,7 @@ class _Folding:
         self._interventions = list(state.interventions)
         self._usage, self._calls = state.usage, state.calls
         self._open = {each.checkpoint: each for each in state.open_checkpoints}
-        self._answer = next((made.key for made in state.contributions if made.is_answer), "")
+        self._answer = state.answer_key
         self._last: Envelope | None = None
 
     def done(self) -> DebateState:
@@ -109,6 +109,7 @@ class _Folding:
             open_checkpoints=tuple(self._open.values()),
             usage=self._usage,
             calls=self._calls,
+            answer_key=self._answer,
             updated_at=last.time if last else self._state.updated_at,
             last_sequence=last.sequence if last else self._state.last_sequence,
         )

@@ -16,7 +16,7 @@ from parley.orchestrator.api.context_warnings import context_warnings
 from parley.orchestrator.api.conversion import debate_to_proto, summary
 from parley.orchestrator.api.decision import decision_of, moderated_outcome
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
-from parley.orchestrator.api.folding import fold
+from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.interventions import intervened_of
 from parley.orchestrator.api.keys import KeyCalls
 from parley.orchestrator.api.listing import listing_of
@@ -41,7 +41,7 @@ from parley.orchestrator.keys.tenant import TenantKeys
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
 from parley.orchestrator.log.index import COMPLETED, DebateIndex
-from parley.orchestrator.log.journal import log_name, read_events
+from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.spec import DebateSpec
@@ -81,6 +81,7 @@ class OrchestratorServicer(KeyCalls):
 
     log: Log
     index: DebateIndex
+    folded: FoldedDebates
     formats: Formats
     roles: Roles
     intake: Intake
@@ -343,19 +344,10 @@ class OrchestratorServicer(KeyCalls):
         return await asyncio.to_thread(report.render, debate, folded, self._format_of(folded), said)
 
     async def _folded(self, debate: str) -> DebateState:
-        return fold(await self._events(debate))
+        return await self.folded.of(current_tenant(), debate)
 
     def _format_of(self, folded: DebateState) -> Format | None:
         return self.formats.known(folded.spec.format)
-
-    async def _events(self, debate: str) -> list[Envelope]:
-        with told_of_store():
-            events = await read_events(self.log, current_tenant(), debate)
-            # Looked at after the log: a debate that is being deleted is out of the index before its log is.
-            known = events and await self.index.get(current_tenant(), debate)
-        if not known:
-            raise not_found("debate", debate)
-        return events
 
     async def _check_start(self, debate: str, after: int) -> None:
         if after < 0:

@@ -110,6 +110,7 @@ class DebateState:
         trickster: What the trickster has found, in the order of the log.
         rounds_ended: Why the rounds ended; unset before that, and where its format does not say it.
         concluded_at: When it ended for good; None before.
+        answer_key: The key of the step that answers, once it has begun; empty before.
     """
 
     debate: str
@@ -143,6 +144,7 @@ class DebateState:
     trickster: tuple[TricksterFinding, ...] = ()
     rounds_ended: RoundsEnded = field(default_factory=RoundsEnded)
     concluded_at: datetime | None = None
+    answer_key: str = ""
 
     @property
     def ended(self) -> bool:

@@ -20,7 +20,7 @@ from parley.runtime.clock import Clock
 from parley.storage.ports import AppendConflictError, Log, Record, StoreUnavailableError
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointExpired, Claimed, WaitFinished
 
-__all__ = ["ClaimLostError", "Journal", "log_name", "open_records", "read_events"]
+__all__ = ["ClaimLostError", "Journal", "log_name", "open_records", "read_events", "read_events_after"]
 
 _PAGE = 1000
 _BATCH = 256
@@ -66,13 +66,31 @@ def open_records(records: Sequence[Record], after: int, before: bytes) -> list[E
 
 async def read_events(log: Log, tenant: str, debate: str) -> list[Envelope]:
     """Return all events of a debate, checked to be dense and chained."""
+    return await _read_on(log, log_name(tenant, debate), 0, GENESIS)
+
+
+async def read_events_after(log: Log, last: Envelope) -> list[Envelope] | None:
+    """Return the events of a debate that follow one of its own, checked likewise; None where the log does not hold that one."""
+    name, place = log_name(last.tenant, last.debate), last.sequence
+    records = await log.read(name, place - 1, _PAGE)
+    if not records or records[0].entries[place - records[0].first :][:1] != (last.entry,):
+        return None
+    events = open_records(records, place, last.hash)
+    if len(records) == _PAGE:
+        after, before = (events[-1].sequence, events[-1].hash) if events else (place, last.hash)
+        events += await _read_on(log, name, after, before)
+    return events
+
+
+async def _read_on(log: Log, name: str, after: int, before: bytes) -> list[Envelope]:
     events: list[Envelope] = []
     while True:
-        after, before = (events[-1].sequence, events[-1].hash) if events else (0, GENESIS)
-        records = await log.read(log_name(tenant, debate), after, _PAGE)
-        events.extend(open_records(records, after, before))
+        records = await log.read(name, after, _PAGE)
+        found = open_records(records, after, before)
+        events += found
         if len(records) < _PAGE:
             return events
+        after, before = found[-1].sequence, found[-1].hash
 
 
 class Journal:

@@ -110,10 +110,10 @@ async def test_a_refusal_says_when_the_day_and_the_minute_end(store: Store, cloc
         pass
     call = asyncio.create_task(entered(found, "acme"))
     await clock.sleeping(1)
-    clock.advance(0.25)
+    clock.advance(1)
     with pytest.raises(ParleyError, match="requests of this minute") as refused:
         await call
-    assert refused.value.retry_after == 48
+    assert refused.value.retry_after == 47
 
 
 async def entered(allowed: Allowance, tenant: str) -> None:
@@ -126,15 +126,15 @@ async def test_whoever_made_too_many_calls_is_told_late_but_not_more_than_some_a
 ) -> None:
     allowed = allowance(store, clock, requests=1)
     await entered(allowed, "acme")
-    calls = [asyncio.create_task(entered(allowed, "acme")) for _ in range(70)]
-    await clock.sleeping(64)
+    calls = [asyncio.create_task(entered(allowed, "acme")) for _ in range(260)]
+    await clock.sleeping(256)
     async with asyncio.timeout(30):
-        while sum(call.done() for call in calls) < 6:  # noqa: ASYNC110 (the store answers when it does)
+        while sum(call.done() for call in calls) < 4:  # noqa: ASYNC110 (the store answers when it does)
             await asyncio.sleep(0)
     await entered(allowed, "beta")
-    clock.advance(0.25)
+    clock.advance(1)
     told = await asyncio.gather(*calls, return_exceptions=True)
-    assert [each.reason for each in told if isinstance(each, ParleyError)] == ["TENANT_REQUESTS"] * 70
+    assert [each.reason for each in told if isinstance(each, ParleyError)] == ["TENANT_REQUESTS"] * 260
     late = asyncio.create_task(entered(allowed, "acme"))
     await clock.sleeping(1)
     late.cancel()

@@ -368,6 +368,14 @@ PAYLOADS: st.SearchStrategy[Draft | Payload] = st.one_of(
 )
 
 
+def test_an_answer_is_one_though_the_fold_was_cut_while_it_was_written() -> None:
+    begins = Draft(key_of(CRITIQUE), StepStarted(work=CRITIQUE, digest="digest", is_answer=True), 1)
+    events = log(CREATED, CLAIMED, begins, succeeded(CRITIQUE, "This."))
+
+    (made,) = advance(fold(events[:3]), events[3:]).contributions
+    assert made.is_answer
+
+
 @given(st.lists(PAYLOADS, max_size=30), st.data())
 def test_folding_a_log_in_parts_is_folding_it_whole(
     happened: list[Draft | Payload], data: st.DataObject
