@@ -9,9 +9,9 @@ from typing import Final
 
 from parley.orchestrator.model.contributions import Contribution, Letters
 from parley.orchestrator.model.open_issues import answers_of
-from parley.orchestrator.model.quoting import between_marks
 from parley.orchestrator.model.tasks import Prompt
 from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS, CHARACTERS_A_TOKEN, upper_tokens
+from parley.runtime.quotation import between_marks
 
 __all__ = [
     "NOTHING_TOLD",

@@ -9,10 +9,10 @@ are: the gateway quotes them, or serves them through tools.
 from collections.abc import Sequence
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.quoting import between_marks
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.spec import Prompt as OwnPrompt
 from parley.orchestrator.model.tasks import Prompt, PromptPart
+from parley.runtime.quotation import between_marks
 
 __all__ = [
     "CONTEXT_GIVES",
