@@ -3,14 +3,14 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import onnxruntime
 from tokenizers import Tokenizer
 
 from parley.convergence.encoder_graph import POOLED, pooled_graph
 from parley.convergence.models import carried_file
+from parley.convergence.session import onnx_session
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
@@ -68,13 +68,7 @@ class CrossEncoder:
         self._tokenizer.no_padding()
         self._unknown = self._tokenizer.token_to_id("[UNK]")
         self._tokenizer.enable_truncation(_MAX_TOKENS)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # it warns of shapes that the file states for its fixed length
-        self._session: Any = onnxruntime.InferenceSession(
-            pooled_graph(files.model), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = onnx_session(pooled_graph(files.model))
 
     def read(self, one: str, other: str) -> Vector:
         """Read two texts in both orders; the result does not depend on which comes first."""

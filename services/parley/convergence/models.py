@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import numpy as np
-import onnxruntime
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
+from parley.convergence.session import onnx_session
 from parley.convergence.vectors import Vector, mean_direction, unit, windows
 from parley.runtime.errors import ConfigurationError
 
@@ -44,12 +44,7 @@ class MiniLm:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._first, self._last = self._tokenizer.encode("").ids
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(
-            str(_file(*_MINILM_WEIGHTS)), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = onnx_session(str(_file(*_MINILM_WEIGHTS)))
 
     def embed(self, text: str) -> Vector:
         """Embed one text on the calling thread, without the interpreter's lock for most of it."""

@@ -1,0 +1,21 @@
+"""Sessions of onnxruntime, which tells its maker nothing of this machine."""
+
+import os
+from typing import Any
+
+# Looked at when the library is loaded. Without it each process sends what machine it runs on to onnxruntime's maker, and keeps a
+# number of the device below ~/.cache; the library's own `disable_telemetry_events` does not keep it from that.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import onnxruntime
+
+__all__ = ["onnx_session"]
+
+
+def onnx_session(model: str | bytes) -> Any:
+    """Load a model, a file's path or its bytes, to be run on the thread that calls it."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # it warns of shapes that a file states for its fixed length
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
