@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 from weakref import WeakValueDictionary
@@ -17,11 +17,23 @@ from parley.runtime.errors import ParleyError, resource_exhausted
 __all__ = ["Allowance"]
 
 _STREAMS: Final = frozenset({"WatchDebate", "ReadLog", "StreamReport"})
-_READING: Final = frozenset(
-    {"GetAnswer", "GetDebate", "GetDecision", "GetReport", "ListContributions", "ListDebates"}
+_READING: Final = (
+    "GetAnswer",
+    "GetDebate",
+    "GetDecision",
+    "GetReport",
+    "ListContributions",
+    "ListDebates",
+    "SubmitFeedback",
 )
-_READ_AT_ONCE: Final = 2
-"""Reading a debate takes milliseconds of the loop; more at a time are no sooner done, and others would wait behind all of them."""
+_TURNS: Final = (
+    dict.fromkeys(_READING, ("reading", 2))
+    | dict.fromkeys(("StreamReport", "ReadLog"), ("sending", 4))
+    | dict.fromkeys(("CreateDebate", "DeleteDebate"), ("asking", 8))
+    | {"Intervene": ("intervening", 32)}
+)
+"""Of which calls how many of a tenant are worked on at a time: each takes milliseconds of the loop, more are no sooner done, and
+others would wait behind all of them. Those that wait for a reader, or for a debate's owner, leave no place of the others' taken."""
 _LATE_SECONDS: Final = 1.0
 _LATE_AT_ONCE: Final = 256
 """Refusals of a tenant that are told late, at a time; beyond them, it would only have the memory of more."""
@@ -51,14 +63,18 @@ class Allowance:
     index: DebateIndex
     clock: Clock
     _debates: dict[str, _Debates] = field(default_factory=dict)
-    _readers: WeakValueDictionary[str, asyncio.Semaphore] = field(default_factory=WeakValueDictionary)
+    _making: Counter[str] = field(default_factory=Counter)
+    _turns: WeakValueDictionary[tuple[str, str], asyncio.Semaphore] = field(
+        default_factory=WeakValueDictionary
+    )
     _late: Counter[str] = field(default_factory=Counter)
 
     @asynccontextmanager
     async def call(self, method: str, tenant: str) -> AsyncIterator[None]:
         """Let a call in (`parley.v1.OrchestratorService/GetDebate`) and count it while the block runs.
 
-        Two calls of a tenant read at a time; the others wait their turn, so that no tenant waits behind all calls of another.
+        So many calls of a kind are worked on for a tenant at a time; the others wait their turn, so that no tenant waits behind all
+        calls of another.
         That a tenant has made too many is told a second late: who asks again at once would else have most of the loop to be refused in.
 
         Raises:
@@ -67,19 +83,19 @@ class Allowance:
         await self._check_requests(tenant)
         await self.use.count(tenant, requests=1)
         name = method.rpartition("/")[2]
-        if name in _READING:
-            async with self._readers.setdefault(tenant, asyncio.Semaphore(_READ_AT_ONCE)):
-                yield
-            return
-        if name not in _STREAMS:
-            yield
-            return
-        await self._check_watches(tenant)
-        with self.use.watching(tenant):
+        async with AsyncExitStack() as stack:
+            if name in _STREAMS:
+                await self._check_watches(tenant)
+                stack.enter_context(self.use.watching(tenant))
+            if name in _TURNS:
+                kind, at_once = _TURNS[name]
+                turns = self._turns.setdefault((tenant, kind), asyncio.Semaphore(at_once))
+                await stack.enter_async_context(turns)
             yield
 
-    async def check_debate(self, tenant: str) -> None:
-        """Look whether a tenant may have one more debate. Count it with `made` once it is there.
+    @asynccontextmanager
+    async def debate(self, tenant: str) -> AsyncIterator[None]:
+        """Let a tenant have one more debate, which the block makes; one that fails has made none.
 
         Raises:
             ParleyError: RESOURCE_EXHAUSTED `TENANT_DEBATES`, `TENANT_WAITING`, `TENANT_TOKENS`, `TENANT_COST` or `TENANT_BYTES`.
@@ -104,19 +120,24 @@ class Allowance:
             if is_over:
                 raise _refusal(name, tenant, f"its {what}", after)
         if not (limits.debates or limits.waiting):
+            yield
             return
         debates = await self._looked(tenant)
-        if _over(debates.running + debates.made, limits.debates):
+        if _over(debates.running + debates.made + self._making[tenant], limits.debates):
             what = f"{limits.debates} debates of it run or are to be run, which is its limit"
             raise _refusal("TENANT_DEBATES", tenant, what, _SOON)
         if _over(debates.waiting, limits.waiting):
             what = f"{limits.waiting} debates of it wait for a person or a provider, which is its limit"
             raise _refusal("TENANT_WAITING", tenant, what, _MINUTE)
-
-    def made(self, tenant: str) -> None:
-        """Count a debate that was made here."""
-        if (known := self._debates.get(tenant)) is not None:
-            known.made += 1
+        self._making[tenant] += 1
+        try:
+            yield
+            if (known := self._debates.get(tenant)) is not None:
+                known.made += 1
+        finally:
+            self._making[tenant] -= 1
+            if not self._making[tenant]:
+                del self._making[tenant]
 
     async def _looked(self, tenant: str) -> _Debates:
         now = self.clock.monotonic()

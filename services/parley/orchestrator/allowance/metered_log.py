@@ -1,10 +1,11 @@
 """A log that counts for its tenant what is appended: bytes, and what the calls that are recorded took."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 
 from parley.orchestrator.allowance.use import TenantUse
 from parley.orchestrator.log.usage import usage_of
 from parley.storage.ports import Log, Record
+from parley.v1.agent_pb2 import Usage
 from parley.v1.event_pb2 import Event
 
 __all__ = ["MeteredLog"]
@@ -25,10 +26,7 @@ class MeteredLog:
         await self._log.append(log, record)
         tokens = cost = 0
         for entry in record.entries:
-            event = Event.FromString(entry)
-            kind = event.WhichOneof("payload")
-            if kind in {"step_succeeded", "step_failed"}:
-                usage = usage_of(getattr(event, kind))
+            for usage in _used_by_calls(Event.FromString(entry)):
                 tokens += usage.input_tokens + usage.output_tokens
                 cost += usage.cost_micros
         await self._use.count(
@@ -56,6 +54,17 @@ class MeteredLog:
             size += sum(len(entry) for each in records for entry in each.entries)
             after = records[-1].last
         return size
+
+
+def _used_by_calls(event: Event) -> Iterable[Usage]:
+    """Return what the calls used that an event records: those of a step, or those that were stopped before they ended."""
+    match event.WhichOneof("payload"):
+        case "step_succeeded" | "step_failed" as kind:
+            return (usage_of(getattr(event, kind)),)
+        case "paused" | "closed" as kind:
+            return (each.usage for each in getattr(event, kind).stopped)
+        case _:
+            return ()
 
 
 def _tenant(log: str) -> str:

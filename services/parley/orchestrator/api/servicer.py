@@ -112,24 +112,8 @@ class OrchestratorServicer(KeyCalls):
         if earlier is not None:
             return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
         with told_of_store():
-            await self.allowance.check_debate(current_tenant())
-        known = Known(self.formats, self.roles, await roster.ask_roster(self.gateway))
-        spec, subject = await self._with_subject(spec_of(request, known))
-        routes = await roster.ask_routes(self.gateway, roster.routes_of(spec, known.roster))
-        spec = roster.with_routes(spec, known.roster, routes)
-        about = (spec, known.roster, routes)
-        warnings = (*budget_warnings(*about), *context_warnings(*about))
-        with told_of_store():
-            debate, existed = await self.intake.debate(
-                current_tenant(),
-                request.request_id,
-                content,
-                spec,
-                warnings,
-                subject,
-                current_identity().subject,
-            )
-        self.allowance.made(current_tenant())
+            async with self.allowance.debate(current_tenant()):
+                debate, existed = await self._accepted(request, content)
         return orchestrator_pb2.CreateDebateResponse(debate_id=debate, existed=existed)
 
     async def GetDebate(  # noqa: N802
@@ -325,6 +309,21 @@ class OrchestratorServicer(KeyCalls):
             return None
         with told_of_store():
             return await self.intake.earlier(current_tenant(), request_id, content)
+
+    async def _accepted(
+        self, request: orchestrator_pb2.CreateDebateRequest, content: str
+    ) -> tuple[str, bool]:
+        """Accept a debate; return its id, and whether the same request had made it meanwhile."""
+        known = Known(self.formats, self.roles, await roster.ask_roster(self.gateway))
+        spec, subject = await self._with_subject(spec_of(request, known))
+        routes = await roster.ask_routes(self.gateway, roster.routes_of(spec, known.roster))
+        spec = roster.with_routes(spec, known.roster, routes)
+        about = (spec, known.roster, routes)
+        warnings = (*budget_warnings(*about), *context_warnings(*about))
+        tenant, asked_by = current_tenant(), current_identity().subject
+        return await self.intake.debate(
+            tenant, request.request_id, content, spec, warnings, subject, asked_by
+        )
 
     async def _with_subject(self, spec: DebateSpec) -> tuple[DebateSpec, str | None]:
         """Return a specification with what it needs of the debate that it is about, and that debate's id, if it is."""

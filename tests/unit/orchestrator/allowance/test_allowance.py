@@ -65,7 +65,8 @@ async def have(store: Store, tenant: str, *statuses: str) -> None:
 
 async def refusal(allowance: Allowance, tenant: str = "acme") -> str:
     try:
-        await allowance.check_debate(tenant)
+        async with allowance.debate(tenant):
+            pass
     except ParleyError as error:
         return error.reason
     return ""
@@ -84,10 +85,60 @@ async def test_debates_made_here_count_before_somebody_looks_again(store: Store,
     found = allowance(store, clock, debates=2)
     for _ in range(2):
         assert await refusal(found) == ""
-        found.made("acme")
     assert await refusal(found) == "TENANT_DEBATES"
     clock.advance(1)
     assert await refusal(found) == "", "they are not there, or have ended"
+
+
+async def test_debates_that_are_being_made_count_and_those_that_fail_make_room(
+    store: Store, clock: ManualClock
+) -> None:
+    found = allowance(store, clock, debates=2)
+
+    async def one_made_and_one_failed() -> None:
+        async with found.debate("acme"):
+            async with found.debate("acme"):
+                assert await refusal(found) == "TENANT_DEBATES"
+                assert await refusal(found, "beta") == ""
+            raise RuntimeError("failed")
+
+    with pytest.raises(RuntimeError, match="failed"):
+        await one_made_and_one_failed()
+    assert await refusal(found) == "", "one was made"
+    assert await refusal(found) == "TENANT_DEBATES"
+
+
+@pytest.mark.parametrize(
+    ("method", "at_once"),
+    [("GetDebate", 2), ("SubmitFeedback", 2), ("StreamReport", 4), ("CreateDebate", 8), ("Intervene", 32)],
+)
+async def test_so_many_calls_of_a_tenant_are_worked_on_at_a_time(
+    store: Store, clock: ManualClock, method: str, at_once: int
+) -> None:
+    found, inside = allowance(store, clock), 0
+    leave = asyncio.Event()
+
+    async def call(tenant: str, name: str = method) -> None:
+        nonlocal inside
+        async with found.call(f"parley.v1.OrchestratorService/{name}", tenant):
+            inside += 1
+            await leave.wait()
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(at_once + 3):
+            tasks.create_task(call("acme"))
+        tasks.create_task(call("beta"))
+        tasks.create_task(call("acme", "ListKeys"))
+        async with asyncio.timeout(30):
+            while inside < at_once + 2:  # noqa: ASYNC110 (the store answers when it does)
+                await asyncio.sleep(0)
+        for _ in range(20):
+            await found.use.used("acme")
+        assert inside == at_once + 2, (
+            "neither another tenant nor another call waits, and no more of these are let in"
+        )
+        leave.set()
+    assert inside == at_once + 5
 
 
 async def test_without_limits_nothing_is_refused(store: Store, clock: ManualClock) -> None:
@@ -104,7 +155,8 @@ async def test_a_refusal_says_when_the_day_and_the_minute_end(store: Store, cloc
     found = allowance(store, clock, cost_micros=5, requests=1)
     await found.use.count("acme", cost_micros=5)
     with pytest.raises(ParleyError, match="money of today is used up") as refused:
-        await found.check_debate("acme")
+        async with found.debate("acme"):
+            pass
     assert refused.value.retry_after == 19 * 3600 - 12
     async with found.call("parley.v1.OrchestratorService/GetDebate", "acme"):
         pass

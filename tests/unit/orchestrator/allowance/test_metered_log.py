@@ -1,0 +1,44 @@
+"""What is appended counts for its tenant: bytes, tokens and money, of calls that were stopped too."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from parley.orchestrator.allowance.metered_log import MeteredLog
+from parley.orchestrator.allowance.use import TENANT_USE, TenantUse
+from parley.storage.opening import Store, open_store
+from parley.storage.ports import Record
+from parley.v1.agent_pb2 import Usage
+from parley.v1.debate_pb2 import Work
+from parley.v1.event_pb2 import Closed, Paused, StoppedCall
+from tests.support.manual_clock import ManualClock
+from tests.unit.orchestrator.made_logs import CREATED, failed, log, succeeded
+
+USED = Usage(input_tokens=10, output_tokens=5, cost_micros=100, requests=1)
+STOPPED = [StoppedCall(step="1", attempt=1, usage=USED), StoppedCall(step="2", attempt=1)]
+WORK = Work(activity="proposal", agent_id="ada", round=1)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as opened:
+        await opened.documents.prepare(TENANT_USE)
+        yield opened
+
+
+async def test_every_call_counts_whatever_became_of_it(store: Store) -> None:
+    use = TenantUse(store.documents, ManualClock(), "one")
+    events = log(
+        CREATED,
+        succeeded(WORK, "text", usage=USED),
+        failed(WORK),
+        Paused(stopped=STOPPED),
+        Closed(stopped=STOPPED),
+    )
+    entries = tuple(each.entry for each in events)
+    await MeteredLog(store.log, use).append("acme/deb-1", Record(1, "first", entries))
+
+    used = await use.used("acme")
+    assert (used.tokens, used.cost_micros) == (15 + 3 + 15 + 15, 100 + 7 + 100 + 100)
+    assert used.stored_bytes == sum(map(len, entries))
