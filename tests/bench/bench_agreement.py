@@ -91,7 +91,7 @@ def by_model(pairs: Sequence[LabelledPair]) -> list[list[str]]:
         chosen = [pair for pair in pairs if (pair.language == "en") is known]
         began = time.perf_counter()
         told = [
-            head.probability(encoder.read(pair.one, pair.other))
+            head.probability(encoder.read, pair.one, pair.other)
             if min(map(encoder.known_words, (pair.one, pair.other))) >= head.known_words
             else None
             for pair in chosen

@@ -45,12 +45,12 @@ class Topic:
 
 def training_topics() -> tuple[Topic, ...]:
     """Topics that the head is trained on."""
-    return _read("train.yaml")
+    return tuple(topic for file in sorted((_FOLDER / "train").glob("*.yaml")) for topic in _read(file))
 
 
 def held_out_topics() -> tuple[Topic, ...]:
     """Topics that no training reads."""
-    return _read("held-out.yaml")
+    return _read(_FOLDER / "held-out.yaml")
 
 
 def pairs_of(topics: Sequence[Topic]) -> list[LabelledPair]:
@@ -69,7 +69,7 @@ def word_overlap(one: str, other: str) -> float:
     return len(ours & theirs) / len(ours | theirs)
 
 
-def _read(name: str) -> tuple[Topic, ...]:
+def _read(file: Path) -> tuple[Topic, ...]:
     return tuple(
         Topic(
             name=each["topic"],
@@ -77,5 +77,5 @@ def _read(name: str) -> tuple[Topic, ...]:
             question=each["question"],
             stands=tuple(tuple(ways) for ways in each["stands"]),
         )
-        for each in yaml.safe_load((_FOLDER / name).read_text("utf-8"))
+        for each in yaml.safe_load(file.read_text("utf-8"))
     )

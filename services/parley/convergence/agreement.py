@@ -11,9 +11,8 @@ from operator import ne
 from threading import Event, Lock
 from typing import Final, Protocol
 
-from parley.convergence.encoder import CrossEncoder, EncoderFiles, both_orders
+from parley.convergence.encoder import CrossEncoder, EncoderFiles
 from parley.convergence.head import AgreementHead
-from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError, unavailable
 
 __all__ = ["AgreementModel", "Agreements", "NliAgreement", "Relation", "related", "relation"]
@@ -76,8 +75,8 @@ class AgreementModel(Protocol):
 class NliAgreement:
     """A cross-encoder with a trained head, on threads of its own so that the event loop never waits for it.
 
-    Pairs, and both orders of each, are spread over the threads, since a round waits for them. Each order is read alone: padding to
-    one length would change what is read.
+    Pairs are spread over the threads, since a round waits for them. Each is read alone: padding to one length would change what is
+    read.
     The model is loaded when it is first asked, which takes two to three seconds of CPU and up to 470 MB: a service that only embeds goes
     without. A pair in a language that it does not know cannot be told.
     """
@@ -100,32 +99,25 @@ class NliAgreement:
         self._closed = Event()
 
     async def probability(self, one: str, other: str) -> float | None:
-        """Read a pair, each order as soon as there is a thread."""
-        loop = asyncio.get_running_loop()
-        orders = ((one, other), (other, one))
-        reading = [loop.run_in_executor(self._threads, self._read, *order) for order in orders]
+        """Read a pair as soon as there is a thread."""
+        told = asyncio.get_running_loop().run_in_executor(self._threads, self._tell, one, other)
         try:
-            there, back = await asyncio.gather(*reading)
+            return await told
         except ConfigurationError as error:
             raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", str(error), retry_after=60.0) from error
-        finally:
-            for each in reading:  # nobody waits any more for what has not begun
-                each.cancel()
-        return None if there is None or back is None else self._head.probability(both_orders(there, back))
 
     async def close(self) -> None:
         """End the threads after the pair they are at."""
         self._closed.set()
         await asyncio.to_thread(self._threads.shutdown)
 
-    def _read(self, first: str, second: str) -> Vector | None:
-        """Return what the encoder makes of two positions in this order; None in a language that it does not know."""
+    def _tell(self, one: str, other: str) -> float | None:
         if self._closed.is_set():
             raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", "the service is stopping", retry_after=1.0)
         encoder = self._loaded()
-        if min(map(encoder.known_words, (first, second))) < self._head.known_words:
+        if min(map(encoder.known_words, (one, other))) < self._head.known_words:
             return None
-        return encoder.read_in_order(first, second)
+        return self._head.probability(encoder.read, one, other)
 
     def _loaded(self) -> CrossEncoder:
         with self._loading:

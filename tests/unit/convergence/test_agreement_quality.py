@@ -25,7 +25,7 @@ class Reader:
         return min(map(self._encoder.known_words, (pair.one, pair.other))) >= self._head.known_words
 
     def tell(self, one: str, other: str) -> float:
-        return self._head.probability(self._encoder.read(one, other))
+        return self._head.probability(self._encoder.read, one, other)
 
 
 @pytest.fixture(scope="module")
