@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from parley.local_services import FREE_PORTS, NOBODY, LocalOptions, LocalServices, Ports, Purpose
 from parley.runtime.errors import ConfigurationError
-from parley.runtime.garbage import spare_the_loop
 from parley.runtime.private_files import open_private
+from parley.runtime.spared_loop import spare_the_loop
 from parley.storage.folder import FolderLock, is_shared, read_address
 from parley.storage.opening import in_use, sqlite_folder
 

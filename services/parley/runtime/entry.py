@@ -6,9 +6,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from parley.runtime.errors import ConfigurationError, PartFailedError
-from parley.runtime.garbage import spare_the_loop
 from parley.runtime.printable import printable_line
 from parley.runtime.private_files import keep_private
+from parley.runtime.spared_loop import spare_the_loop
 
 __all__ = ["CONFIGURATION", "INTERRUPTED", "PART_FAILED", "run"]
 
