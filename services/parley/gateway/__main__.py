@@ -134,7 +134,11 @@ def _key_files(config: ConfigFile) -> list[Path]:
 
 
 def _timeouts(settings: GatewaySettings) -> Timeouts:
-    return Timeouts(settings.route_attempt_timeout_seconds, hedge_seconds=settings.hedge_after_seconds)
+    return Timeouts(
+        settings.route_attempt_timeout_seconds,
+        hedge_seconds=settings.hedge_after_seconds,
+        call_seconds=settings.call_timeout_seconds,
+    )
 
 
 def _config(path: Path | None, *, evaluators: bool) -> ConfigFile:

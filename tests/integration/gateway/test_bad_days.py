@@ -21,10 +21,10 @@ def names(fault: Fault) -> str:
     return fault.name
 
 
-DEFAULTS = Timeouts()
-"""What a gateway goes by that was told nothing."""
 SECONDS = 4.0
 """Of a whole call: what hangs is given up after half of it, so that nobody waits for the default minute."""
+DEFAULTS = Timeouts(call_seconds=SECONDS)
+"""What a gateway goes by that was told nothing else."""
 
 
 def reached(server: ModelServer) -> int:
@@ -51,6 +51,18 @@ async def test_a_dead_primary_gets_three_calls_and_then_one_a_cooldown_and_no_re
             for _ in range(4):
                 assert (await gateway.ask(request(timeout=SECONDS))).answer.text == "fine"
             assert reached(first) == 3 + cooldown
+
+
+async def test_callers_with_little_time_take_a_slow_route_from_nobody(tmp_path: Path) -> None:
+    async with (
+        ModelServer(answer="slow", rules=[Rule(latency=Latency(1.5))]) as first,
+        running(routes_file(tmp_path, first), environment=KEYS, timeouts=Timeouts()) as gateway,
+    ):
+        for _ in range(4):
+            with pytest.raises(grpc.aio.AioRpcError):
+                await gateway.ask(request(timeout=1.4))
+        assert await gateway.breaker("p1/m") == "CLOSED"
+        assert (await gateway.ask(request(timeout=30))).answer.text == "slow"
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["unnamed", "stored"])

@@ -19,7 +19,8 @@ class Timeouts:
     """How long a route attempt may take: seconds at most, and shares of what is left of the call's time.
 
     `first_pause_seconds` is the longest first pause before the routes are gone round again. `hedge_seconds` is how long
-    a call stays silent before its next route is asked beside the first; None: never.
+    a call stays silent before its next route is asked beside the first; None: never. `call_seconds` is the time of a call that
+    names none.
     """
 
     route_attempt_seconds: float = 60.0
@@ -27,6 +28,12 @@ class Timeouts:
     share_before_another_route: float = 0.5
     share_alone: float = 0.75
     hedge_seconds: float | None = None
+    call_seconds: float = 90.0
+
+    @property
+    def full_attempt_seconds(self) -> float:
+        """What the first of several routes gets of a call with the usual time, less a tenth, since calls come to their routes a little late."""
+        return 0.9 * min(self.route_attempt_seconds, self.call_seconds * self.share_before_another_route)
 
 
 @dataclass(frozen=True, slots=True)

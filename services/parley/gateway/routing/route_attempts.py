@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from parley.gateway.answer import Answer
 from parley.gateway.failures import (
@@ -26,9 +26,6 @@ from parley.gateway.wire.listed_models import ListedModel
 from parley.runtime.logs import get_logger
 
 __all__ = ["RouteAttempts"]
-
-_FAIR_SECONDS: Final = 1.0
-"""A caller who gives an answer less time than this has its own impatience to blame."""
 
 _logger = get_logger(__name__)
 
@@ -102,9 +99,9 @@ class RouteAttempts:
                 live.breaker.release(permit)
                 raise
             late = Failure(TIMEOUT, f"no answer within {limit:.3g} s")
-            if limit >= min(_FAIR_SECONDS, self._timeouts.route_attempt_seconds):
+            if limit >= self._timeouts.full_attempt_seconds:
                 live.breaker.failed(permit, late.message)
-            else:
+            else:  # its caller gave it less time than anybody else may want to
                 live.breaker.release(permit)
             raise late from None
         except Exception as error:
