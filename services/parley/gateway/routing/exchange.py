@@ -106,7 +106,7 @@ class Exchange:
             and can_read(self._call.tools, self._call.prompt)
             and capabilities.takes_tools(
                 live.route.model,
-                with_schema=shape is not None and capabilities.takes_schema(live.route.model),
+                with_schema=shape is not None and capabilities.takes_schema(live.route.model, shape.text),
             )
         )
 

@@ -2,7 +2,10 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Final
 
 import openai
@@ -43,11 +46,24 @@ _OPTIONAL: Final = {
 }
 """Parameters that a request can do without where an endpoint refuses them, with the words that name them."""
 
+_Lesson = tuple[Hashable, ...]
+"""What was learned, then what of."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What a refusal seemed to say, and the refusal's words without those that differ each time."""
+
+    lesson: _Lesson
+    complaint: str
+
 
 class EndpointCapabilities:
     """Which API an endpoint has, which parameters it refuses, and which models take no schema, no tools or no stream.
 
-    Every lesson is forgotten after a while, and learned again where it still holds.
+    Every lesson is forgotten after a while, and learned again where it still holds. What a refusal seems to say holds for the call
+    that it came to, and for others only once the endpoint has taken that call for it: a refusal may repeat what the caller wrote, or
+    be about the caller's own schema. So that a schema was refused is learned of that schema alone.
     """
 
     def __init__(
@@ -57,56 +73,66 @@ class EndpointCapabilities:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.api = ApiChoice(api, first_api, now)
-        self._refused = Lessons[tuple[Api, str, str]](now)
-        self._no_schema = Lessons[str](now)
-        self._deaf = Lessons[str](now)
-        self._no_tools = Lessons[tuple[str, bool]](now)
-        self._no_stream = Lessons[tuple[str, bool]](now)
-        self._wants_reasoning = Lessons[str](now)
-        self._no_reasoning = Lessons[tuple[Api, str]](now)
-        self._untagged = Lessons[str](now)
+        self._known = Lessons[_Lesson](now)
+        self._tried: list[_Tried] = []
+
+    def of_call(self) -> "EndpointCapabilities":
+        """Return them for one call, which tries what it finds out before others go by it."""
+        own = copy(self)
+        own._tried = []  # noqa: SLF001 - of the same class
+        return own
+
+    def confirm(self) -> None:
+        """Let others go by what this call tried, since the endpoint took its request: by that which helped.
+
+        The last helped, and one before it where the endpoint then complained of something else.
+        """
+        for tried, after in zip_longest(self._tried, self._tried[1:]):
+            if after is None or after.complaint != tried.complaint:
+                self._known.learn(tried.lesson)
+        self._tried = []
 
     def refused(self, api: Api, model: str) -> frozenset[str]:
         """Return names of the parameters not to send."""
-        return frozenset(name for name in _OPTIONAL[api] if self._refused.holds((api, model, name)))
+        return frozenset(name for name in _OPTIONAL[api] if self._holds("refused", api, model, name))
 
-    def takes_schema(self, model: str) -> bool:
-        """Tell whether a schema is worth sending."""
-        return not self._no_schema.holds(model)
+    def takes_schema(self, model: str, schema: str) -> bool:
+        """Tell whether a schema, as JSON, is worth sending."""
+        return not self._holds("no schema", model, schema)
 
-    def needs_words(self, model: str) -> bool:
+    def needs_words(self, model: str, schema: str) -> bool:
         """Tell whether a schema has to be said in words, beside being sent or instead of it."""
-        return self._no_schema.holds(model) or self._deaf.holds(model)
+        return self._holds("no schema", model, schema) or self._holds("deaf", model)
 
     def takes_tools(self, model: str, *, with_schema: bool) -> bool:
         """Tell whether tools are worth offering; some models take them, but not beside a schema."""
-        return not any(self._no_tools.holds((model, beside)) for beside in (False, with_schema))
+        return not any(self._holds("no tools", model, beside) for beside in (False, with_schema))
 
     def streams(self, model: str, *, with_schema: bool) -> bool:
         """Tell whether a stream is worth asking for; some models stream, but not beside a schema."""
-        return not any(self._no_stream.holds((model, beside)) for beside in (False, with_schema))
+        return not any(self._holds("no stream", model, beside) for beside in (False, with_schema))
 
     def takes_back(self, api: Api, model: str, reasoning: Reasoning) -> Reasoning:
         """Return what of a model's reasoning goes back with the results of tools.
 
         Some endpoints refuse `reasoning_content`, and some refuse to go on without it: it is sent where it was missed.
         """
-        if self._no_reasoning.holds((api, model)):
+        if self._holds("no reasoning", api, model):
             return Reasoning()
-        wanted = self._wants_reasoning.holds(model) or "reasoning_content" not in reasoning.fields
+        wanted = self._holds("wants reasoning", model) or "reasoning_content" not in reasoning.fields
         return reasoning if wanted else Reasoning(items=reasoning.items)
 
     def schema_was_ignored(self, model: str) -> None:
         """Note that the model answered a schema with something that is not even JSON."""
-        self._deaf.learn(model)
+        self._known.learn(("deaf", model))
 
     def reasons_untagged(self, model: str) -> bool:
         """Tell whether answers of this model begin with reasoning that only its end marks as such."""
-        return self._untagged.holds(model)
+        return self._holds("untagged", model)
 
     def reasoning_was_untagged(self, model: str) -> None:
         """Note that only the end of its reasoning was marked."""
-        self._untagged.learn(model)
+        self._known.learn(("untagged", model))
 
     def learn_no_tools(self, model: str, sent: dict[str, Any], error: openai.APIStatusError) -> bool:
         """Tell whether the error refuses the tools that were sent, which is remembered."""
@@ -119,36 +145,48 @@ class EndpointCapabilities:
         if status in {404, 500, 501} and not _NO_TOOLS_WORDS.search(words):
             return False
         beside_schema = _has_schema(sent) and _SCHEMA_WORDS.search(words) is not None
-        self._no_tools.learn((model, beside_schema))
+        self._known.learn(("no tools", model, beside_schema))
         return True
 
-    def learn(self, api: Api, model: str, sent: dict[str, Any], error: openai.APIStatusError) -> bool:
-        """Take from an error what to do otherwise; False if there is nothing in it, and the error stands."""
+    def learn(
+        self, api: Api, model: str, sent: dict[str, Any], error: openai.APIStatusError, schema: str = ""
+    ) -> bool:
+        """Take from an error what to try otherwise; False if there is nothing in it, and the error stands.
+
+        `schema` is the one that was sent, if any, as JSON.
+        """
         if error.status_code not in _REFUSAL_STATUSES:
             return False
         words = text_of(error)
         for name, named in _OPTIONAL[api].items():
             if name in sent and (error.param == name or re.search(named, words)):
-                self._refused.learn((api, model, name))
+                self._try(words, "refused", api, model, name)
                 return True
-        if _is_about_reasoning(sent, words) and self._learn_reasoning(api, model, sent):
+        if _is_about_reasoning(sent, words) and self._try_reasoning(api, model, sent, words):
             return True
         if sent.get("stream") and _refuses_stream(sent, error, words):
-            self._no_stream.learn((model, _has_schema(sent)))
+            self._try(words, "no stream", model, _has_schema(sent))
             return True
         if _has_schema(sent) and _SCHEMA_WORDS.search(words):
-            self._no_schema.learn(model)
+            self._try(words, "no schema", model, schema)
             return True
         return False
 
-    def _learn_reasoning(self, api: Api, model: str, sent: Mapping[str, Any]) -> bool:
+    def _holds(self, *lesson: Hashable) -> bool:
+        return any(each.lesson == lesson for each in self._tried) or self._known.holds(lesson)
+
+    def _try(self, words: str, *lesson: Hashable) -> None:
+        complaint = " ".join(each for each in words.split() if not any(map(str.isdigit, each)))
+        self._tried.append(_Tried(lesson, complaint))
+
+    def _try_reasoning(self, api: Api, model: str, sent: Mapping[str, Any], words: str) -> bool:
         """Tell whether a refusal that speaks of reasoning helps: what was sent of it is left out, or what was missed is sent."""
         if _has_reasoning(sent):
-            self._no_reasoning.learn((api, model))
+            self._try(words, "no reasoning", api, model)
             return True
-        if api is Api.RESPONSES or self._wants_reasoning.holds(model):
+        if api is Api.RESPONSES or self._holds("wants reasoning", model):
             return False
-        self._wants_reasoning.learn(model)
+        self._try(words, "wants reasoning", model)
         return True
 
 

@@ -8,6 +8,8 @@ __all__ = ["LESSON_SECONDS", "Lessons"]
 
 LESSON_SECONDS: Final = 3600.0
 """How long a lesson holds."""
+_KEPT: Final = 4096
+"""The newest: callers name models and bring schemas as they like."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -21,7 +23,10 @@ class Lessons(Generic[K]):
 
     def learn(self, lesson: K) -> None:
         """Let it hold from now on."""
+        self.forget(lesson)
         self._until[lesson] = self._now() + LESSON_SECONDS
+        if len(self._until) > _KEPT:
+            self.forget(next(iter(self._until)))
 
     def forget(self, lesson: K) -> None:
         """Let it hold no more."""

@@ -108,17 +108,18 @@ class OpenAIEndpoint:
         """Return one answer, by the other API if the usual one turns out not to serve."""
         choice, model, with_schema = self.capabilities.api, request.model, request.shape is not None
         api = choice.of(model)
+        known = self.capabilities.of_call()
         usual: Failure | None = None  # what the usual API failed with, while the other one is asked
         for _ in range(_MAX_LESSONS):
-            rendered = self._rendered(api, request)
-            sent = body(api, rendered, self.capabilities.refused(api, model))
+            rendered = _rendered(known, api, request)
+            sent = body(api, rendered, known.refused(api, model))
             sent.update(self.provider.extra_body)
             heard = Heard(listener, self._patience if _must_speak_early(rendered) else Patience())
             problem: openai.APIStatusError | Failure
             try:
                 reply = await self._request(api, rendered, sent, used, labels, heard)
             except openai.APIStatusError as error:
-                if self._learned(api, model, sent, error):
+                if _learned(known, api, rendered, sent, error):
                     api = choice.of(model) if usual is None else api
                     continue
                 problem, failure = error, self._failure(error)
@@ -127,6 +128,7 @@ class OpenAIEndpoint:
                     raise
                 problem = failure = error
             else:
+                known.confirm()
                 choice.answered(api, model, with_schema=with_schema)
                 return reply
             if usual is not None:
@@ -137,14 +139,6 @@ class OpenAIEndpoint:
                 raise failure from None
             usual, api = failure, other
         raise Failure(UNREADABLE_ANSWER, "the endpoint refuses request after request")
-
-    def _learned(self, api: Api, model: str, sent: dict[str, Any], error: openai.APIStatusError) -> bool:
-        """Tell whether the error says how to ask otherwise, which is remembered. Raises ToolsRefused."""
-        if self.capabilities.learn_no_tools(model, sent, error):
-            raise ToolsRefused from None
-        return self.capabilities.api.learn_missing(api, model, error) or self.capabilities.learn(
-            api, model, sent, error
-        )
 
     async def models(self) -> tuple[ListedModel, ...]:
         """Return the models that the endpoint lists and that write text, at least one. Raises Failure."""
@@ -168,25 +162,6 @@ class OpenAIEndpoint:
         if not found:
             raise Failure(UNKNOWN_MODEL, "it lists no model; name one with PARLEY_MODEL")
         return found
-
-    def _rendered(self, api: Api, request: ModelRequest) -> ModelRequest:
-        """Return the request as this endpoint can be asked.
-
-        A schema is said in words where it takes none, or does not keep to it. The answer comes in one piece where it
-        refuses a stream. Reasoning goes back where it is wanted.
-        """
-        model, shape = request.model, request.shape
-        messages = tuple(
-            replace(each, reasoning=self.capabilities.takes_back(api, model, each.reasoning))
-            if isinstance(each, ToolTurn)
-            else each
-            for each in request.messages
-        )
-        if shape is not None and self.capabilities.needs_words(model):
-            messages = (Message("system", in_words(shape)), *messages)
-            shape = shape if self.capabilities.takes_schema(model) else None
-        stream = request.stream and self.capabilities.streams(model, with_schema=shape is not None)
-        return replace(request, messages=messages, shape=shape, stream=stream)
 
     async def _request(
         self,
@@ -295,6 +270,42 @@ class OpenAIEndpoint:
         if self._limits.trace_content:
             attributes["gen_ai.input.messages"] = spans.messages_json(request.messages)
         return attributes
+
+
+def _learned(
+    known: EndpointCapabilities,
+    api: Api,
+    request: ModelRequest,
+    sent: dict[str, Any],
+    error: openai.APIStatusError,
+) -> bool:
+    """Tell whether the error says how to ask otherwise. Raises ToolsRefused."""
+    if known.learn_no_tools(request.model, sent, error):
+        raise ToolsRefused from None
+    schema = request.shape.text if request.shape is not None else ""
+    return known.api.learn_missing(api, request.model, error) or known.learn(
+        api, request.model, sent, error, schema
+    )
+
+
+def _rendered(known: EndpointCapabilities, api: Api, request: ModelRequest) -> ModelRequest:
+    """Return the request as this endpoint can be asked.
+
+    A schema is said in words where it takes none, or does not keep to it. The answer comes in one piece where it
+    refuses a stream. Reasoning goes back where it is wanted.
+    """
+    model, shape = request.model, request.shape
+    messages = tuple(
+        replace(each, reasoning=known.takes_back(api, model, each.reasoning))
+        if isinstance(each, ToolTurn)
+        else each
+        for each in request.messages
+    )
+    if shape is not None and known.needs_words(model, shape.text):
+        messages = (Message("system", in_words(shape)), *messages)
+        shape = shape if known.takes_schema(model, shape.text) else None
+    stream = request.stream and known.streams(model, with_schema=shape is not None)
+    return replace(request, messages=messages, shape=shape, stream=stream)
 
 
 def _must_speak_early(request: ModelRequest) -> bool:

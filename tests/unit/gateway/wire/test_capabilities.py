@@ -37,8 +37,8 @@ def test_a_stream_that_is_refused_beside_a_schema_keeps_the_schema_and_the_strea
 ) -> None:
     known = EndpointCapabilities(api)
     assert known.learn(api, "m", {"stream": True, **SCHEMA[api]}, refusal(message))
-    assert known.takes_schema("m")
-    assert not known.needs_words("m")
+    assert known.takes_schema("m", "")
+    assert not known.needs_words("m", "")
     assert not known.streams("m", with_schema=True)
     assert known.streams("m", with_schema=False)
     assert known.streams("other", with_schema=True)
@@ -66,7 +66,7 @@ def test_a_schema_that_is_refused_in_one_piece_too_is_said_in_words_and_streams(
     told = refusal("Unknown field json_schema; known are: model, messages, stream")
     assert known.learn(api, "m", {"stream": True, **SCHEMA[api]}, told)
     assert known.learn(api, "m", SCHEMA[api], told)
-    assert not known.takes_schema("m")
+    assert not known.takes_schema("m", "")
     assert known.streams("m", with_schema=False)
 
 
@@ -104,15 +104,55 @@ def test_reasoning_that_is_refused_is_left_out() -> None:
     assert not known.learn(Api.RESPONSES, "m", {"input": []}, told)
 
 
+def test_what_a_refusal_seems_to_say_is_learned_once_the_endpoint_takes_the_other_request() -> None:
+    known = EndpointCapabilities(Api.CHAT)
+    call = known.of_call()
+    assert call.learn(Api.CHAT, "m", {"temperature": 1}, refusal("no", param="temperature"))
+    assert call.refused(Api.CHAT, "m") == {"temperature"}
+    assert known.refused(Api.CHAT, "m") == known.of_call().refused(Api.CHAT, "m") == frozenset()
+    call.confirm()
+    assert known.refused(Api.CHAT, "m") == {"temperature"}
+
+
+def test_what_did_not_help_is_learned_of_nobody() -> None:
+    """A refusal that repeats a prompt, or a caller's own schema, takes no parameter and no schema from others."""
+    known = EndpointCapabilities(Api.CHAT)
+    call = known.of_call()
+    for number in (1, 2):
+        told = refusal(f"invalid schema for response_format: the temperature is high (request {number}f3)")
+        sent = SCHEMA[Api.CHAT] | ({"temperature": 1} if number == 1 else {})
+        assert call.learn(Api.CHAT, "m", sent, told, "theirs")
+    assert call.refused(Api.CHAT, "m") == {"temperature"}
+    call.confirm()
+    assert known.refused(Api.CHAT, "m") == frozenset()
+    assert not known.takes_schema("m", "theirs")
+    assert known.takes_schema("m", "ours")
+    assert known.needs_words("m", "theirs")
+    assert not known.needs_words("m", "ours")
+
+
+def test_all_that_helped_is_learned() -> None:
+    known = EndpointCapabilities(Api.CHAT)
+    call = known.of_call()
+    for name in ("temperature", "max_tokens"):
+        assert call.learn(Api.CHAT, "m", {name: 1}, refusal(f"Unsupported parameter: '{name}'."))
+    call.confirm()
+    assert known.refused(Api.CHAT, "m") == {"temperature", "max_tokens"}
+
+
 def test_every_lesson_is_forgotten_after_an_hour() -> None:
     now = 0.0
     known = EndpointCapabilities(Api.CHAT, now=lambda: now)
     schema = {"stream": True, **SCHEMA[Api.CHAT]}
-    assert known.learn(Api.CHAT, "m", {"temperature": 1}, refusal("no", param="temperature"))
-    assert known.learn(Api.CHAT, "m", {"stream": True}, refusal("no", param="stream"))
-    assert known.learn(Api.CHAT, "m", SCHEMA[Api.CHAT], refusal("Unknown field json_schema"))
+    for sent, told in (
+        ({"temperature": 1}, refusal("no", param="temperature")),
+        ({"stream": True}, refusal("no", param="stream")),
+        (SCHEMA[Api.CHAT], refusal("Unknown field json_schema")),
+        (ASKED, missed()),
+    ):
+        assert known.learn(Api.CHAT, "m", sent, told)
+        known.confirm()
     assert known.learn_no_tools("m", {"tools": [], **schema}, refusal("m does not support tools"))
-    assert known.learn(Api.CHAT, "m", ASKED, missed())
     known.schema_was_ignored("n")
     known.reasoning_was_untagged("m")
 
@@ -120,10 +160,10 @@ def test_every_lesson_is_forgotten_after_an_hour() -> None:
         return {
             known.refused(Api.CHAT, "m") == {"temperature"},
             not known.streams("m", with_schema=False),
-            not known.takes_schema("m"),
+            not known.takes_schema("m", ""),
             not known.takes_tools("m", with_schema=False),
             bool(known.takes_back(Api.CHAT, "m", THOUGHT).fields),
-            known.needs_words("n"),
+            known.needs_words("n", ""),
             known.reasons_untagged("m"),
         }
 
