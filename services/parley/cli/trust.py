@@ -26,6 +26,7 @@ TRUST_VARIABLE: Final = "PARLEY_TRUST_CONFIG"
 """Set to `true`, files of any working directory are trusted. It is never taken from `.env`."""
 
 _FILE: Final = "parley/trusted.json"
+_SHOWN: Final = 20
 _by_option: ContextVar[bool] = ContextVar("trusted by option", default=False)
 
 
@@ -46,7 +47,7 @@ def is_trusted(path: Path, content: bytes, reaching: Sequence[str]) -> bool:
     """
     if os.environ.get(TRUST_VARIABLE, "").strip().lower() in {"1", "true", "yes", "on"}:
         return True
-    name, digest = str(path.resolve()), hashlib.sha256(content).hexdigest()
+    name, digest = str(path.resolve()), _digest(content, reaching)
     known = _known()
     if known.get(name) == digest:
         return True
@@ -59,11 +60,17 @@ def is_trusted(path: Path, content: bytes, reaching: Sequence[str]) -> bool:
     return True
 
 
+def _digest(content: bytes, reaching: Sequence[str]) -> str:
+    """Return what is trusted: the content, and where that leads now; a file of the folder may have become a link out of it since."""
+    return hashlib.sha256(b"\0".join([content, *(each.encode() for each in reaching)])).hexdigest()
+
+
 def _answered_yes(path: Path, reaching: Sequence[str]) -> bool:
     changed = str(path.resolve()) in _known()
     lines = [
         f"{printable_line(str(path))} lies in this folder{' and has changed' if changed else ''}. It says where keys, questions or files go:",
-        *(f"  {printable_line(each)}" for each in reaching[:20]),
+        *(f"  {printable_line(each)}" for each in reaching[:_SHOWN]),
+        *([f"  and {len(reaching) - _SHOWN} more"] if len(reaching) > _SHOWN else []),
         "Do you know this file, and trust it from now on as it is? [y/N] ",
     ]
     say_text("\n".join(lines))

@@ -4,16 +4,18 @@ import asyncio
 import base64
 import json
 import os
+import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import grpc
 from google.protobuf.descriptor_pool import Default
 from google.protobuf.json_format import MessageToDict
 
 from parley.client.debates import ParleyClient
-from parley.runtime.errors import FieldViolation, invalid_argument
+from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument
 from parley.runtime.validation import DEBATE_ID
 from parley.v1 import convergence_pb2, gateway_pb2, memory_pb2, ratings_pb2
 from parley.v1.event_pb2 import Event
@@ -37,19 +39,23 @@ async def export(parley: ParleyClient, file: Path, debate_ids: Sequence[str] = (
         ParleyError: a debate cannot be read, or what should be an id is none.
         OSError: the file cannot be written.
     """
-    partial = file.with_name(f"{file.name}{_PARTIAL}")
     ids = list(dict.fromkeys(debate_ids or [each.id async for each in parley.list()]))
     _check(ids)
-    os.close(os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
+    # A new file of a name that nobody can have laid there, for its owner alone.
+    descriptor, name = tempfile.mkstemp(_PARTIAL, f".{file.name}.", file.parent)
+    partial, written = Path(name), 0
     try:
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+        with (
+            os.fdopen(descriptor, "wb") as opened,
+            zipfile.ZipFile(opened, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
             for debate_id in ids:
-                await _write_debate(parley, archive, debate_id)
+                written += await _write_debate(parley, archive, debate_id, may_be_gone=not debate_ids)
         await asyncio.to_thread(_settle, partial, file)
     except BaseException:
-        partial.unlink(missing_ok=True)
+        os.unlink(partial)  # noqa: PTH108 (at once, whatever cancels)
         raise
-    return len(ids)
+    return written
 
 
 def _check(ids: Sequence[str]) -> None:
@@ -59,7 +65,16 @@ def _check(ids: Sequence[str]) -> None:
             raise invalid_argument([FieldViolation("debate_ids", f"{each[:80]!r} is no id of a debate")])
 
 
-async def _write_debate(parley: ParleyClient, archive: zipfile.ZipFile, debate_id: str) -> None:
+async def _write_debate(
+    parley: ParleyClient, archive: zipfile.ZipFile, debate_id: str, *, may_be_gone: bool
+) -> bool:
+    """Write one debate; tell whether it was there. One that `may_be_gone` was listed, and may have been deleted since."""
+    try:
+        report = await parley.report(debate_id)
+    except ParleyError as error:
+        if may_be_gone and error.code is grpc.StatusCode.NOT_FOUND:
+            return False
+        raise
     with archive.open(f"{debate_id}/events.jsonl", "w", force_zip64=True) as lines:
         waiting = b""
         async for entry in parley.read_log(debate_id):
@@ -68,7 +83,8 @@ async def _write_debate(parley: ParleyClient, archive: zipfile.ZipFile, debate_i
                 await asyncio.to_thread(lines.write, waiting)
                 waiting = b""
         await asyncio.to_thread(lines.write, waiting)
-    await asyncio.to_thread(archive.writestr, f"{debate_id}/report.md", await parley.report(debate_id))
+    await asyncio.to_thread(archive.writestr, f"{debate_id}/report.md", report)
+    return True
 
 
 def _line(entry: bytes) -> bytes:

@@ -90,7 +90,8 @@ class Routes:
             path = f"providers[{number}]"
             if any(entry.name == other.name for other in declared):
                 self._findings.problem(f"{path}.name", f"{entry.name} is the name of another provider too")
-            self._findings.reaches_out(path)
+            whither = (entry.base_url, entry.api_key_env, entry.api_key_file)
+            self._findings.reaches_out(path, " ".join(filter(None, whither)))
             self._check_endpoint(entry, path)
             self._check_key(entry, path)
             declared.append(_provider(entry, self._folder))

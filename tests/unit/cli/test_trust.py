@@ -80,6 +80,32 @@ def test_trust_is_for_a_path_and_its_content(folder: Path) -> None:
     assert (stat.S_IMODE(store.stat().st_mode), stat.S_IMODE(store.parent.stat().st_mode)) == (0o600, 0o700)
 
 
+def test_a_file_of_the_folder_that_became_a_link_out_of_it_needs_trust_anew(folder: Path) -> None:
+    (folder / "parley.yaml").write_text(ENDPOINT + HARMLESS)
+    with trust.trusting():
+        find_config(None)
+    assert find_config(None) is not None
+    (folder / "prompts/own.md").unlink()
+    (folder / "prompts/own.md").symlink_to(folder.parent / "secret.md")
+    with pytest.raises(CommandError, match="is not trusted"):
+        find_config(None)
+
+
+def test_what_is_asked_names_files_outside_first_then_hosts_and_how_many_more(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    providers = [f"{{name: p{number}, base_url: 'https://h{number}.example/v1'}}" for number in range(22)]
+    (folder / "parley.yaml").write_text(f"providers: [{', '.join(providers)}]\n{OUTSIDE}")
+    monkeypatch.setattr(trust, "can_be_asked", lambda: True)
+    monkeypatch.setattr("sys.stdin", (folder / "typed").open("w+"))
+    with pytest.raises(CommandError, match="is not trusted"):
+        find_config(None)
+    _, _, first, second, *others = capsys.readouterr().err.splitlines()
+    assert str(folder.parent / "secret.md") in first
+    assert "https://h0.example/v1" in second
+    assert "  and 3 more" in others
+
+
 @pytest.mark.parametrize(("answer", "is_taken"), [("y\n", True), ("\n", False), ("no\n", False), ("", False)])
 def test_on_a_terminal_it_is_asked_once(
     answer: str,

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import zipfile
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -61,3 +62,38 @@ async def test_a_debate_that_is_named_twice_is_written_once(tmp_path: Path) -> N
             assert await export(parley, tmp_path / "out.zip", [DEBATE_ID, DEBATE_ID]) == 1
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         assert sorted(archive.namelist()) == [f"{DEBATE_ID}/events.jsonl", f"{DEBATE_ID}/report.md"]
+
+
+async def test_a_debate_that_was_deleted_since_it_was_listed_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = "deb-20260101-000000-aaaaaaaa"
+
+    async def listed(_: ParleyClient) -> AsyncGenerator[DebateSummary, None]:
+        yield DebateSummary(id=gone)
+        yield DebateSummary(id=DEBATE_ID)
+
+    monkeypatch.setattr(ParleyClient, "list", listed)
+    orchestrator = ScriptedOrchestrator()
+    with scripted(orchestrator):
+        async with ParleyClient(orchestrator.address) as parley:
+            await parley.create_debate(DebateSpec(question="Which?"))
+            assert await export(parley, tmp_path / "all.zip") == 1
+            with pytest.raises(ParleyError, match=gone):
+                await export(parley, tmp_path / "named.zip", [gone])
+    assert os.listdir(tmp_path) == ["all.zip"]  # noqa: PTH208
+
+
+async def test_what_lies_there_already_is_neither_followed_nor_written_to(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "out.zip.partial").symlink_to(victim)
+    (tmp_path / "out.zip").symlink_to(victim)
+    orchestrator = ScriptedOrchestrator()
+    with scripted(orchestrator):
+        async with ParleyClient(orchestrator.address) as parley:
+            await parley.create_debate(DebateSpec(question="Which?"))
+            await export(parley, tmp_path / "out.zip", [DEBATE_ID])
+    assert victim.read_text() == "mine"
+    assert not (tmp_path / "out.zip").is_symlink()
+    assert (tmp_path / "out.zip").stat().st_mode & 0o777 == 0o600

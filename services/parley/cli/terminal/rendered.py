@@ -9,6 +9,7 @@ from parley.cli.terminal.capability import is_capable
 from parley.runtime.printable import printable, printable_line
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
+    from markdown_it.token import Token
     from rich.console import Console
     from rich.markdown import Markdown
 
@@ -96,5 +97,16 @@ def _markdown(text: str) -> "Markdown":
     rendered = LeftMarkdown(text, code_theme="ansi_dark", hyperlinks=False)
     # Read anew as text without HTML: tags that an answer holds are part of what it says, and would not be shown.
     reading = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
-    rendered.parsed = reading.parse(text)
+    rendered.parsed = _cleaned(reading.parse(text))
     return rendered
+
+
+def _cleaned(tokens: "list[Token]") -> "list[Token]":
+    """Take out what has no place on a terminal; an entity such as `&#x202e;` becomes it only when the text is read."""
+    for token in tokens:
+        token.content = printable(token.content)
+        token.attrs = {
+            name: printable(value) if isinstance(value, str) else value for name, value in token.attrs.items()
+        }
+        _cleaned(token.children or [])
+    return tokens

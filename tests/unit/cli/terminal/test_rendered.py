@@ -65,3 +65,18 @@ def test_elsewhere_an_answer_stands_as_it_is(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == ANSWER
     print_quoted("a\n\n- b")
     assert capsys.readouterr().out == "    a\n\n    - b\n\n"
+
+
+def test_what_has_no_place_on_a_terminal_comes_in_by_no_entity(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    hidden = "&#x202e;&#x200b;&#xE0041;&InvisibleTimes;"
+    print_markdown(
+        f"# Pay{hidden}\n\n- to *A{hidden}* [b{hidden}](https://x.example/{hidden} '{hidden}') `c`\n\n| d{hidden} |\n|---|\n"
+    )
+    shown = capsys.readouterr().out
+    assert not {"\u202e", "\u200b", "\U000e0041", "\u2062"} & set(shown)
+    assert "Pay" in shown
