@@ -66,6 +66,7 @@ __all__ = ["OrchestratorServicer"]
 
 _WatchContext = grpc.aio.ServicerContext[Any, Any]
 _MAX_EVALUATIONS = 100
+_LARGE_BYTES = 64 * 1024
 _LOG_PAGE = 100
 """Records of a log that are read, and sent, at a time."""
 
@@ -106,7 +107,9 @@ class OrchestratorServicer(KeyCalls):
         """Accept a debate."""
         if self.draining.is_set():
             raise self.draining.error()
-        content = _digest(request)
+        # In a thread where it is large: it is made before anything is checked.
+        is_large = request.ByteSize() > _LARGE_BYTES
+        content = await asyncio.to_thread(_digest, request) if is_large else _digest(request)
         # Before anybody else is asked: they may be away, or changed.
         earlier = await self._earlier(request.request_id, content)
         if earlier is not None:
