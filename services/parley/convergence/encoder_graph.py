@@ -1,10 +1,12 @@
-"""An encoder's ONNX graph as it is used: its input of any length, its pooled vector as output, and no work that nobody reads."""
+"""An encoder's ONNX graph as it is used: its input of any length, its pooled vector as output, and no work that nobody reads or that is done already."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any, Final
+
+from parley.convergence.merged_graph import merge_equal_nodes
 
 __all__ = ["POOLED", "pooled_graph"]
 
@@ -33,6 +35,7 @@ def pooled_graph(file: Path) -> bytes:
     graph.output.append(onnx.helper.make_tensor_value_info(POOLED, onnx.TensorProto.FLOAT, None))
     _leave_out_unread_positions(graph)
     _widen_in_floats(graph)
+    merge_equal_nodes(graph)
     return model.SerializeToString()
 
 
