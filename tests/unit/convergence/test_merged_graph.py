@@ -64,7 +64,9 @@ def test_what_another_setting_or_order_tells_apart_stays() -> None:
 @pytest.mark.parametrize(("second", "left"), [(2.0, 3), (3.0, 4)])
 def test_constants_are_the_same_by_what_they_are_and_not_by_name(second: float, left: int) -> None:
     graph = graph_of(
-        make_node("Constant", [], ["three"], value=numpy_helper.from_array(np.float32(second), "any")),
+        make_node(
+            "Constant", [], ["three"], value=numpy_helper.from_array(np.array(second, np.float32), "any")
+        ),
         make_node("Mul", ["given", "two"], ["a"]),
         make_node("Mul", ["given", "too"], ["b"]),
         make_node("Sub", ["a", "three"], ["c"]),
