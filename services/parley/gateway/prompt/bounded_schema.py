@@ -1,11 +1,7 @@
-"""JSON Schemas that come over the wire: how large one may be, and how much work the check of an answer may make.
-
-Both a schema and an answer are somebody else's; together they can be written so that a check never ends.
-"""
+"""JSON Schemas that come over the wire: how large one may be, and the check of an answer, which may make so much work."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import unquote
 
@@ -14,17 +10,14 @@ from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.protocols import Validator
 from referencing import Registry
 
-__all__ = ["TooMuchWorkError", "first_error", "validator_of"]
+from parley.gateway.prompt.bounded_work import CHARACTERS, bounded_work, take_work
+
+__all__ = ["first_error", "validator_of"]
 
 _MAX_LEVELS: Final = 32
 _MAX_PARTS: Final = 1000
-_MAX_WORK: Final = 200_000
-"""Keywords, and the entries of their values and of what they are put to, that are looked at for an answer: a second or two, and 50
-times what ours need."""
 _REFERENCE: Final = 20
 """A reference is so much more work than another keyword."""
-_CHARACTERS: Final = 32
-"""Characters of what is written of a value, in an error or to compare it, that are as much work as a keyword."""
 _Kind: TypeAlias = Literal["schema", "named schemas", "other"]
 _KINDS: Final[Mapping[str, _Kind]] = {
     **dict.fromkeys(("$defs", "definitions", "dependentSchemas", "properties"), "named schemas"),
@@ -45,25 +38,6 @@ _REFUSED: Final = frozenset(
 _Check: TypeAlias = Callable[..., Iterable[ValidationError] | None]
 
 
-class TooMuchWorkError(Exception):
-    """The check of an answer was given up."""
-
-
-class _Work:
-    """How much work is left for a check."""
-
-    def __init__(self) -> None:
-        self._left = _MAX_WORK
-
-    def take(self, amount: int) -> None:
-        self._left -= amount
-        if self._left < 0:
-            raise TooMuchWorkError("it takes too long to be checked against its schema")
-
-
-_work: ContextVar[_Work] = ContextVar("work of a check")
-
-
 def validator_of(schema: Mapping[str, Any]) -> Validator:
     """Return what checks values against a schema.
 
@@ -80,12 +54,9 @@ def validator_of(schema: Mapping[str, Any]) -> Validator:
 
 def first_error(validator: Validator, value: Any) -> ValidationError | None:
     """Return what is wrong with a value, the likeliest first, or None. Raises TooMuchWorkError."""
-    given = _work.set(_Work())
-    try:
+    with bounded_work():
         found: ValidationError | None = best_match(validator.iter_errors(value))
         return found
-    finally:
-        _work.reset(given)
 
 
 def _refuse_costly(schema: Mapping[str, Any]) -> None:
@@ -147,9 +118,9 @@ def _bounded(name: str, check: _Check) -> _Check:
     size = _size if name in {"const", "enum"} else _entries
 
     def checked(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        _work.get().take(least + size(value) + _entries(instance))
+        take_work(least + size(value) + _entries(instance))
         for error in check(validator, value, instance, schema) or ():
-            _work.get().take(len(error.message) // _CHARACTERS)
+            take_work(len(error.message) // CHARACTERS)
             yield error
 
     return checked
@@ -171,7 +142,7 @@ def _unique(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator
     if not wanted or not validator.is_type(instance, "array"):
         return
     texts = {json.dumps(each, sort_keys=True) for each in instance}
-    _work.get().take(sum(map(len, texts)) // _CHARACTERS)
+    take_work(sum(map(len, texts)) // CHARACTERS)
     if len(texts) < len(instance):
         yield ValidationError("has an entry twice")
 

@@ -5,10 +5,11 @@ Only the form changes. What was asked for and not given stays absent; but for li
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeGuard
 
 from parley.gateway.prompt.airlock import clean_value
+from parley.gateway.prompt.bounded_work import CHARACTERS, bounded_work, take_work
 from parley.gateway.prompt.read_json import NotJson, decoded
 
 __all__ = ["fitted"]
@@ -28,8 +29,13 @@ _NUMBER: Final = re.compile(
 
 
 def fitted(value: Any, schema: Schema) -> Any:
-    """Return the value as the schema means it, as far as that can be told. The value itself is left as it is."""
-    return _fit(value, schema, schema)
+    """Return the value as the schema means it, as far as that can be told. The value itself is left as it is.
+
+    Raises:
+        TooMuchWorkError: there is too much of it for the schema.
+    """
+    with bounded_work():
+        return _fit(value, schema, schema)
 
 
 def _fit(value: Any, schema: Any, root: Schema) -> Any:
@@ -51,6 +57,7 @@ def _resolved(schema: Any, root: Schema) -> Schema:
         reference = schema.get("$ref")
         if not isinstance(reference, str):
             return schema
+        take_work(1 + len(reference) // CHARACTERS)
         schema = root
         for name in reference.removeprefix("#").strip("/").split("/"):
             schema = schema.get(name) if isinstance(schema, Mapping) else None
@@ -77,6 +84,7 @@ def _object(value: Any, schema: Schema, root: Schema) -> Any:
     if schema.get("additionalProperties") is False:
         named = {key: each for key, each in named.items() if key in properties}
     required = schema.get("required", ())
+    take_work(_size(required))
     given: dict[str, Any] = {}
     for key, each in _shares_of_the_whole(named, properties, root).items():
         asked = properties.get(key, {})
@@ -129,6 +137,7 @@ def _from_entries(entries: list[Any], properties: Schema) -> dict[str, Any]:
 
 def _named(value: dict[str, Any], properties: Schema) -> dict[str, Any]:
     """Return the object with the schema's own keys for `Open questions` and `openQuestions`, and `A` for `agent A`."""
+    take_work(_size(value) + _size(properties))
     missing = {_plain(key): key for key in properties if key not in value}
     named = dict(value)
     for key in value:
@@ -139,6 +148,10 @@ def _named(value: dict[str, Any], properties: Schema) -> dict[str, Any]:
         if asked is not None:
             named[asked] = named.pop(key)
     return named
+
+
+def _size(names: Collection[str]) -> int:
+    return len(names) + sum(map(len, names)) // CHARACTERS
 
 
 def _plain(key: str) -> str:
@@ -231,7 +244,9 @@ def _string(value: Any, schema: Schema, root: Schema) -> Any:
         (value,) = value
     options = schema.get("enum")
     if isinstance(options, list):
-        same = [each for each in options if isinstance(each, str) and each.casefold() == _said(value)]
+        texts, said = [each for each in options if isinstance(each, str)], _said(value)
+        take_work(len(options) + _size(texts))
+        same = [each for each in texts if each.casefold() == said]
         return same[0] if len(same) == 1 else value
     if value is None:
         return "" if not schema.get("minLength") else value

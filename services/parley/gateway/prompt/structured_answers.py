@@ -13,7 +13,8 @@ from jsonschema.protocols import Validator
 from referencing.exceptions import Unresolvable
 
 from parley.gateway.prompt.airlock import clean_value, one_line
-from parley.gateway.prompt.bounded_schema import TooMuchWorkError, first_error, validator_of
+from parley.gateway.prompt.bounded_schema import first_error, validator_of
+from parley.gateway.prompt.bounded_work import TooMuchWorkError
 from parley.gateway.prompt.fit_schema import fitted
 from parley.gateway.prompt.read_json import NotJson, mended, values_in
 
@@ -92,6 +93,8 @@ class AnswerShape:
             read = clean_value(fitted(given, self.schema))
         except RecursionError as problem:
             raise InvalidAnswer(f"it is {problem}", is_json=True) from None
+        except TooMuchWorkError as problem:
+            raise InvalidAnswer(str(problem), is_json=True) from None
         try:
             text = json.dumps(read, ensure_ascii=False, allow_nan=False)
         except ValueError:  # a number such as 1e999

@@ -1,5 +1,6 @@
 import json
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import jsonschema
@@ -7,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.gateway.prompt.bounded_work import TooMuchWorkError
 from parley.gateway.prompt.fit_schema import fitted
+from parley.gateway.prompt.structured_answers import InvalidAnswer, shape_of
 
 SCHEMA: dict[str, Any] = {
     "$defs": {
@@ -194,3 +197,58 @@ def test_no_value_takes_long(value: Any) -> None:
     began = time.process_time()
     fitted(value, SCHEMA)
     assert time.process_time() - began < 3
+
+
+_WIDE: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {f"p{n}": {"type": "integer"} for n in range(900)},
+}
+_LONG = "x" * 60_000
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        ([{}] * 1000, {"type": "array", "items": _WIDE}),
+        ([{"agent": f"P{n % 900}", "score": 1} for n in range(1000)], _WIDE),
+        (
+            [{}] * 50,
+            {"type": "array", "items": {"type": "object", "properties": {}, "required": ["x"] * 9000}},
+        ),
+        (["x"] * 50, {"type": "array", "items": {"type": "string", "enum": ["y"] * 9000}}),
+        (["x"] * 300, {"type": "array", "items": {"type": "string", "enum": [_LONG]}}),
+        (
+            [["x"]] * 300,
+            {
+                "type": "array",
+                "items": {"type": "array", "items": {"$ref": f"#/$defs/{_LONG}"}},
+                "$defs": {_LONG: {"type": "string"}},
+            },
+        ),
+    ],
+    ids=[
+        "many properties",
+        "entries of an object",
+        "many that are required",
+        "many options",
+        "a long option",
+        "a long reference",
+    ],
+)
+def test_what_takes_too_long_to_be_read_is_given_up(value: Any, schema: Mapping[str, Any]) -> None:
+    with pytest.raises(TooMuchWorkError, match="it takes too long"):
+        fitted(value, schema)
+
+
+def test_an_answer_that_takes_too_long_to_be_read_does_not_satisfy() -> None:
+    shape = shape_of(
+        "s", json.dumps({"type": "object", "properties": {"all": {"type": "array", "items": _WIDE}}})
+    )
+    with pytest.raises(InvalidAnswer, match="it takes too long"):
+        shape.accept(json.dumps({"all": [{}] * 1000}))
+
+
+def test_a_large_answer_of_a_usual_kind_is_read() -> None:
+    row = {"type": "object", "properties": {name: {"type": "integer"} for name in "abcdefgh"}}
+    read = fitted([dict.fromkeys("abcdefgh", "8")] * 2000, {"type": "array", "items": row})
+    assert read == [dict.fromkeys("abcdefgh", 8)] * 2000
