@@ -15,6 +15,8 @@ _MIN_WORD: Final = 8
 """Words of a header's value that are shorter are no secrets."""
 _MIN_BASE64: Final = 8
 """Characters of base64 that give something away."""
+_MASK: Final = re.compile(r"\*{3}|•{3}|\.{3}|…|[xX]{4}")
+"""What endpoints put in the place of most of a key."""
 _BETWEEN: Final = re.compile(r"[\s,;=]+")
 _USER_IN_URL: Final = re.compile(r"(?<=://)[^\s/?#@]{1,512}@")
 _KEY_IN_URL: Final = re.compile(
@@ -28,6 +30,7 @@ class Redaction:
     def __init__(self, key: str, header_values: Iterable[str] = ()) -> None:
         words = {word for value in header_values for word in _BETWEEN.split(value) if len(word) >= _MIN_WORD}
         secrets = words | ({key} if len(key) >= _MIN_SECRET else set())
+        self._ends = {end for each in secrets for end in (each[:_MIN_SECRET], each[-_MIN_SECRET:])}
         forms = {form for secret in secrets for form in _forms(secret)}
         self._secrets = sorted(forms, key=len, reverse=True)  # one may be a part of another
 
@@ -39,7 +42,14 @@ class Redaction:
             message = _without_beginning(message, secret)
         message = _USER_IN_URL.sub(f"{_SHOWN}@", message)
         message = _KEY_IN_URL.sub(rf"\g<1>{_SHOWN}", message)
-        return " ".join(_SHOWN if _looks_like_a_key(word) else word for word in message.split(" "))
+        words = message.split(" ")
+        return " ".join(
+            _SHOWN if _looks_like_a_key(each) or self._is_masked(each) else each for each in words
+        )
+
+    def _is_masked(self, word: str) -> bool:
+        """Return whether a word is a secret of which an endpoint has left its beginning or its end."""
+        return _MASK.search(word) is not None and any(end in word for end in self._ends)
 
 
 def _forms(secret: str) -> Iterator[str]:

@@ -25,6 +25,16 @@ def test_no_more_than_three_characters_of_a_key_are_shown_wherever_the_message_i
     assert not any(KEY[-length:] in shown for length in range(4, len(KEY) + 1))
 
 
+@pytest.mark.parametrize(
+    "said", ["0123****cdef", "'0123...'", "key:…cdef.", "0123xxxxxxxxxxxxxxxxxxxxxxxxcdef", "••••cdef"]
+)
+def test_what_an_endpoint_leaves_of_a_key_that_it_masks_is_hidden(said: str) -> None:
+    assert (
+        Redaction(KEY)(f"Incorrect key {said} in 0123 requests ...")
+        == "Incorrect key *** in 0123 requests ..."
+    )
+
+
 @pytest.mark.parametrize("said", ["bad token topsecret-header-token", "topsecret-header-token: no"])
 def test_the_value_of_a_header_is_hidden_like_a_key(said: str) -> None:
     shown = Redaction("", ["Bearer topsecret-header-token", "session=abcdefgh12345; v=1"])(said)
