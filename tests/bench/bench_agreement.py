@@ -92,7 +92,7 @@ def by_model(pairs: Sequence[LabelledPair]) -> list[list[str]]:
         began = time.perf_counter()
         told = [
             head.probability(encoder.read, pair.one, pair.other)
-            if min(map(encoder.known_words, (pair.one, pair.other))) >= head.known_words
+            if all(encoder.knows(each, head.known_words) for each in (pair.one, pair.other))
             else None
             for pair in chosen
         ]

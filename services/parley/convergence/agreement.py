@@ -115,7 +115,7 @@ class NliAgreement:
         if self._closed.is_set():
             raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", "the service is stopping", retry_after=1.0)
         encoder = self._loaded()
-        if min(map(encoder.known_words, (one, other))) < self._head.known_words:
+        if not all(encoder.knows(each, self._head.known_words) for each in (one, other)):
             return None
         return self._head.probability(encoder.read, one, other)
 

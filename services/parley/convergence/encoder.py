@@ -9,6 +9,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from parley.convergence.encoder_graph import POOLED, pooled_graph
+from parley.convergence.language import is_known_language
 from parley.convergence.models import carried_file
 from parley.convergence.session import onnx_session
 from parley.convergence.vectors import Vector
@@ -86,6 +87,10 @@ class CrossEncoder:
         wanted = {each.name for each in self._session.get_inputs()}
         (pooled,) = self._session.run([POOLED], {name: given[name] for name in wanted})
         return np.asarray(pooled[0], dtype=np.float32)
+
+    def knows(self, text: str, least: float) -> bool:
+        """Return whether it reads a text's language, of which it knows a share of `least` of the words whole, or which is English."""
+        return is_known_language(text, self.known_words(text), least)
 
     def known_words(self, text: str) -> float:
         """Return the share of a text's words that the model knows whole, 0 to 1: small in a language that it does not know.

@@ -22,7 +22,7 @@ class Reader:
         self._head = AgreementHead.read(SHIPPED_HEAD)
 
     def knows(self, pair: LabelledPair) -> bool:
-        return min(map(self._encoder.known_words, (pair.one, pair.other))) >= self._head.known_words
+        return all(self._encoder.knows(each, self._head.known_words) for each in (pair.one, pair.other))
 
     def tell(self, one: str, other: str) -> float:
         return self._head.probability(self._encoder.read, one, other)

@@ -77,10 +77,17 @@ def test_numbers_marks_and_product_names_do_not_make_a_text_foreign(
         "Gebruik geen microservices.",
         "Implementar una solución global en la nube.",
         "يجب منع السيارات من وسط المدينة.",
+        "Backend by měl zůstat monolit, without exceptions.",
     ],
 )
 def test_words_of_the_trade_do_not_make_a_foreign_text_known(cross_encoder: CrossEncoder, text: str) -> None:
-    assert cross_encoder.known_words(text) < AgreementHead.read(SHIPPED_HEAD).known_words
+    assert not cross_encoder.knows(text, AgreementHead.read(SHIPPED_HEAD).known_words)
+
+
+def test_rare_words_do_not_make_an_english_text_foreign(cross_encoder: CrossEncoder) -> None:
+    text, least = "Zoos should continue to keep elephants.", AgreementHead.read(SHIPPED_HEAD).known_words
+    assert cross_encoder.known_words(text) < least
+    assert cross_encoder.knows(text, least)
 
 
 def test_another_file_than_the_one_expected_is_refused(tmp_path: Path) -> None:
@@ -224,8 +231,8 @@ class Waiting:
         self.may_end = Event()
         self._beginning = Semaphore(0)
 
-    def known_words(self, _text: str) -> float:
-        return 1.0
+    def knows(self, _text: str, _least: float) -> bool:
+        return True
 
     def read(self, first: str, second: str) -> Vector:
         self.begun.append((first, second))
