@@ -51,9 +51,8 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         context: _Context,  # noqa: ARG002
     ) -> AsyncIterator[gateway_pb2.GenerateResponse]:
         """Generate one text, or one structured answer."""
-        checked = await _checked(request)
+        checked, digest = await _checked(request)
         _check_tenant(checked.key)
-        digest = _digest(request) if checked.key is not None else ""
         # From here on: waiting for the store, or for another replica, is part of the call's time.
         ends = self.answering.ends(checked)
 
@@ -142,8 +141,13 @@ def _digest(request: gateway_pb2.GenerateRequest) -> str:
     return hashlib.blake2b(asked.SerializeToString(deterministic=True), digest_size=32).hexdigest()
 
 
-async def _checked(request: gateway_pb2.GenerateRequest) -> CheckedRequest:
-    """Return what `check_generate` does; a large request leaves the loop to others."""
+async def _checked(request: gateway_pb2.GenerateRequest) -> tuple[CheckedRequest, str]:
+    """Return what `check_generate` does, and the digest of a call that has an id; a large request leaves the loop to others."""
     if request.ByteSize() <= _SMALL_BYTES and len(request.schema.json_schema) <= _SMALL_SCHEMA:
-        return check_generate(request)
-    return await asyncio.to_thread(check_generate, request)
+        return _check(request)
+    return await asyncio.to_thread(_check, request)
+
+
+def _check(request: gateway_pb2.GenerateRequest) -> tuple[CheckedRequest, str]:
+    checked = check_generate(request)
+    return checked, _digest(request) if checked.key is not None else ""

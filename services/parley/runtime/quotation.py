@@ -11,6 +11,16 @@ _CLOSING: Final = re.compile(">+")
 
 def between_marks(text: str) -> str:
     """Return the text between a line of `<` and a line of as many `>`, more than stand together anywhere in it."""
-    longest = max((found.end() - found.start() for found in _CLOSING.finditer(text)), default=0)
-    width = max(_LEAST, longest + 1)
+    width = max(_LEAST, _longest(text) + 1)
     return f"{'<' * width}\n{text}\n{'>' * width}"
+
+
+def _longest(text: str) -> int:
+    """Return how many `>` stand together at most. Only what is longer than all before is looked at: a text may have millions of them."""
+    longest, place = 0, text.find(">")
+    while place >= 0:
+        found = _CLOSING.match(text, place)
+        assert found is not None
+        longest = found.end() - place
+        place = text.find(">" * (longest + 1), found.end())
+    return longest

@@ -1,4 +1,4 @@
-"""Whatever an endpoint sends, the gateway's loop belongs to everyone: nothing holds it for 50 ms, and what is wrong has a name."""
+"""Whatever a caller asks and an endpoint sends, the gateway's loop belongs to everyone: nothing holds it for 50 ms, and what is wrong has a name."""
 
 import json
 import struct
@@ -9,7 +9,8 @@ from functools import cache, partial, reduce
 import pytest
 
 from parley.runtime.errors import ParleyError
-from parley.v1.gateway_pb2 import GenerateRequest
+from parley.v1 import agent_pb2
+from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, GenerateRequest
 from tests.integration.gateway.harness import failure_of, request, structured
 from tests.integration.gateway.test_odd_endpoints import endpoint, piece
 from tests.integration.gateway.test_tools import NAMES, asking
@@ -119,6 +120,40 @@ async def test_arguments_of_a_tool_that_are_nested_without_end_hold_nothing() ->
     failed = await _failure(body, asking(limit=2))
     assert failed.reason == "PROVIDER_UNAVAILABLE"
     assert "tool" in failed.message
+
+
+def _asked(documents: Sequence[str], tools: Sequence[agent_pb2.Tool.ValueType]) -> GenerateRequest:
+    asked = request(timeout=60)
+    for number, text in enumerate(documents):
+        asked.prompt.add(role=PROMPT_ROLE_USER, text=text, document=f"{number}.txt", give=2)
+    asked.agent.tools.extend(tools)
+    return asked
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        pytest.param(["Words of a document. " * 200_000], id="words"),
+        pytest.param(["> " * 2 * _MIB], id="marks"),
+        pytest.param(["\x01" * 4 * _MIB], id="control characters"),
+        pytest.param(["€" * (4 * _MIB // 3)], id="letters of three bytes"),
+        pytest.param(["Words of a document. " * 100] * 2_000, id="many documents"),
+    ],
+)
+@pytest.mark.parametrize("tools", [(), (agent_pb2.TOOL_FILE_READ,)], ids=["quoted", "read by tools"])
+async def test_no_question_with_documents_holds_the_loop(
+    documents: Sequence[str], tools: Sequence[agent_pb2.Tool.ValueType]
+) -> None:
+    longest: list[Sequence[str]] = []
+    asked = _asked(documents, tools)
+    async with endpoint((piece("Yes.") + "data: [DONE]\n\n").encode()) as gateway:
+        for _ in range(_TRIES):
+            with loop_holds() as holds:
+                assert (await gateway.ask(asked)).answer.text == "Yes."
+            if holds.longest < _MILLISECONDS:
+                return
+            longest.append(holds.told()[:3])
+    raise AssertionError(f"the loop was held for more than {_MILLISECONDS} ms: {longest}")
 
 
 async def _failure(

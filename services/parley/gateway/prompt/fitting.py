@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from parley.gateway.prompt.parts import Message, PromptPart, join
-from parley.gateway.prompt.tokens import estimate_tokens
+from parley.gateway.prompt.tokens import CHARACTERS_A_TOKEN, estimate_tokens
 
 __all__ = ["Fitted", "Unfittable", "fit"]
 
@@ -127,7 +127,7 @@ def _shorten(text: str, tokens: int) -> tuple[str, int]:
     A quotation keeps its title and its marks; where there is no room for them, nothing of it is left.
     """
     before, quoted, after = _quotation(text)
-    low, high = 0, len(quoted)
+    low, high = 0, min(len(quoted), CHARACTERS_A_TOKEN * tokens)
     while low < high:
         kept = (low + high + 1) // 2
         if estimate_tokens(f"{before}{_marked(quoted, kept)}{after}") <= tokens:

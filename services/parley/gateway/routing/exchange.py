@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from parley.gateway.answer import Answer
@@ -36,6 +37,7 @@ from parley.gateway.usage import UsageMeter
 from parley.gateway.wire.api import ModelRequest
 from parley.gateway.wire.endpoint import Reply, ToolsRefused
 from parley.gateway.wire.errors import of_empty_answer
+from parley.runtime.large_texts import beside_loop
 
 __all__ = ["Exchange"]
 
@@ -67,8 +69,9 @@ class Exchange:
 
     async def answer(self) -> Answer:
         """Return what the route answers. Raises Failure."""
+        texts = [each.text for each in self._call.prompt]
         while True:
-            self._set_out()
+            await beside_loop(texts, self._set_out)
             try:
                 return await self._accepted()
             except ToolsRefused:  # from now on this route has the documents in its prompts
@@ -77,9 +80,13 @@ class Exchange:
     def _set_out(self) -> None:
         """Decide whether tools read the documents, or they stand in the prompt."""
         call = self._call
-        self._toolbox, self._prompt, self._tools_told = None, quoted(call.prompt), False
-        if not self._may_offer_tools():
-            return
+        self._toolbox, self._tools_told = None, False
+        if not (self._may_offer_tools() and self._offered_tools()):
+            self._prompt = quoted(call.prompt)
+
+    def _offered_tools(self) -> bool:
+        """Offer tools; return whether there is room for what they tell."""
+        call = self._call
         toolbox = Toolbox(
             self._documents,
             call.tools,
@@ -93,10 +100,11 @@ class Exchange:
             share = allowed // _TOOLS_SHARE
             fitted = _fitting(prompt, allowed - share - toolbox.described_tokens)
             if fitted is None or share < MIN_TOKENS:
-                return
+                return False
             again = _RE_ASK_TOKENS if call.shape is not None else 0
             toolbox.tokens_left = allowed - toolbox.described_tokens - fitted.tokens - again
         self._toolbox, self._prompt = toolbox, prompt
+        return True
 
     def _may_offer_tools(self) -> bool:
         live, shape = self._live, self._call.shape
@@ -169,9 +177,11 @@ class Exchange:
         live, call, toolbox = self._live, self._call, self._toolbox
         while True:
             offered = toolbox is not None and toolbox.offers
+            texts = [each.text for each in (*self._prompt, *again)]
+            asked = partial(self._request, again, may_use_tools=offered)
             try:
                 text = await live.endpoint.complete(
-                    self._request(again, may_use_tools=offered),
+                    await beside_loop(texts, asked),
                     self._meter.of(live.route),
                     call.labels,
                     self._progress,

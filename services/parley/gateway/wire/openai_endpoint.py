@@ -5,6 +5,7 @@ a pydantic object for every token would cost more than everything else here.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -35,6 +36,7 @@ from parley.gateway.wire.errors import (
 from parley.gateway.wire.listed_models import ListedModel, text_models
 from parley.gateway.wire.metrics import Operation
 from parley.gateway.wire.provider import Provider
+from parley.gateway.wire.request_body import request_json, sendable
 from parley.gateway.wire.streams import (
     Heard,
     IncomingText,
@@ -46,6 +48,7 @@ from parley.gateway.wire.streams import (
     read_whole,
 )
 from parley.runtime import telemetry
+from parley.runtime.large_texts import beside_loop
 from parley.runtime.redaction import Redaction
 from parley.runtime.unpacking import ACCEPTED, unpack
 
@@ -205,14 +208,15 @@ class OpenAIEndpoint:
         self, api: Api, sent: dict[str, Any], request: ModelRequest, reading: Reader, heard: Heard
     ) -> Reply:
         try:
+            body_sent, of_body = sendable(await beside_loop(request.texts(), partial(request_json, sent)))
             # Streamed on our side even where the endpoint sends one piece, so that its size is bounded.
             stream = await self._client.post(
                 api.value,
                 cast_to=object,
-                body=sent,
+                content=body_sent,
                 options={
                     "timeout": self._connect_timeout,  # Heard knows how long silence may last
-                    "headers": self._headers,
+                    "headers": self._headers | of_body,
                 },
                 stream=True,
                 stream_cls=AsyncStream[object],
