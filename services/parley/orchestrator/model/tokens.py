@@ -6,7 +6,10 @@ the same. What debates are asked follows from this rule, so it does not change.
 """
 
 import string
-from functools import lru_cache
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import wraps
+from threading import Lock
 from typing import Final
 
 __all__ = ["ASSUMED_CONTEXT_TOKENS", "CHARACTERS_A_TOKEN", "likely_tokens", "upper_tokens"]
@@ -25,7 +28,37 @@ _NARROW_BLANKS: Final = "\x85\xa0"
 _WIDE_BLANKS: Final = [chr(each) for each in range(0x800, 0x3001) if chr(each).isspace()]
 
 
-@lru_cache(maxsize=4096)
+_KEPT_CHARACTERS: Final = 8 * 1024 * 1024
+"""Of the texts whose counts are kept: the documents of two debates that have as many as they may."""
+_BESIDE: Final = 200
+"""What is kept beside a text, in characters."""
+
+
+def _kept(count: Callable[[str], int]) -> Callable[[str], int]:
+    """Keep what the texts count that were counted last, which debates ask for again and again, and of which some have 4 MiB."""
+    counts: OrderedDict[str, int] = OrderedDict()
+    characters, lock = 0, Lock()
+
+    @wraps(count)
+    def counted(text: str) -> int:
+        nonlocal characters
+        with lock:
+            if text in counts:
+                counts.move_to_end(text)
+                return counts[text]
+        tokens = count(text)
+        with lock:
+            if text not in counts:
+                characters += len(text) + _BESIDE
+            counts[text] = tokens
+            while characters > _KEPT_CHARACTERS:
+                characters -= len(counts.popitem(last=False)[0]) + _BESIDE
+        return tokens
+
+    return counted
+
+
+@_kept
 def upper_tokens(text: str) -> int:
     """Return an upper estimate of the tokens of a text."""
     written = text.encode("utf-8", "surrogatepass")
@@ -33,7 +66,7 @@ def upper_tokens(text: str) -> int:
     return -(-(len(written) - others) // CHARACTERS_A_TOKEN) + others
 
 
-@lru_cache(maxsize=1024)
+@_kept
 def likely_tokens(text: str) -> int:
     """Return about as many tokens as usual tokenizers make of a text, by its script; what budgets are held to before a call.
 

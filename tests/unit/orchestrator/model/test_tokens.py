@@ -1,11 +1,14 @@
 """Tokens are counted by kinds of characters, as they always were."""
 
 import re
+import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.gateway.prompt.tokens import estimate_tokens
+from parley.orchestrator.model import tokens
 from parley.orchestrator.model.tokens import likely_tokens, upper_tokens
 
 KINDS = st.text(
@@ -33,3 +36,23 @@ def test_what_is_likely_goes_by_the_script(text: str) -> None:
 @given(TEXTS)
 def test_the_gateway_counts_no_more(text: str) -> None:
     assert estimate_tokens(text) <= upper_tokens(text)
+
+
+def test_large_texts_that_were_counted_are_not_all_kept() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(40):
+            upper_tokens(f"{number} {'words ' * 700_000}")
+            likely_tokens(f"{number} {'words ' * 700_000}")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 40 * 1024 * 1024, "40 texts have 160 MiB"
+
+
+def test_a_text_is_counted_once_while_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "counted once"
+    before = upper_tokens(text)
+    monkeypatch.setattr(tokens, "CHARACTERS_A_TOKEN", 1)
+    assert upper_tokens(text) == before
+    assert upper_tokens("counted anew") == len("counted anew")
