@@ -77,17 +77,28 @@ def crowded_field(message: Message) -> str | None:
     """Return the field with which texts, messages and names in the lists of `message` become more than MAX_ENTRIES, if they do."""
     left, entries = [message], 0
     while left:
-        for field, value in left.pop().ListFields():
-            if field.cpp_type not in _LOOKED_AT:
-                continue
-            is_message = field.cpp_type == FieldDescriptor.CPPTYPE_MESSAGE
+        held = left.pop()
+        for field in _looked_into(held.DESCRIPTOR):
             if not field.is_repeated:
-                left += [value] if is_message else []
+                left += [getattr(held, field.name)] if held.HasField(field.name) else []
                 continue
+            value = getattr(held, field.name)
             entries += len(value)
             if entries > MAX_ENTRIES:
                 return str(field.name)
-            if is_message:
+            if field.message_type is not None:
                 values = value.values() if hasattr(value, "values") else value
-                left += [each for each in values if isinstance(each, Message)]
+                left += [
+                    each for each in values if isinstance(each, Message) and _looked_into(each.DESCRIPTOR)
+                ]
     return None
+
+
+@cache
+def _looked_into(kind: Descriptor) -> tuple[FieldDescriptor, ...]:
+    """Return the lists and messages among the fields of a kind. No other field is touched: a text is made anew at each look."""
+    return tuple(
+        field
+        for field in kind.fields
+        if field.cpp_type in _LOOKED_AT and (field.is_repeated or field.message_type is not None)
+    )
