@@ -1,5 +1,6 @@
 """What the edge answers, as the contract's messages. Nothing is decided here."""
 
+from dataclasses import replace
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -10,6 +11,7 @@ from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.index import DebateRecord
 from parley.orchestrator.model.conversion import agent_to_proto, spec_to_proto
 from parley.orchestrator.model.labels import labels_of
+from parley.orchestrator.model.spec import ContextDocument, DebateSpec
 from parley.orchestrator.model.times import timestamp
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.event_pb2 import CheckpointOpened
@@ -45,11 +47,10 @@ def debate_to_proto(
 
     Its format, where it is known here, says how its answer is shown.
     """
-    debate = _summary_of(state)
     if not is_whole:
-        for document in debate.spec.context:
-            document.ClearField("text")
-        return debate
+        bare = tuple(ContextDocument(each.path, "") for each in state.spec.context)
+        return _summary_of(state, replace(state.spec, context=bare))
+    debate = _summary_of(state, state.spec)
     debate.contributions.extend(map(contribution_to_proto, state.contributions))
     debate.failures.extend(map(failure_to_proto, state.failures))
     if state.outcome is not None:
@@ -60,12 +61,12 @@ def debate_to_proto(
     return debate
 
 
-def _summary_of(state: DebateState) -> debate_pb2.Debate:
+def _summary_of(state: DebateState, spec: DebateSpec) -> debate_pb2.Debate:
     return debate_pb2.Debate(
         id=state.debate,
         status=status_to_proto(state.status),
         phase=state.phase,
-        spec=spec_to_proto(state.spec),
+        spec=spec_to_proto(spec),
         joined=map(agent_to_proto, state.joined),
         team_agent_ids=state.team or (),
         only_joined_debate=state.team == (),

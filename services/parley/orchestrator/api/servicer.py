@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import grpc
@@ -58,6 +59,7 @@ from parley.runtime.errors import (
     not_found,
 )
 from parley.runtime.identity.identity import current_identity, current_tenant
+from parley.runtime.large_texts import beside_loop
 from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
 from parley.v1 import orchestrator_pb2
@@ -127,7 +129,8 @@ class OrchestratorServicer(KeyCalls):
         """Return a debate."""
         debate, whole = check_id("debate_id", request.debate_id), is_whole(request)
         folded = await self._folded(debate)
-        found = debate_to_proto(folded, self._format_of(folded), is_whole=whole)
+        told = partial(debate_to_proto, folded, self._format_of(folded), is_whole=whole)
+        found = await beside_loop((each.text for each in folded.spec.context), told)
         with told_of_store():
             about = await self.index.about(current_tenant(), debate, _MAX_EVALUATIONS)
             said = await self.feedback.latest(current_tenant(), debate)

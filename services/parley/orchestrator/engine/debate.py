@@ -11,6 +11,7 @@ import random
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextvars import ContextVar, copy_context
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -40,6 +41,7 @@ from parley.orchestrator.model.times import timestamp
 from parley.orchestrator.peers.agents import Agents, Call, generate_request
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
+from parley.runtime.large_texts import beside_loop
 from parley.runtime.telemetry import tracer
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Reply, Work
@@ -311,11 +313,13 @@ class Debate:
     ) -> Reply | StepFailed:
         self._use(key)
         seconds = self.spec.limits.call_seconds if task.seconds is None else task.seconds
+        texts = [each.text for each in task.prompt]
+        stands_for = partial(digest_of_ask, agent, task, shape, seconds, self._documents)
         asked = StepRequest(
             key,
             task.work,
-            digest_of_ask(agent, task, shape, seconds, self._documents),
-            estimate(task, agent),
+            await beside_loop(texts, stands_for),
+            await beside_loop(texts, partial(estimate, task, agent)),
             is_answer=task.is_answer,
             is_structured=shape is not None,
             concurrency=task.concurrency,
@@ -327,7 +331,8 @@ class Debate:
             with _tracer.start_as_current_span(f"invoke_agent {agent.id}") as span:
                 span.set_attributes(self._span_attributes(agent, key))
                 try:
-                    request = generate_request(agent, task, shape, seconds, attempt.bound)
+                    made = partial(generate_request, agent, task, shape, seconds, attempt.bound)
+                    request = await beside_loop(texts, made)
                     reply = await self._agents.generate(self._call(key, attempt.number), request)
                     if shape is not None:
                         reply.rendered = rendered(shape, reply)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import grpc
 
@@ -44,6 +45,7 @@ from parley.runtime.errors import (
     not_found,
     unavailable,
 )
+from parley.runtime.large_texts import beside_loop
 from parley.runtime.telemetry import inject
 from parley.storage.ports import DuplicateError, Log
 from parley.v1.event_pb2 import Intervened
@@ -89,7 +91,8 @@ class Intake:
         debate = new_debate_id(now)
         created = now.isoformat(timespec="microseconds")
         traceparent = inject().get("traceparent", "")
-        opening = opening_text(created_event(request_id, spec, traceparent, warnings, requested_by))
+        made = partial(_opening, request_id, spec, traceparent, warnings, requested_by)
+        opening = await beside_loop((each.text for each in spec.context), made)
         _check_size(opening)
         owner = self.runner.owner if self.runner.has_slot(tenant) else None
         record = DebateRecord(
@@ -166,7 +169,7 @@ class Intake:
     async def _open(self, record: DebateRecord) -> None:
         """Make the acceptance of a debate durable without running it here."""
         journal = Journal(self.log, self.clock, record.tenant, record.debate)
-        opening = record.opening_event()
+        opening = await beside_loop([record.opening], record.opening_event)
         assert opening is not None
         await journal.open(Draft("created", opening))
         await self.index.opened(record)
@@ -205,6 +208,12 @@ class Intake:
                 await self.inbox.recorded(entry.key, event.sequence)
                 return
         await self.inbox.ended(entry.key)
+
+
+def _opening(
+    request_id: str, spec: DebateSpec, traceparent: str, warnings: Sequence[str], requested_by: str
+) -> str:
+    return opening_text(created_event(request_id, spec, traceparent, warnings, requested_by))
 
 
 def _check_size(opening: str) -> None:

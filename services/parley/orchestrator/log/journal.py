@@ -20,12 +20,22 @@ from parley.runtime.clock import Clock
 from parley.storage.ports import AppendConflictError, Log, Record, StoreUnavailableError
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointExpired, Claimed, WaitFinished
 
-__all__ = ["ClaimLostError", "Journal", "log_name", "open_records", "read_events", "read_events_after"]
+__all__ = [
+    "ClaimLostError",
+    "Journal",
+    "log_name",
+    "open_records",
+    "opened",
+    "read_events",
+    "read_events_after",
+]
 
 _PAGE = 1000
 _BATCH = 256
 _BATCH_BYTES = 4_000_000
 """A record is well below what a store takes at once: after this many bytes the rest waits for the next."""
+_LARGE_BYTES = 1024 * 1024
+"""Of events that are opened at once: more of them would hold the loop for a few milliseconds a MiB."""
 _BACKOFF = Backoff(first=0.05, maximum=2.0)
 
 
@@ -64,6 +74,14 @@ def open_records(records: Sequence[Record], after: int, before: bytes) -> list[E
     return events
 
 
+async def opened(records: Sequence[Record], after: int, before: bytes) -> list[Envelope]:
+    """Return what `open_records` does; what is large is opened in a thread."""
+    size = sum(len(entry) for record in records for entry in record.entries)
+    if size <= _LARGE_BYTES:
+        return open_records(records, after, before)
+    return await asyncio.to_thread(open_records, records, after, before)
+
+
 async def read_events(log: Log, tenant: str, debate: str) -> list[Envelope]:
     """Return all events of a debate, checked to be dense and chained."""
     return await _read_on(log, log_name(tenant, debate), 0, GENESIS)
@@ -75,7 +93,7 @@ async def read_events_after(log: Log, last: Envelope) -> list[Envelope] | None:
     records = await log.read(name, place - 1, _PAGE)
     if not records or records[0].entries[place - records[0].first :][:1] != (last.entry,):
         return None
-    events = open_records(records, place, last.hash)
+    events = await opened(records, place, last.hash)
     if len(records) == _PAGE:
         after, before = (events[-1].sequence, events[-1].hash) if events else (place, last.hash)
         events += await _read_on(log, name, after, before)
@@ -86,7 +104,7 @@ async def _read_on(log: Log, name: str, after: int, before: bytes) -> list[Envel
     events: list[Envelope] = []
     while True:
         records = await log.read(name, after, _PAGE)
-        found = open_records(records, after, before)
+        found = await opened(records, after, before)
         events += found
         if len(records) < _PAGE:
             return events

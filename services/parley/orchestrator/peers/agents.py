@@ -1,5 +1,6 @@
 """Agents as the orchestrator reaches them: through the gateway, one call at a time."""
 
+import asyncio
 from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from parley.orchestrator.model.errors import OutOfReachError, StepError
 from parley.orchestrator.model.positions import position_of
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task
-from parley.orchestrator.peers.fit_prompt import fit_prompt
+from parley.orchestrator.peers.fit_prompt import MAX_PROMPT_BYTES, fit_prompt
 from parley.runtime.errors import NOT_KNOWN, ParleyError, from_rpc_error, is_transport
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.agent_pb2 import ToolCall, Usage
@@ -118,7 +119,8 @@ class Agents:
             OutOfReachError: the gateway is away or was drained, or the call was stopped; the same call may be made again.
         """
         request.call_id.CopyFrom(call.to_proto())
-        left_out = fit_prompt(request)
+        is_too_large = request.ByteSize() > MAX_PROMPT_BYTES
+        left_out = await asyncio.to_thread(fit_prompt, request) if is_too_large else 0
         seconds = request.timeout.ToMilliseconds() / 1000
         stream = self._gateway.Generate(request, timeout=seconds + _MARGIN_SECONDS)
         written = _Written()

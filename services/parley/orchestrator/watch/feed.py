@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from parley.orchestrator.log.envelope import GENESIS, Envelope
-from parley.orchestrator.log.journal import log_name, open_records
+from parley.orchestrator.log.journal import log_name, opened
 from parley.orchestrator.watch.wakes import Turn, Turns, Wakes
 from parley.runtime.stopping import stop_task
-from parley.storage.ports import Log, Record
+from parley.storage.ports import Log
 from parley.v1.event_pb2 import Closed, Concluded, DebateFailed, Resumed, StepFailed, StepSucceeded
 
 __all__ = ["Feed", "Feeds"]
@@ -83,18 +83,18 @@ class Feed:
         try:
             while not self.whole:
                 records = await log.read(name, self.last, _PAGE)
-                before = self._take(records, before)
+                before = self._take(await opened(records, self.last, before), before)
                 self.whole = len(records) < _PAGE
             self.readers.tell()
             async with aclosing(log.follow(name, self.last)) as following:
                 async for record in following:
-                    before = self._take([record], before)
+                    before = self._take(await opened([record], self.last, before), before)
         except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear it
             self.failure = error
             self.readers.tell()
 
-    def _take(self, records: Sequence[Record], before: bytes) -> bytes:
-        for event in open_records(records, self.last, before):
+    def _take(self, events: Sequence[Envelope], before: bytes) -> bytes:
+        for event in events:
             self._kept.append(event)
             self._kept_bytes += len(event.entry)
             self.last, self.epoch, before = event.sequence, event.epoch, event.hash

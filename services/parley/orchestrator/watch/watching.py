@@ -12,7 +12,7 @@ from time import monotonic
 
 from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
-from parley.orchestrator.log.journal import log_name, open_records
+from parley.orchestrator.log.journal import log_name, opened
 from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.watch.deltas import Deltas
 from parley.orchestrator.watch.feed import Feed, Feeds
@@ -111,7 +111,7 @@ class Watching:
         if not cursor.hash:
             (record,) = await self.log.read(cursor.log, cursor.last - 1, 1)
             cursor.hash = open_entry(record.entries[cursor.last - record.first], None).hash
-        return open_records(await self.log.read(cursor.log, cursor.last, _PAGE), cursor.last, cursor.hash)
+        return await opened(await self.log.read(cursor.log, cursor.last, _PAGE), cursor.last, cursor.hash)
 
     async def _check_there(self, feed: Feed, debate: str, log: str) -> None:
         """Look whether the log was deleted, once a heartbeat for all watchers. Raises ParleyError where it was."""
