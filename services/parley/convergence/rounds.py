@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 
 from parley.convergence.agreement import Agreements, Pair, Relation, related
@@ -10,6 +11,7 @@ from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Grouping, Reading, group
 from parley.convergence.stands import Stand, sentences
 from parley.convergence.vectors import Vector, centred
+from parley.runtime.large_texts import beside_loop
 
 __all__ = ["Rounds", "Settled"]
 
@@ -63,7 +65,7 @@ class Rounds:
         self, question: str, stands: Sequence[Stand]
     ) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
         """Return the vectors of a round's texts, and of their sentences."""
-        said = [each for stand in stands for each in sentences(stand.text or stand.position)]
+        said = await beside_loop((each.text for each in stands), partial(_sentences, stands))
         return await self._texts(question, stands), tuple(await self._fast.of(said))
 
     async def _texts(self, question: str, stands: Sequence[Stand]) -> tuple[Vector, ...]:
@@ -71,6 +73,10 @@ class Rounds:
             return ()
         origin, *vectors = await self._fast.of([question, *(stand.text for stand in stands)])
         return tuple(centred(vector, origin) for vector in vectors)
+
+
+def _sentences(stands: Sequence[Stand]) -> list[str]:
+    return [each for stand in stands for each in sentences(stand.text or stand.position)]
 
 
 def _positions(stands: Sequence[Stand]) -> dict[str, str]:

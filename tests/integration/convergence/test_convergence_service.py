@@ -14,6 +14,7 @@ from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import serving
 from parley.v1 import convergence_pb2 as pb
 from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
+from tests.support.loop_holds import loop_holds
 from tests.support.model_server import ModelServer
 
 QUESTION = "Should we split our monolith into microservices?"
@@ -83,6 +84,23 @@ async def test_a_client_that_hangs_up_leaves_the_service_well(convergence: Conve
     await stream.read()
     stream.cancel()
     assert len([each async for each in convergence.Embed(requests("another"))]) == 1
+
+
+async def test_no_round_of_long_texts_holds_the_loop(convergence: ConvergenceServiceStub) -> None:
+    longest: list[list[str]] = []
+    for number in range(3):
+        stands = [
+            pb.Stand(
+                agent_id=f"agent-{agent}", text=f"Agent {agent} says this and that at {number}. " * 2_500
+            )
+            for agent in range(12)
+        ]
+        with loop_holds() as holds:
+            await convergence.Assess(pb.AssessRequest(question=QUESTION, stands=stands), timeout=60)
+        if holds.longest < 50:
+            return
+        longest.append(holds.told()[:3])
+    raise AssertionError(f"the loop was held for more than 50 ms: {longest}")
 
 
 async def test_first_drafts_are_grouped_by_the_position_they_take(
