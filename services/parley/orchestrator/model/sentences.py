@@ -1,12 +1,11 @@
 """Whole sentences out of what a model wrote that stops where its limit is, and says things again."""
 
-import re
 from collections.abc import Iterator
 
 __all__ = ["first_sentence", "prose"]
 
-_SENTENCE = re.compile(r"[^\s].*?[^\s\d][.!?]+[\"')\]*_]*(?=\s|$)")
-"""Up to its end; a number with a full stop is a place in a list."""
+_ENDS = (".", "!", "?")
+_AFTER_END = "\"')]*_"
 
 
 def prose(text: str) -> str:
@@ -23,7 +22,15 @@ def first_sentence(text: str) -> str:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    return (found.group() for found in _SENTENCE.finditer(" ".join(text.split())))
+    """Yield each sentence of two characters or more with its end. A number with a full stop is a place in a list."""
+    words: list[str] = []
+    for word in text.split():
+        said = word.rstrip(_AFTER_END)
+        is_long = bool(words) or len(said) > 2
+        words.append(word)
+        if is_long and len(said) > 1 and said.endswith(_ENDS) and not said[-2].isdecimal():
+            yield " ".join(words)
+            words = []
 
 
 def _unfinished(text: str) -> str:

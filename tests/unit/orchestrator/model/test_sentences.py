@@ -1,5 +1,7 @@
 """Whole sentences out of what a model wrote."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,13 @@ def test_the_first_sentence_is_whole() -> None:
     assert first_sentence("Start small. Grow later.") == "Start small."
     assert first_sentence("Start small and") == "Start small and …"
     assert first_sentence("") == ""
+
+
+@pytest.mark.parametrize("unit", ["word ", "wordword", "!", "a!x", "1. ", '"', '."'])
+def test_no_text_takes_long(unit: str) -> None:
+    began = time.process_time()
+    assert prose(unit * (262_144 // len(unit)))
+    assert time.process_time() - began < 1
 
 
 @given(st.text())
