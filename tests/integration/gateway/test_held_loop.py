@@ -113,6 +113,20 @@ async def test_no_structured_answer_holds_the_loop(answer: str) -> None:
     assert failed.reason == "INVALID_STRUCTURED_ANSWER"
 
 
+@pytest.mark.parametrize("unit", ["\n", "\r\n", "\t\n", "<", "\u200b"])
+async def test_no_answer_after_reasoning_holds_the_loop(unit: str) -> None:
+    said = f"A thought.</think>\n{unit * (200_000 // len(unit))}Yes."
+    longest: list[Sequence[str]] = []
+    async with endpoint((piece(said) + "data: [DONE]\n\n").encode()) as gateway:
+        for _ in range(_TRIES):
+            with loop_holds() as holds:
+                assert (await gateway.ask()).answer.text.endswith("Yes.")
+            if holds.longest < _MILLISECONDS:
+                return
+            longest.append(holds.told()[:3])
+    raise AssertionError(f"the loop was held for more than {_MILLISECONDS} ms: {longest}")
+
+
 async def test_arguments_of_a_tool_that_are_nested_without_end_hold_nothing() -> None:
     call = {"index": 0, "id": "1", "type": "function", "function": {"name": NAMES[0], "arguments": _NESTED}}
     choice = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}

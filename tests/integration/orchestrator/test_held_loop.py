@@ -1,4 +1,4 @@
-"""However large its documents are, a debate leaves the orchestrator's loop to everyone: nothing holds it for 50 ms."""
+"""However large its documents and answers are, a debate leaves the orchestrator's loop to everyone: nothing holds it for 50 ms."""
 
 import gc
 import uuid
@@ -12,7 +12,7 @@ from parley.v1.debate_pb2 import ContextDocument, DebateSpec
 from parley.v1.panel_pb2 import PanelSettings
 from tests.support.loop_holds import loop_holds
 from tests.support.orchestration import Orchestrator, events_of, kind_of, orchestrating
-from tests.support.scripted_gateway import ScriptedGateway
+from tests.support.scripted_gateway import ScriptedGateway, criticism
 
 _MILLISECONDS = 50
 _TRIES = 4
@@ -50,6 +50,23 @@ async def test_no_debate_with_documents_holds_the_loop(
                     await orchestrator.stub.GetDebate(
                         pb.GetDebateRequest(debate_id=debate, view=view), timeout=_WITHIN
                     )
+            if holds.longest < _MILLISECONDS:
+                return
+            longest.append(holds.told()[:3])
+    raise AssertionError(f"the loop was held for more than {_MILLISECONDS} ms: {longest}")
+
+
+@pytest.mark.parametrize("unit", ["\n", "> ", "\t\n", "Position:\n", "Ready: yes\n", "<think>"])
+async def test_no_answers_of_a_model_hold_the_loop(unit: str, tmp_path: Path) -> None:
+    gateway = ScriptedGateway()
+    gateway.critic = lambda step, agent: criticism(f"{agent} misses the cost at {step}.")
+    longest: list[Sequence[str]] = []
+    async with gateway.served() as server, orchestrating(tmp_path, server) as orchestrator:
+        await _held(orchestrator, [])
+        gateway.text = lambda step, agent: f"{unit * (200_000 // len(unit))}\n{agent} answers {step}."
+        for _ in range(_TRIES):
+            with loop_holds() as holds:
+                await _held(orchestrator, [])
             if holds.longest < _MILLISECONDS:
                 return
             longest.append(holds.told()[:3])

@@ -190,7 +190,7 @@ class Exchange:
                 if failure.kind is CONTEXT_OVERFLOW and toolbox is not None and toolbox.take_back():
                     continue
                 raise
-            text = self._thought_over(text)
+            text = await self._thought_over(text)
             if toolbox is None or not text.tool_requests or self._tools_told:
                 return self._with_text(text)
             if text.text:
@@ -210,16 +210,16 @@ class Exchange:
             )
         raise of_empty_answer(truncated=reply.truncated, max_output_tokens=self._max_output_tokens)
 
-    def _thought_over(self, reply: Reply) -> Reply:
+    async def _thought_over(self, reply: Reply) -> Reply:
         """Return the reply without reasoning that only its whole text shows to be some."""
         capabilities, model = self._live.endpoint.capabilities, self._live.route.model
-        answer = without_reasoning(reply.text)
+        answer = await beside_loop([reply.text], partial(without_reasoning, reply.text))
         if answer == reply.text:
             # Where a model's reasoning has an end and no beginning, a text that was cut off before the end is all of it.
             if not (reply.text and reply.truncated and capabilities.reasons_untagged(model)):
                 return reply
             answer = ""
-        elif begins_inside(reply.text):
+        elif await beside_loop([reply.text], partial(begins_inside, reply.text)):
             capabilities.reasoning_was_untagged(model)
         self._void_text()
         if answer:

@@ -339,7 +339,7 @@ class Debate:
                     elif task.max_characters:
                         cut(reply, task.max_characters)
                     if task.annotate is not None:
-                        task.annotate(reply)
+                        await beside_loop([reply.text], partial(task.annotate, reply))
                 except StepError as error:
                     span.set_status(Status(StatusCode.ERROR, f"{error.reason}: {error}"))
                     raise
