@@ -74,12 +74,12 @@ async def test_calls_of_a_minute_are_counted_for_each_tenant(
 ) -> None:
     async with orchestrating(tmp_path, gateway_server, tenant_requests=20) as orchestrator:
         refusals = 0
-        for _ in range(45):  # a minute may end meanwhile, once
+        for _ in range(45):  # a minute may end meanwhile, once: the next one has room for 20 more
             try:
                 await listed(orchestrator, "acme")
             except grpc.aio.AioRpcError:
                 refusals += 1
-        assert refusals in {5, 25}
+        assert 5 <= refusals <= 25
         await listed(orchestrator, "beta")
 
 
