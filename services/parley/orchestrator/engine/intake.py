@@ -30,7 +30,7 @@ from parley.orchestrator.log.index import (
     opening_text,
     record_key,
 )
-from parley.orchestrator.log.journal import Journal, read_events
+from parley.orchestrator.log.journal import Journal, log_name, read_events
 from parley.orchestrator.model.ids import new_debate_id
 from parley.orchestrator.model.labels import label_texts
 from parley.orchestrator.model.spec import DebateSpec
@@ -48,13 +48,16 @@ from parley.runtime.errors import (
 from parley.runtime.large_texts import beside_loop
 from parley.runtime.telemetry import inject
 from parley.storage.ports import DuplicateError, Log
-from parley.v1.event_pb2 import Intervened
+from parley.v1.event_pb2 import DebateCreated, Intervened
 
 __all__ = ["Intake"]
 
 _MAX_SHOWN_QUESTION = 200
 _MAX_OPENING_CHARACTERS = 14_000_000
 """What every store keeps in one document, less what stands around a debate's first event."""
+_LARGE_OPENING = 256 * 1024
+"""Characters. A record is written anew with each change, and read by a dozen indexes: one of 5 MB keeps SQLite from all other writes for
+0.4 s. So what is larger stands in the log alone, which is then written before the record."""
 _LOOKS = Backoff(first=0.01, maximum=0.5)
 
 
@@ -92,8 +95,12 @@ class Intake:
         created = now.isoformat(timespec="microseconds")
         traceparent = inject().get("traceparent", "")
         made = partial(_opening, request_id, spec, traceparent, warnings, requested_by)
-        opening = await beside_loop((each.text for each in spec.context), made)
+        first, opening = await beside_loop((each.text for each in spec.context), made)
         _check_size(opening)
+        if len(opening) > _LARGE_OPENING:
+            # Nobody knows of the log before there is its record; where this process ends in between, nobody ever does.
+            await Journal(self.log, self.clock, tenant, debate).open(Draft("created", first))
+            opening = ""
         owner = self.runner.owner if self.runner.has_slot(tenant) else None
         record = DebateRecord(
             tenant=tenant,
@@ -114,17 +121,18 @@ class Intake:
             alive=created if owner else None,
             labels=label_texts(spec.labels),
         )
-        while True:
-            try:
-                await self.index.insert(record)
-                break
-            except DuplicateError:
-                earlier = await self.earlier(tenant, request_id, request_digest)
-                if earlier is not None:  # else that debate has just been deleted
-                    return earlier, True
+        try:
+            earlier = await self._insert(record)
+        except ParleyError:
+            await self._drop(record)
+            raise
+        if earlier is not None:
+            await self._drop(record)
+            return earlier, True
         if record.owner is None or not await self.runner.begin(record):
             # No slot, or the claim was not the first to write: the same request may have come twice at once.
-            await self._open(record)
+            if record.opening:
+                await self._open(record)
             self.runner.expect(record)
         return debate, False
 
@@ -157,6 +165,23 @@ class Intake:
         await self.index.reopen(tenant, debate)
         self.runner.look()
         return await self._answer(tenant, debate, entry.key)
+
+    async def _insert(self, record: DebateRecord) -> str | None:
+        """Add a debate's record; return the id of the debate that the same request has made meanwhile, None where there is none."""
+        while True:
+            try:
+                await self.index.insert(record)
+            except DuplicateError:
+                earlier = await self.earlier(record.tenant, record.request_id, record.request_digest)
+                if earlier is not None:  # else that debate has just been deleted
+                    return None if earlier == record.debate else earlier
+            else:
+                return None
+
+    async def _drop(self, record: DebateRecord) -> None:
+        """Delete the log of a debate that is not to be, where it was written before its record."""
+        if not record.opening:
+            await self.log.delete(log_name(record.tenant, record.debate))
 
     async def _same(self, record: DebateRecord, request_digest: str) -> str:
         if record.request_digest != request_digest:
@@ -212,8 +237,10 @@ class Intake:
 
 def _opening(
     request_id: str, spec: DebateSpec, traceparent: str, warnings: Sequence[str], requested_by: str
-) -> str:
-    return opening_text(created_event(request_id, spec, traceparent, warnings, requested_by))
+) -> tuple[DebateCreated, str]:
+    """Return the first event's payload, and the same as a record keeps it."""
+    created = created_event(request_id, spec, traceparent, warnings, requested_by)
+    return created, opening_text(created)
 
 
 def _check_size(opening: str) -> None:
