@@ -1,10 +1,16 @@
-"""Work that goes through texts, done beside the event loop where they are large."""
+"""Work that goes through texts, done beside the event loop where they are large, for one tenant after the other."""
 
 import asyncio
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
-__all__ = ["beside_loop"]
+from parley.runtime.labels import labels
+
+__all__ = ["beside_loop", "in_turn"]
 
 _LARGE: Final = 64 * 1024
 """Characters that are gone through in a millisecond or two."""
@@ -13,8 +19,23 @@ _A_TEXT: Final = 200
 
 T = TypeVar("T")
 
+_thread: Final = ThreadPoolExecutor(1, thread_name_prefix="large-texts")
+"""One, since each more would take as much of the interpreter's time as the loop has."""
+_turns: Final[WeakValueDictionary[tuple[int, str], asyncio.Lock]] = WeakValueDictionary()
+
 
 async def beside_loop(texts: Iterable[str], work: Callable[[], T]) -> T:
     """Return what work on these texts comes to; it is done in a thread where they are large, since the loop belongs to all callers."""
     is_large = sum(len(each) + _A_TEXT for each in texts) > _LARGE
-    return await asyncio.to_thread(work) if is_large else work()
+    return await in_turn(work) if is_large else work()
+
+
+async def in_turn(work: Callable[[], T]) -> T:
+    """Return what large work comes to, done in a thread once it is its turn.
+
+    One piece of work is done at a time, and of each tenant one waits for that, so that none waits behind all that another has.
+    """
+    loop = asyncio.get_running_loop()
+    key = id(loop), labels().get("tenant", "")
+    async with _turns.setdefault(key, asyncio.Lock()):
+        return await loop.run_in_executor(_thread, partial(copy_context().run, work))

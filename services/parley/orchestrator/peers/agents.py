@@ -1,8 +1,8 @@
 """Agents as the orchestrator reaches them: through the gateway, one call at a time."""
 
-import asyncio
 from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import grpc
@@ -15,6 +15,7 @@ from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task
 from parley.orchestrator.peers.fit_prompt import MAX_PROMPT_BYTES, fit_prompt
 from parley.runtime.errors import NOT_KNOWN, ParleyError, from_rpc_error, is_transport
+from parley.runtime.large_texts import in_turn
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.agent_pb2 import ToolCall, Usage
 from parley.v1.debate_pb2 import Reply
@@ -120,7 +121,7 @@ class Agents:
         """
         request.call_id.CopyFrom(call.to_proto())
         is_too_large = request.ByteSize() > MAX_PROMPT_BYTES
-        left_out = await asyncio.to_thread(fit_prompt, request) if is_too_large else 0
+        left_out = await in_turn(partial(fit_prompt, request)) if is_too_large else 0
         seconds = request.timeout.ToMilliseconds() / 1000
         stream = self._gateway.Generate(request, timeout=seconds + _MARGIN_SECONDS)
         written = _Written()
