@@ -79,7 +79,8 @@ async def run(quick: bool) -> None:
             for what, found in answers.items()
         ],
     )
-    print(f"\n{answers['request'].total() / seconds:.0f} requests a second, load {os.getloadavg()[0]:.1f}")
+    asked = answers.get("request", Counter[str]()).total()
+    print(f"\n{asked / seconds:.0f} requests a second, load {os.getloadavg()[0]:.1f}")
 
 
 def _sizes(quick: bool) -> dict[str, int]:
@@ -89,6 +90,7 @@ def _sizes(quick: bool) -> dict[str, int]:
         "watches": 1000 if quick else whole.watches,
         "requests": whole.requests,
         "parts": whole.parts,
+        "documents": whole.documents,
     }
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from typing import Final, TypeVar
 
 import grpc
@@ -18,6 +19,7 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import ContextDocument, DebateSpec, Participant
 from parley.v1.orchestrator_pb2_grpc import OrchestratorServiceStub
 from parley.v1.panel_pb2 import PanelSettings
+from tests.bench.environment import MODEL
 
 __all__ = ["DEAD_MODEL", "Greed", "greedy_tenant"]
 
@@ -40,13 +42,15 @@ class Greed:
         debates: On a model that says nothing.
         watches: Streams that it tries to open.
         requests: Calls that it makes each second once it has these; 0: as many as are answered, of 32 at a time.
-        parts: Documents of a debate that it asks for twice a second.
+        parts: Documents of a debate that it asks for twice a second; 0: it asks for none.
+        documents: Debates with 4 MiB of documents that it holds at a time, on a model that answers.
     """
 
     debates: int = 64
     watches: int = 10_000
     requests: int = 400
     parts: int = 60_000
+    documents: int = 0
 
 
 @dataclass(slots=True)
@@ -99,7 +103,7 @@ class _Tenant:
         """Come to the limits, and stay there in tasks that do not end."""
         for number in range(self._greed.debates):
             made = await self._asked(
-                "debate", stubs[0].CreateDebate(_request(number), metadata=self._metadata)
+                "debate", stubs[0].CreateDebate(_request(str(number)), metadata=self._metadata)
             )
             if made is not None:
                 self._debates.append(made.debate_id)
@@ -110,8 +114,12 @@ class _Tenant:
                 opened.create_task(self._watch(stub, number, opening, tasks))
         await self._settled()
         self.told.seconds = -time.monotonic()
-        self._flood(stubs[0], tasks)
-        tasks.create_task(self._ask_for_parts(stubs[0]))
+        if self._debates:
+            self._flood(stubs[0], tasks)
+        if self._greed.parts:
+            tasks.create_task(self._ask_for_parts(stubs[0]))
+        for number in range(self._greed.documents):
+            tasks.create_task(self._hold_large_debates(stubs[1], number))
 
     async def _settled(self) -> None:
         """Wait until the streams have brought what there was already."""
@@ -153,13 +161,26 @@ class _Tenant:
             pass
 
     async def _ask_for_parts(self, stub: OrchestratorServiceStub) -> None:
-        request = _request(-1)
+        request = _request("parts")
         request.spec.context.extend(
             ContextDocument(path=f"{number}.md", text="x") for number in range(self._greed.parts)
         )
         while True:
             await self._asked("parts", stub.CreateDebate(request, metadata=self._metadata))
             await asyncio.sleep(0.5)
+
+    async def _hold_large_debates(self, stub: OrchestratorServiceStub, place: int) -> None:
+        """Hold one debate with large documents after the other."""
+        for number in count():
+            request = _request(f"large-{place}-{number}", f"openai/{MODEL}")
+            request.spec.context.add(path="large.md", text="Words of a document. " * 199_000)
+            made = await self._asked("large", stub.CreateDebate(request, metadata=self._metadata))
+            if made is None:
+                await asyncio.sleep(0.5)
+                continue
+            call = stub.WatchDebate(pb.WatchDebateRequest(debate_id=made.debate_id), metadata=self._metadata)
+            while await self._asked("large, its events", call.read()) not in (None, grpc.aio.EOF):
+                pass
 
     async def _asked(self, what: str, call: Awaitable[Answer]) -> Answer | None:
         """Return the answer, and count what it was; None where the call was refused."""
@@ -172,17 +193,17 @@ class _Tenant:
         return answer
 
 
-def _request(number: int) -> pb.CreateDebateRequest:
+def _request(name: str, route: str = _ROUTE) -> pb.CreateDebateRequest:
     spec = DebateSpec(
-        question=f"What is to be done about {number}?",
+        question=f"What is to be done about {name}?",
         agents=[
-            Participant(agent=Agent(id=f"agent-{each}", role="architect", routes=[_ROUTE]))
+            Participant(agent=Agent(id=f"agent-{each}", role="architect", routes=[route]))
             for each in (1, 2, 3)
         ],
-        judge=Participant(agent=Agent(id="judge", role="generalist", routes=[_ROUTE])),
+        judge=Participant(agent=Agent(id="judge", role="generalist", routes=[route])),
         panel=PanelSettings(rounds=1),
     )
-    return pb.CreateDebateRequest(request_id=f"greedy-{number}", spec=spec)
+    return pb.CreateDebateRequest(request_id=f"greedy-{name}", spec=spec)
 
 
 async def _main() -> None:
