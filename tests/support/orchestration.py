@@ -22,6 +22,7 @@ from parley.orchestrator.engine.runner import Runner, RunnerSettings
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.formats.panel.settings import SETTINGS
 from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.index import DEBATES, RUNNING, DebateIndex, DebateRecord
 from parley.orchestrator.log.journal import log_name, read_events
@@ -190,12 +191,23 @@ class StoppingLog(PassingLog):
 class Replica:
     """An orchestrator's inside without its server. `crash` ends it as a kill would: nothing is given up."""
 
-    def __init__(self, dependencies: OwnerDependencies, settings: RunnerSettings, deltas: Deltas) -> None:
+    def __init__(
+        self,
+        dependencies: OwnerDependencies,
+        deletions: DeletionStore,
+        settings: RunnerSettings,
+        deltas: Deltas,
+    ) -> None:
         self.dependencies = dependencies
         self.deltas = deltas
         self.runner = Runner(dependencies, settings)
         self.intake = Intake(
-            dependencies.log, dependencies.index, dependencies.inbox, self.runner, dependencies.clock
+            dependencies.log,
+            dependencies.index,
+            dependencies.inbox,
+            deletions,
+            self.runner,
+            dependencies.clock,
         )
         self._running: asyncio.Task[None] | None = None
 
@@ -274,7 +286,7 @@ class Backstage:
             lease_heartbeat_seconds=lease_seconds / 3,
         )
         settings = RunnerSettings(lease_seconds, 0.02, max_debates, exclusive, adopt)
-        return Replica(dependencies, settings, deltas)
+        return Replica(dependencies, DeletionStore(self.store.documents), settings, deltas)
 
     async def events(self, debate: str) -> list[Envelope]:
         return await read_events(self.store.log, TENANT, debate)
@@ -318,7 +330,7 @@ async def backstage(
         open_store(f"sqlite:///{folder}", "orchestrator", poll_interval=0.02) as store,
         channel(server.address) as connection,
     ):
-        await store.documents.prepare(DEBATES, INBOX)
+        await store.documents.prepare(DEBATES, INBOX, DELETIONS)
         yield Backstage(store, connection, scripted, formats or shipped_formats())
 
 

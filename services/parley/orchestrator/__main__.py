@@ -117,12 +117,13 @@ async def build(
         runner = Runner(dependencies, settings.runner(exclusive=store.exclusive))
         feedback = FeedbackStore(store.documents)
         reporter = FeedbackReporter(feedback, dependencies.services.ratings, clock)
+        deletion_store = DeletionStore(store.documents)
         deletions = Deletions(
             log=log,
             index=index,
             inbox=dependencies.inbox,
             feedback=feedback,
-            store=DeletionStore(store.documents),
+            store=deletion_store,
             services=dependencies.services,
             clock=clock,
             retention=settings.retention(),
@@ -135,7 +136,7 @@ async def build(
             folded=FoldedDebates(store.log, index),
             formats=formats,
             roles=roles,
-            intake=Intake(log, index, dependencies.inbox, runner, clock),
+            intake=Intake(log, index, dependencies.inbox, deletion_store, runner, clock),
             gateway=gateway,
             watching=Watching(store.log, feeds, deltas, forwarding),
             draining=draining,

@@ -12,10 +12,11 @@ import pytest
 
 from parley.orchestrator.engine.delete import Deletions
 from parley.orchestrator.engine.inbox import INBOX, Inbox
-from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
+from parley.orchestrator.log.deletions import DELETIONS, Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
-from parley.orchestrator.log.index import DEBATES, DebateIndex
+from parley.orchestrator.log.index import COMPLETED, DEBATES, DebateIndex
 from parley.orchestrator.model.retention import Retention
+from parley.orchestrator.model.spec import ContextDocument
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
 from parley.runtime.channel import channel
 from parley.runtime.server import RunningServer
@@ -24,7 +25,17 @@ from parley.storage.ports import StoreUnavailableError
 from parley.v1 import debate_pb2, ratings_pb2, ratings_pb2_grpc
 from parley.v1 import orchestrator_pb2 as pb
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Orchestrator, failure_of, orchestrating, until
+from tests.support.orchestration import (
+    TENANT,
+    Backstage,
+    Orchestrator,
+    StoppingLog,
+    backstage,
+    failure_of,
+    make_spec,
+    orchestrating,
+    until,
+)
 from tests.support.real_services import free_address, ratings_at
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -318,3 +329,65 @@ async def test_interventions_that_were_decided_long_ago_are_forgotten(
         ):
             await deletions(store, peers, clock=clock).delete_old()
             assert bool(await store.documents.find(INBOX, {})) is kept
+
+
+LARGE = make_spec(context=(ContextDocument("a.json", "x" * 1024 * 1024),))
+"""A debate whose log is written before its record."""
+
+
+async def begun(stage: Backstage) -> list[str]:
+    """The debates of which only the log may be there."""
+    notes = await stage.store.documents.find(DELETIONS, {})
+    return [str(note.fields["debate"]) for note in notes]
+
+
+async def after(stage: Backstage, since: timedelta) -> None:
+    """Look for debates that never came to be, some time later."""
+    clock = ManualClock(datetime.now(UTC) + since)
+    await deletions(stage.store, stage.channel, clock=clock).delete_abandoned()
+
+
+@pytest.mark.parametrize("durable", [False, True], ids=["before", "after"])
+async def test_a_log_that_a_crash_left_without_its_debate_is_deleted_an_hour_later(
+    tmp_path: Path, *, durable: bool
+) -> None:
+    async with backstage(tmp_path) as stage:
+        await stage.store.documents.prepare(FEEDBACK)
+        log = StoppingLog(stage.store.log, 1, durable=durable)
+        taken_in = asyncio.create_task(stage.replica(log=log).create(LARGE))
+        await log.stopped.wait()
+        taken_in.cancel()
+        await asyncio.gather(taken_in, return_exceptions=True)
+        (debate,) = await begun(stage)
+        await after(stage, timedelta(minutes=50))
+        assert bool(await stage.kinds(debate)) == durable, "whoever takes it in may be slow"
+        await after(stage, timedelta(minutes=70))
+        assert not await stage.kinds(debate)
+        assert not await begun(stage)
+
+
+async def test_a_debate_that_came_to_be_is_kept_whatever_is_noted_of_it(tmp_path: Path) -> None:
+    async with backstage(tmp_path) as stage, stage.replica() as replica:
+        await stage.store.documents.prepare(FEEDBACK)
+        debate = await replica.create(LARGE)
+        assert not await begun(stage)
+        await stage.comes_to(debate, COMPLETED)
+        notes = DeletionStore(stage.store.documents)
+        # As where the store was away when the note was to go.
+        await notes.begin(TENANT, debate, "2026-01-01T00:00:00.000000")
+        await deletions(stage.store, stage.channel).finish_all()
+        await after(stage, timedelta())
+        assert await stage.kinds(debate)
+        assert not await begun(stage)
+        await notes.begin(TENANT, debate, "2026-01-01T00:00:00.000000")
+        assert await deletions(stage.store, stage.channel).delete(TENANT, debate, ratings=False)
+        assert not await stage.kinds(debate)
+        assert not await begun(stage)
+
+
+async def test_a_deletion_is_finished_of_a_debate_of_which_it_is_noted_that_it_began(tmp_path: Path) -> None:
+    async with backstage(tmp_path) as stage:
+        store = DeletionStore(stage.store.documents)
+        await store.begin(TENANT, "one", datetime.now(UTC).isoformat(timespec="microseconds"))
+        await store.put(Deletion(TENANT, "one", ratings=True))
+        assert await store.all() == [Deletion(TENANT, "one", ratings=True)]

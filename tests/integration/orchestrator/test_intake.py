@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
+from parley.orchestrator.log.deletions import DELETIONS
 from parley.orchestrator.log.index import DEBATES
 from parley.orchestrator.model.spec import ContextDocument, DebateSpec
 from parley.runtime.errors import ParleyError
@@ -112,6 +113,7 @@ async def test_of_two_large_debates_by_one_request_id_one_is_made_and_nothing_is
         (debate,) = debates
         assert refused == ([] if same else ["REQUEST_ID_REUSED"])
         assert log.names == {f"default/{debate}"}
+        assert not await stage.store.documents.find(DELETIONS, {})
         assert (await stage.kinds(debate))[0] == "debate_created"
 
 

@@ -30,6 +30,8 @@ _LOOK_SECONDS: Final = 60.0
 """Time between two looks for what is still to be removed."""
 _RETENTION_SECONDS: Final = 3600.0
 """Time between two looks for debates that have rested too long."""
+_BEGUN: Final = timedelta(hours=1)
+"""How long a debate whose log is written may be without its record."""
 _PAGE: Final = 100
 _KEPT_INTERVENTIONS: Final = timedelta(days=30)
 """How long an intervention that was decided is known by its request id."""
@@ -77,6 +79,7 @@ class Deletions:
         while True:
             try:
                 await self.finish_all()
+                await self.delete_abandoned()
                 if self.clock.monotonic() >= retained_at + _RETENTION_SECONDS:
                     await self.delete_old()
                     retained_at = self.clock.monotonic()
@@ -95,7 +98,16 @@ class Deletions:
             if record is None or (record.rests and await self.index.remove(record)):
                 await self._finished(deletion)
             else:
-                await self.store.remove(deletion)
+                await self.store.remove(deletion.key)
+
+    async def delete_abandoned(self) -> None:
+        """Delete the logs of debates that never came to be, since whoever took them in ended between their log and their record."""
+        before = (self.clock.now() - _BEGUN).isoformat(timespec="microseconds")
+        for deletion in await self.store.begun(before):
+            if await self.index.get(deletion.tenant, deletion.debate) is None:
+                await self._finished(deletion)
+            else:
+                await self.store.remove(deletion.key)
 
     async def delete_old(self) -> None:
         """Delete what has rested longer than it is kept, and forget interventions that were decided long ago."""
@@ -121,7 +133,7 @@ class Deletions:
         await self.store.put(deletion)
         if await self.index.remove(record):
             return True
-        await self.store.remove(deletion)
+        await self.store.remove(deletion.key)
         return False
 
     async def _finished(self, deletion: Deletion) -> bool:
@@ -137,7 +149,7 @@ class Deletions:
             except (OutOfReachError, StepError) as error:
                 _logger.warning("a deletion is finished later", error=str(error))
                 return False
-        await self.store.remove(deletion)
+        await self.store.remove(deletion.key)
         return True
 
 

@@ -19,6 +19,7 @@ from parley.orchestrator.engine.inbox import (
     InboxEntry,
 )
 from parley.orchestrator.engine.runner import Runner
+from parley.orchestrator.log.deletions import DeletionStore
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.events import created_event
 from parley.orchestrator.log.index import (
@@ -68,6 +69,7 @@ class Intake:
     log: Log
     index: DebateIndex
     inbox: Inbox
+    deletions: DeletionStore
     runner: Runner
     clock: Clock
 
@@ -98,7 +100,8 @@ class Intake:
         first, opening = await beside_loop((each.text for each in spec.context), made)
         _check_size(opening)
         if len(opening) > _LARGE_OPENING:
-            # Nobody knows of the log before there is its record; where this process ends in between, nobody ever does.
+            # Nobody would know of the log where this process ends before its record is there.
+            await self.deletions.begin(tenant, debate, created)
             await Journal(self.log, self.clock, tenant, debate).open(Draft("created", first))
             opening = ""
         owner = self.runner.owner if self.runner.has_slot(tenant) else None
@@ -134,6 +137,8 @@ class Intake:
             if record.opening:
                 await self._open(record)
             self.runner.expect(record)
+        if not record.opening:
+            await self.deletions.remove(record.key)
         return debate, False
 
     async def earlier(self, tenant: str, request_id: str, request_digest: str) -> str | None:
@@ -182,6 +187,7 @@ class Intake:
         """Delete the log of a debate that is not to be, where it was written before its record."""
         if not record.opening:
             await self.log.delete(log_name(record.tenant, record.debate))
+            await self.deletions.remove(record.key)
 
     async def _same(self, record: DebateRecord, request_digest: str) -> str:
         if record.request_digest != request_digest:

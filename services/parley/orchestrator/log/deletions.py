@@ -1,15 +1,28 @@
-"""What is being deleted: a note for each debate, from the moment nobody can read it until nothing of it is left."""
+"""What is being deleted: a note for each debate, from the moment nobody can read it until nothing of it is left.
+
+A debate whose log is written before its record has one too, until its record is there.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
 from parley.orchestrator.log.index import record_key
-from parley.storage.ports import Above, Collection, Document, Documents, DuplicateError, Index, Order, Where
+from parley.storage.ports import (
+    Above,
+    Below,
+    Collection,
+    Document,
+    Documents,
+    DuplicateError,
+    Index,
+    Order,
+    Where,
+)
 
 __all__ = ["DELETIONS", "Deletion", "DeletionStore"]
 
-DELETIONS: Final = Collection("deletions", (Index(("place",)),))
+DELETIONS: Final = Collection("deletions", (Index(("place",)), Index(("begun",))))
 _AT_ONCE: Final = 1000
 
 
@@ -36,11 +49,23 @@ class DeletionStore:
 
     async def put(self, deletion: Deletion) -> None:
         """Note a deletion. Of one that is noted already, only whether ratings forget it may be added."""
+        place = {"place": deletion.key}
         try:
-            await self._documents.insert(DELETIONS, deletion.key, {**asdict(deletion), "place": deletion.key})
+            await self._documents.insert(DELETIONS, deletion.key, {**asdict(deletion), **place})
         except DuplicateError:
-            if deletion.ratings:
-                await self._documents.update(DELETIONS, deletion.key, {"ratings": True})
+            forgets = {"ratings": True} if deletion.ratings else {}
+            await self._documents.update(DELETIONS, deletion.key, {**place, **forgets})
+
+    async def begin(self, tenant: str, debate: str, now: str) -> None:
+        """Note that a debate's log is about to be written, and its record after it."""
+        # Without a place, so that a version that does not know of this deletes nothing.
+        deletion = Deletion(tenant, debate, ratings=False)
+        await self._documents.insert(DELETIONS, deletion.key, {**asdict(deletion), "begun": now})
+
+    async def begun(self, before: str) -> Sequence[Deletion]:
+        """Return debates whose log was about to be written before a time, which may have no record; not all if they are many."""
+        found = await self._documents.find(DELETIONS, {"begun": Below(before)}, limit=_AT_ONCE)
+        return [_deletion(each) for each in found]
 
     async def all(self) -> Sequence[Deletion]:
         """Return every deletion that is noted, by key."""
@@ -54,9 +79,9 @@ class DeletionStore:
                 return found
             after = page[-1].key
 
-    async def remove(self, deletion: Deletion) -> None:
-        """Note that nothing is left to do."""
-        await self._documents.delete(DELETIONS, deletion.key)
+    async def remove(self, key: str) -> None:
+        """Note that nothing is left to do about a debate, by the key of its record."""
+        await self._documents.delete(DELETIONS, key)
 
 
 def _deletion(document: Document) -> Deletion:
