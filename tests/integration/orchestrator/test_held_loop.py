@@ -2,21 +2,52 @@
 
 import gc
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from parley.v1 import orchestrator_pb2 as pb
+from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.debate_pb2 import ContextDocument, DebateSpec
+from parley.v1.moderated_pb2 import ModeratedSettings
 from parley.v1.panel_pb2 import PanelSettings
+from tests.support.arena_debates import ArenaScript
 from tests.support.loop_holds import loop_holds
+from tests.support.moderated_debates import ModeratedScript
 from tests.support.orchestration import Orchestrator, events_of, kind_of, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway, criticism
 
 _MILLISECONDS = 50
 _TRIES = 4
+_CHARACTERS = 600_000
+"""Of an answer: together, many times what a context takes."""
 _WITHIN = 60.0
+
+
+def _document(name: str, sentences: int) -> ContextDocument:
+    return ContextDocument(path=f"{name}.md", text="Words of a document. " * sentences)
+
+
+def _moderated() -> ScriptedGateway:
+    return ModeratedScript(characters=_CHARACTERS // 3).gateway()
+
+
+_QUESTION: Final = "Is water wet?"
+_PANEL: Final = DebateSpec(question=_QUESTION, panel=PanelSettings(rounds=2))
+_ARENA: Final = DebateSpec(question=_QUESTION, arena=ArenaSettings(revision_rounds=1))
+_MODERATED: Final = DebateSpec(
+    question=_QUESTION, moderated=ModeratedSettings(max_rounds=2, checkpoints=False)
+)
+_FORMATS: Final = pytest.mark.parametrize(
+    ("begun", "spec"),
+    [
+        pytest.param(ScriptedGateway, _PANEL, id="panel"),
+        pytest.param(ArenaScript().gateway, _ARENA, id="arena"),
+        pytest.param(_moderated, _MODERATED, id="moderated"),
+    ],
+)
 
 
 @pytest.fixture(autouse=True)
@@ -28,24 +59,27 @@ def _collected_seldom() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "documents",
+    ("documents", "begun", "spec"),
     [
-        pytest.param([ContextDocument(path="a.md", text="Words of a document. " * 199_000)], id="large"),
-        pytest.param(
-            [ContextDocument(path=f"{n}.md", text="Words of a document. " * 90) for n in range(2_000)],
-            id="many",
-        ),
+        pytest.param([_document("a", 199_000)], ScriptedGateway, _PANEL, id="large"),
+        pytest.param([_document(str(n), 90) for n in range(2_000)], ScriptedGateway, _PANEL, id="many"),
+        pytest.param([_document("a", 50_000)], _moderated, _MODERATED, id="moderated"),
     ],
 )
 async def test_no_debate_with_documents_holds_the_loop(
-    documents: Sequence[ContextDocument], tmp_path: Path
+    documents: Sequence[ContextDocument],
+    begun: Callable[[], ScriptedGateway],
+    spec: DebateSpec,
+    tmp_path: Path,
 ) -> None:
     longest: list[Sequence[str]] = []
-    async with ScriptedGateway().served() as server, orchestrating(tmp_path, server) as orchestrator:
-        await _held(orchestrator, [])  # loads what the first debate loads
+    asked = DebateSpec(context=documents)
+    asked.MergeFrom(spec)
+    async with begun().served() as server, orchestrating(tmp_path, server) as orchestrator:
+        await _ended(orchestrator, spec)  # loads what the first debate loads
         for _ in range(_TRIES):
             with loop_holds() as holds:
-                debate = await _held(orchestrator, documents)
+                debate = await _ended(orchestrator, asked)
                 for view in (pb.DEBATE_VIEW_FULL, pb.DEBATE_VIEW_SUMMARY):
                     await orchestrator.stub.GetDebate(
                         pb.GetDebateRequest(debate_id=debate, view=view), timeout=_WITHIN
@@ -62,19 +96,37 @@ async def test_no_answers_of_a_model_hold_the_loop(unit: str, tmp_path: Path) ->
     gateway.critic = lambda step, agent: criticism(f"{agent} misses the cost at {step}.")
     longest: list[Sequence[str]] = []
     async with gateway.served() as server, orchestrating(tmp_path, server) as orchestrator:
-        await _held(orchestrator, [])
+        await _ended(orchestrator, _PANEL)
         gateway.text = lambda step, agent: f"{unit * (200_000 // len(unit))}\n{agent} answers {step}."
         for _ in range(_TRIES):
             with loop_holds() as holds:
-                await _held(orchestrator, [])
+                await _ended(orchestrator, _PANEL)
             if holds.longest < _MILLISECONDS:
                 return
             longest.append(holds.told()[:3])
     raise AssertionError(f"the loop was held for more than {_MILLISECONDS} ms: {longest}")
 
 
-async def _held(orchestrator: Orchestrator, documents: Sequence[ContextDocument]) -> str:
-    spec = DebateSpec(question="Is water wet?", context=documents, panel=PanelSettings(rounds=1))
+@_FORMATS
+async def test_no_history_of_large_answers_holds_the_loop(
+    begun: Callable[[], ScriptedGateway], spec: DebateSpec, tmp_path: Path
+) -> None:
+    gateway = begun()
+    longest: list[Sequence[str]] = []
+    async with gateway.served() as server, orchestrating(tmp_path, server) as orchestrator:
+        await _ended(orchestrator, spec)
+        words = "Words of an answer. " * (_CHARACTERS // 20)
+        gateway.text = lambda step, agent: f"{words}\n{agent} answers {step}."
+        for _ in range(_TRIES):
+            with loop_holds() as holds:
+                await _ended(orchestrator, spec)
+            if holds.longest < _MILLISECONDS:
+                return
+            longest.append(holds.told()[:3])
+    raise AssertionError(f"the loop was held for more than {_MILLISECONDS} ms: {longest}")
+
+
+async def _ended(orchestrator: Orchestrator, spec: DebateSpec) -> str:
     request = pb.CreateDebateRequest(request_id=uuid.uuid4().hex, spec=spec)
     debate = (await orchestrator.stub.CreateDebate(request, timeout=_WITHIN)).debate_id
     watched = pb.WatchDebateRequest(debate_id=debate)

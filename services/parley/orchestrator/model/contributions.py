@@ -1,12 +1,12 @@
 """Contributions as later phases read them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from parley.orchestrator.model.readiness import Readiness
 from parley.v1.critique_pb2 import Critique, IssueAnswer
 
-__all__ = ["Contribution", "Letters", "letter_of"]
+__all__ = ["Contribution", "Letters", "letter_of", "texts_of"]
 
 Letters = Callable[[str], str]
 """Tells the letter that an agent goes by among its peers."""
@@ -43,6 +43,11 @@ class Contribution:
     def with_text(self, text: str) -> "Contribution":
         """Return the same with another text."""
         return replace(self, text=text)
+
+
+def texts_of(made: Iterable[Contribution]) -> list[str]:
+    """Return all that contributions say, as long as it is: an author's answers to issues are no part of its text."""
+    return [text for each in made for text in (each.text, *(answer.reason for answer in each.answers))]
 
 
 def letter_of(agents: Sequence[str], agent: str) -> str:

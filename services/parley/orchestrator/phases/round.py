@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.replay import Steering
-from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.spec import AgentSpec, SummarySettings
 from parley.orchestrator.model.tasks import Prompt
 from parley.orchestrator.model.tokens import upper_tokens
@@ -26,6 +26,7 @@ from parley.orchestrator.phases.refine import REFINEMENT, refine
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.situation import Situation, history, opening
 from parley.orchestrator.phases.summarize import summarize_own
+from parley.runtime.large_texts import beside_loop
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
 
 __all__ = ["Edge", "Round", "RoundPlan", "all_to_all"]
@@ -168,8 +169,14 @@ class Round:
         for before in self._before:
             held += await before.whole() if plan.full_history else await before.line(agent.id)
         critics = sum(target == agent.id for _, target in plan.edges)
-        start = tokens_of_prompt(opening(debate, agent, await self._situation()), agent.context_tokens)
-        beside = start + _told_tokens(agent) + material_tokens(held, critics)
+        begins = opening(debate, agent, await self._situation())
+        texts = [*(each.text for each in begins), *texts_of(held)]
+
+        def beside_history() -> int:
+            start = tokens_of_prompt(begins, agent.context_tokens)
+            return start + _told_tokens(agent) + material_tokens(held, critics)
+
+        beside = await beside_loop(texts, beside_history)
         room = room_for(agent.context_tokens, debate.spec.max_output_tokens, beside)
         last = await self._before[-1].told(agent.id)
         return await summarize_own(debate, plan.number, agent, held, last, room, plan.summaries)

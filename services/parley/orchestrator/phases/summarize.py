@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.spec import AgentSpec, SummarySettings
 from parley.orchestrator.model.tasks import Activity, PromptPart, Task
 from parley.orchestrator.model.tokens import CHARACTERS_A_TOKEN, upper_tokens
@@ -20,6 +21,7 @@ from parley.orchestrator.phases.history import (
 )
 from parley.orchestrator.phases.prompting import quotation, words
 from parley.orchestrator.phases.situation import bench, identity, start
+from parley.runtime.large_texts import beside_loop
 from parley.v1.event_pb2 import StepFailed, Warned
 
 __all__ = ["SECTION", "SUMMARY", "summarize_for_judge", "summarize_own"]
@@ -107,13 +109,14 @@ async def _told(
 ) -> Told:
     """Let what must give way, those in `first` in any case, and have it summarized together with the summary before."""
     names = {each.name for each in first}
-    whole, gone = give_way(held, reader.room - upper_tokens(before.summary), names)
+    texts, room = texts_of(held), reader.room - upper_tokens(before.summary)
+    whole, gone = await beside_loop(texts, partial(give_way, held, room, names))
     if not gone:
         return Told(before.summary, before.gone, whole)
     if not reader.settings.enabled:
         return Told("", before.gone | {each.name for each in gone}, whole)
     taken = -(-reader.summary_characters // CHARACTERS_A_TOKEN)
-    whole, gone = give_way(held, reader.room - taken, names)
+    whole, gone = await beside_loop(texts, partial(give_way, held, reader.room - taken, names))
     summary = await _summary(reader, before.summary, gone)
     if summary is None:
         return Told(before.summary, before.gone, tuple(held))
@@ -133,11 +136,11 @@ async def _summary(reader: _Reader, before: str, gone: Sequence[Contribution]) -
     beside = tokens_of_prompt((*opening, told), agent.context_tokens) + most // CHARACTERS_A_TOKEN
     room = room_for(agent.context_tokens, 0, beside)
     summary = before
-    for number, part in enumerate(in_parts(gone, room, _MAX_PARTS), start=1):
+    parts = await beside_loop(texts_of(gone), partial(_quoted_parts, reader, gone, room))
+    for number, (quoted, characters) in enumerate(parts, start=1):
         earlier = (quotation("Your summary of what came before", summary),) if summary else ()
-        quoted = rendered(debate.letter, part.shown, agent.id)
-        prompt = (*opening, *earlier, quotation("The part of the debate to be summarized", quoted), told)
-        summarized = len(summary) + len(rendered(debate.letter, part.whole, agent.id))
+        prompt = (*opening, *earlier, quoted, told)
+        summarized = len(summary) + characters
         work = SUMMARY.work(agent.id, reader.number, summarized=summarized, summary_method=_METHOD)
         key = reader.key if number == 1 else f"{reader.key}/{number}"
         reply = await debate.ask(key, agent, Task(work, prompt, max_characters=most))
@@ -149,6 +152,16 @@ async def _summary(reader: _Reader, before: str, gone: Sequence[Contribution]) -
             return None
         summary = reply.text
     return summary
+
+
+def _quoted_parts(reader: _Reader, gone: Sequence[Contribution], room: int) -> list[tuple[PromptPart, int]]:
+    """Return the parts in which contributions are summarized, each with the characters that it stands for."""
+    letter, reads = reader.debate.letter, reader.agent.id
+    title = "The part of the debate to be summarized"
+    return [
+        (quotation(title, rendered(letter, part.shown, reads)), len(rendered(letter, part.whole, reads)))
+        for part in in_parts(gone, room, _MAX_PARTS)
+    ]
 
 
 def _characters(held: Sequence[Contribution]) -> int:

@@ -101,7 +101,7 @@ async def _judged(arena: Discussion, basis: Basis, judge: AgentSpec, number: int
         judge,
         number,
         work,
-        arena.issues(),
+        await arena.issues(),
         arena.requirements.told(),
         [each.position for each in positions],
     )
@@ -131,7 +131,7 @@ async def _write(
         ("How it was decided", decision_account(debate, decision) if decision else ""),
         (_vote_title(decision), vote_account(debate, held[-1]) if held else ""),
         ("Your judgement of the proposals", _told_ranking(arena, ranking)),
-        ("What was criticized, and what became of it", arena.issues()),
+        ("What was criticized, and what became of it", await arena.issues()),
     )
     required = arena.requirements.told()
     answer = await write_from_vote(

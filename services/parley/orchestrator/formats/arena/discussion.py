@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 from parley.orchestrator.engine.debate import Debate
@@ -12,8 +13,9 @@ from parley.orchestrator.formats.arena.protocols import PROTOCOLS
 from parley.orchestrator.formats.arena.record import Record
 from parley.orchestrator.formats.arena.stops import asks_readiness
 from parley.orchestrator.log.replay import Steering
-from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.judge_choice import Nominee
+from parley.orchestrator.model.open_issues import issues_of
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, PromptPart
 from parley.orchestrator.phases.group_drafts import group_drafts
@@ -23,6 +25,7 @@ from parley.orchestrator.phases.prompting import quotation
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.situation import Situation
 from parley.orchestrator.phases.vote_terms import said_of_voting
+from parley.runtime.large_texts import beside_loop
 from parley.v1.arena_pb2 import (
     ArenaSettings,
     Duty,
@@ -134,9 +137,11 @@ class Discussion:
         """Return the present texts of those who are not muted."""
         return self.record.works(self.order, self.steering.muted)
 
-    def issues(self) -> str:
-        """Return what was criticized last and what became of it."""
-        return self.record.issues(self.debate.letter)
+    async def issues(self, agent: str = "") -> str:
+        """Return what was criticized last and what became of it; of one agent's work alone where one is named."""
+        held = self.record.exchanges(agent)
+        texts = texts_of(made for exchange in held for made in exchange)
+        return await beside_loop(texts, partial(issues_of, self.debate.letter, held))
 
     def situation(self, number: int, missing: str = "") -> Situation:
         """Return what agents are told in a round; `missing` is what the judge wants settled in one that it added."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Sequence
 
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.open_issues import issues_of
 from parley.orchestrator.model.topology import Edge
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
 
@@ -82,18 +81,13 @@ class Record:
         is_of_round = any(made.round == number for made in last if not made.target)
         return [made for made in last if made.target] if is_of_round else []
 
-    def issues(self, letter: Callable[[str], str]) -> str:
-        """Return what was criticized last, of each agent, and what became of it."""
-        last = [list(self._standing.values())] if self._standing else []
-        return issues_of(letter, [*self._exchanges, *last])
-
-    def issues_of(self, agent: str, letter: Callable[[str], str]) -> str:
-        """Return the same of one agent's work alone."""
+    def exchanges(self, agent: str = "") -> list[list[Contribution]]:
+        """Return critiques with the revisions that answered them, oldest first, and those that stand last; of one agent's work or all."""
         held = [
-            [made for made in exchange if agent in (made.target or made.agent, made.target)]
+            [made for made in exchange if not agent or agent in (made.target or made.agent, made.target)]
             for exchange in [*self._exchanges, list(self._standing.values())]
         ]
-        return issues_of(letter, [each for each in held if each])
+        return [each for each in held if each]
 
     def has_serious_open_issue(self, agents: Collection[str]) -> bool:
         """Return whether a serious issue against the work of one of these agents was not taken up, as far as they say."""

@@ -107,16 +107,18 @@ async def hold_last_refinement(arena: Discussion) -> None:
     drawn = _edges(arena, arena.last_revision)
     async with arena.round(number):
         situation = arena.situation(number)
+        works = arena.works()
+        issues = {work.agent: await arena.issues(work.agent) for work in works}
         asked = []
-        for work in arena.works():
+        for work in works:
             near = {agent for edge in drawn if work.agent in edge for agent in edge} - {work.agent}
             asked.append(
                 finish.finish(
                     arena.debate,
                     arena.by_id[work.agent],
                     work,
-                    [each for each in arena.works() if each.agent in near],
-                    arena.record.issues_of(work.agent, arena.debate.letter),
+                    [each for each in works if each.agent in near],
+                    issues[work.agent],
                     situation,
                 )
             )

@@ -143,9 +143,8 @@ async def _are_confident(
 async def _judge_says_so(
     arena: Discussion, number: int, _before: Sequence[Contribution]
 ) -> RoundsEnded | None:
-    return await judge_ends_rounds(
-        arena.debate, judge_of(arena), number, arena.works(), arena.issues(), arena.requirements.told()
-    )
+    issues, required = await arena.issues(), arena.requirements.told()
+    return await judge_ends_rounds(arena.debate, judge_of(arena), number, arena.works(), issues, required)
 
 
 _RULES: Final = (

@@ -88,7 +88,7 @@ async def argue(debate: Debate, agent: AgentSpec, standing: Standing) -> Speech 
     number, limit = standing.number, standing.argument_tokens
     asked = _FIRST if number == 1 else _FURTHER
     prompt = (
-        *standing.opening(debate, agent),
+        *(await standing.opening(debate, agent)),
         PromptPart("user", f"{asked} {_TOLD}{in_words(limit)}"),
     )
     letter = debate.letter(agent.id)

@@ -10,6 +10,7 @@ from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.evaluate import moderator_opening, summaries
 from parley.orchestrator.formats.moderated.outcome import answer_parts, outcome_of
 from parley.orchestrator.formats.moderated.words import said_in_round
+from parley.orchestrator.model.contributions import texts_of
 from parley.orchestrator.model.spec import SummarySettings
 from parley.orchestrator.model.tasks import Prompt, PromptPart, Task
 from parley.orchestrator.phases.account import account_of_rounds
@@ -18,6 +19,7 @@ from parley.orchestrator.phases.history import room_for, shortened, tokens_of_pr
 from parley.orchestrator.phases.prompting import guidance_of, quotation
 from parley.orchestrator.phases.situation import history
 from parley.orchestrator.phases.summarize import summarize_for_judge
+from parley.runtime.large_texts import beside_loop
 from parley.v1.debate_pb2 import Approval, Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
 from parley.v1.moderated_pb2 import CONFIDENCE_LOW
@@ -86,10 +88,16 @@ async def _material(discussion: Discussion, ended: RoundsEnded) -> Prompt:
     start = (*moderator_opening(debate), PromptPart("user", "\n".join([account, *muted])))
     sums = summaries(discussion, before=len(rounds) + 1)
     guidance = guidance_of(discussion.guidance)
-    beside = tokens_of_prompt((*start, *sums, *guidance), judge.context_tokens) + _TASK_TOKENS
-    last = shortened(rounds[-1].made, room_for(judge.context_tokens, 0, beside))
-    final = said_in_round(debate, last)
-    room = room_for(judge.context_tokens, 0, beside + tokens_of_prompt(final, judge.context_tokens))
+
+    def last_round() -> tuple[Prompt, int]:
+        beside = tokens_of_prompt((*start, *sums, *guidance), judge.context_tokens) + _TASK_TOKENS
+        last = shortened(rounds[-1].made, room_for(judge.context_tokens, 0, beside))
+        final = said_in_round(debate, last)
+        beside += tokens_of_prompt(final, judge.context_tokens)
+        return final, room_for(judge.context_tokens, 0, beside)
+
+    texts = [*(each.text for each in start), *texts_of(rounds[-1].made)]
+    final, room = await beside_loop(texts, last_round)
     earlier = await summarize_for_judge(
         debate, judge, discussion.made(before=rounds[-1].number), room, SummarySettings()
     )

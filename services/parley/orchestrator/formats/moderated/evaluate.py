@@ -1,6 +1,7 @@
 """The moderator's evaluation of a round: a fair summary, what is open, and whether the debate goes on."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -12,6 +13,7 @@ from parley.orchestrator.formats.moderated.ends import ENDS
 from parley.orchestrator.formats.moderated.fairness import Heard, left_out
 from parley.orchestrator.formats.moderated.points import letter_in
 from parley.orchestrator.formats.moderated.words import MODERATOR, said_in_round
+from parley.orchestrator.model.contributions import texts_of
 from parley.orchestrator.model.tasks import AnswerShape, Prompt, PromptPart, Task
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.history import room_for, shortened, tokens_of_prompt
@@ -20,6 +22,7 @@ from parley.orchestrator.phases.prompting import guidance_of, preamble, quotatio
 from parley.orchestrator.phases.prose import words_of
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.orchestrator.phases.situation import HISTORY_GIVES, bench
+from parley.runtime.large_texts import beside_loop
 from parley.v1.event_pb2 import StepFailed
 
 __all__ = ["Evaluation", "evaluate", "moderator_opening", "plain_summary", "summaries"]
@@ -155,9 +158,13 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
         PromptPart("user", told),
     )
     schema = _schema([debate.letter(each) for each in held.arguments])
-    taken = tokens_of_prompt((*before, *after), judge.context_tokens) + upper_tokens(schema)
-    whole = shortened(held.made, room_for(judge.context_tokens, 0, taken))
-    prompt = (*before, *said_in_round(debate, whole), *after)
+
+    def asked() -> Prompt:
+        taken = tokens_of_prompt((*before, *after), judge.context_tokens) + upper_tokens(schema)
+        whole = shortened(held.made, room_for(judge.context_tokens, 0, taken))
+        return (*before, *said_in_round(debate, whole), *after)
+
+    prompt = await beside_loop([*(each.text for each in before), *texts_of(held.made)], asked)
     shape = AnswerShape("evaluation", Evaluation, schema, _rendered, _prose)
     key = f"round/{number}/evaluate"
     found = await debate.ask_for(key, judge, Task(EVALUATION.work(judge.id, number), prompt), shape)
@@ -189,7 +196,7 @@ def plain_summary(discussion: Discussion, held: Round) -> str:
 async def _completed(discussion: Discussion, held: Round, summary: str, prompt: Prompt) -> str:
     """Return a summary with what it leaves out: asked for once, and else told plainly."""
     debate, judge, number = discussion.debate, discussion.debate.spec.judge, held.number
-    missing = _left_out(discussion, held, summary)
+    missing = await _left_out(discussion, held, summary)
     if not missing:
         return summary
     letters = [each.letter for each in missing]
@@ -206,7 +213,7 @@ async def _completed(discussion: Discussion, held: Round, summary: str, prompt: 
         told = {each.agent: each.text.strip() for each in added.passages}
         passages = [f"Agent {each}: {told[each]}" for each in letters if told.get(each)]
         summary = "\n\n".join([summary, *passages])
-    still = _left_out(discussion, held, summary)
+    still = await _left_out(discussion, held, summary)
     if still:
         who = names(f"agent {each.letter} ({each.name})" for each in still)
         done = "its stand was added" if len(still) == 1 else "their stands were added"
@@ -221,12 +228,14 @@ async def _completed(discussion: Discussion, held: Round, summary: str, prompt: 
     return summary
 
 
-def _left_out(discussion: Discussion, held: Round, summary: str) -> list[Heard]:
+async def _left_out(discussion: Discussion, held: Round, summary: str) -> list[Heard]:
     heard = [
         Heard(discussion.debate.letter(agent), discussion.viewpoints[agent].name, held.text_of(agent))
         for agent in held.arguments
     ]
-    return left_out(summary, heard, discussion.debate.spec.question)
+    question = discussion.debate.spec.question
+    texts = [summary, question, *(each.text for each in heard)]
+    return await beside_loop(texts, partial(left_out, summary, heard, question))
 
 
 def _stand(discussion: Discussion, agent: str, stand: str) -> str:

@@ -1,6 +1,7 @@
 """What is flagged in a round: recorded in the debate's log, and told to the moderator together with what was measured."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round
@@ -11,6 +12,8 @@ from parley.orchestrator.formats.moderated.guards import (
     repeated_share,
     strays,
 )
+from parley.orchestrator.model.contributions import texts_of
+from parley.runtime.large_texts import beside_loop
 from parley.v1.convergence_pb2 import AssessResponse
 
 __all__ = ["flag", "measures"]
@@ -19,19 +22,21 @@ _MOVED: Final = 80.0
 """The stability in percent below which a position has moved."""
 
 
-def flag(discussion: Discussion, held: Round) -> tuple[list[str], frozenset[str]]:
+async def flag(discussion: Discussion, held: Round) -> tuple[list[str], frozenset[str]]:
     """Record what guards find in a round; return it in lines for the moderator, and who strays from the question."""
     lines, astray = [], set()
-    for agent in held.arguments:
+    texts = [*_subject(discussion), *texts_of(held.made)]
+    for agent, kind, line in await beside_loop(texts, partial(_found, discussion, held)):
         name = discussion.name_of(agent)
-        for kind, line in _flags(discussion, held, agent):
-            lines.append(f"{name} {line}")
-            discussion.warn(
-                f"round/{held.number}/guard/{kind}/{agent}", f"round {held.number}: {name} {line}"
-            )
-            if kind == "topic":
-                astray.add(agent)
+        lines.append(f"{name} {line}")
+        discussion.warn(f"round/{held.number}/guard/{kind}/{agent}", f"round {held.number}: {name} {line}")
+        if kind == "topic":
+            astray.add(agent)
     return lines, frozenset(astray)
+
+
+def _found(discussion: Discussion, held: Round) -> list[tuple[str, str, str]]:
+    return [(agent, kind, line) for agent in held.arguments for kind, line in _flags(discussion, held, agent)]
 
 
 def _flags(discussion: Discussion, held: Round, agent: str) -> Iterator[tuple[str, str]]:

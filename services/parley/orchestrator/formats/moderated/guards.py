@@ -109,11 +109,9 @@ def is_over_budget(tokens: Sequence[int], budget: int, *, truncated: bool) -> bo
 
 
 def _words(text: str) -> list[str]:
-    return [stem(word) for word in _TOKEN.findall(text.casefold())]
+    return [stem(word[0]) for word in _TOKEN.finditer(text.casefold())]
 
 
 def _meaningful(text: str) -> frozenset[str]:
-    words = (
-        word for word in _TOKEN.findall(text.casefold()) if len(word) >= _LONG and word not in _EMPTY_WORDS
-    )
-    return frozenset(map(stem, words))
+    words = (found[0] for found in _TOKEN.finditer(text.casefold()))
+    return frozenset(stem(word) for word in words if len(word) >= _LONG and word not in _EMPTY_WORDS)

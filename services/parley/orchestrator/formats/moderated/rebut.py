@@ -123,7 +123,7 @@ async def rebut(
     told = _TOLD.format(most=_MAX_ANSWERS, example=example)
     work_of_round = [each.made for each in said]
     prompt = (
-        *standing.opening(debate, agent),
+        *(await standing.opening(debate, agent)),
         *said_in_round(debate, work_of_round, agent.id),
         PromptPart("user", f"{told}{in_words(limit)}"),
     )

@@ -68,7 +68,7 @@ async def hold_round(discussion: Discussion, put: str) -> Verdict:
         before = discussion.rounds[-2].stands() if held.number > 1 else []
         async with reading_ahead(discussion.debate, assessment_key(held.number), before) as tell:
             await _rebuttals(discussion, held, standing, tell)
-            flags, astray = flag(discussion, held)
+            flags, astray = await flag(discussion, held)
             await _assess(discussion, held, before)
         found = await evaluate(discussion, held, [*measures(discussion, held), *flags])
         if isinstance(found, StepFailed):
@@ -219,7 +219,7 @@ async def _reply(
     if limit < 0:
         return None
     prompt = (
-        *standing.opening(debate, agent),
+        *(await standing.opening(debate, agent)),
         *said_in_round(debate, [each.made for each in held.speeches], agent.id),
         quotation("The moderator asks you", found.question),
         PromptPart("user", f"{_REPLY}{in_words(limit)}"),

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Prompt, PromptPart
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.history import Told, give_way, room_for, tokens_of_prompt
 from parley.orchestrator.phases.prompting import guidance_of, quotation
 from parley.orchestrator.phases.situation import HISTORY_GIVES, history, identity, start
+from parley.runtime.large_texts import beside_loop
 from parley.v1.debate_pb2 import Work
 
 __all__ = ["Standing", "spent"]
@@ -57,8 +59,11 @@ class Standing:
             return -1
         return _least(left if self.budget else 0, self.bound)
 
-    def opening(self, debate: Debate, agent: AgentSpec) -> Prompt:
+    async def opening(self, debate: Debate, agent: AgentSpec) -> Prompt:
         """Return what a prompt of the round begins with: what stays the same first, then the history, which only grows."""
+        return await beside_loop(texts_of(self.held), partial(self._opening, debate, agent))
+
+    def _opening(self, debate: Debate, agent: AgentSpec) -> Prompt:
         recalled = (
             [quotation("Past debates on like questions", self.past, HISTORY_GIVES)] if self.past else []
         )

@@ -41,7 +41,7 @@ def stem(word: str) -> str:
 
 def stems(*texts: str) -> frozenset[str]:
     """Return the stems of all words of texts."""
-    return frozenset(stem(word) for text in texts for word in _WORD.findall(text.casefold()))
+    return frozenset(stem(word[0]) for text in texts for word in _WORD.finditer(text.casefold()))
 
 
 def holds(text: frozenset[str], keywords: Iterable[str]) -> int:

@@ -2,6 +2,7 @@
 
 from parley.orchestrator.formats.arena.record import Record
 from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.open_issues import issues_of
 from parley.v1.critique_pb2 import (
     ISSUE_STATUS_REJECTED,
     ISSUE_STATUS_TAKEN_UP,
@@ -72,8 +73,9 @@ def test_a_critique_without_a_severity_is_not_serious() -> None:
 def test_what_was_criticized_is_told_with_what_became_of_it_and_to_its_author_alone() -> None:
     record = begun()
     record.revise([refinement("bo", "ada", ISSUE_STATUS_TAKEN_UP)])
-    assert "issue A.1, severity 7 of 10, taken up" in record.issues_of("bo", letter)
-    assert "work of agent A" not in record.issues_of("bo", letter)
-    assert "work of agent A" in record.issues(letter)
+    of_bo = issues_of(letter, record.exchanges("bo"))
+    assert "issue A.1, severity 7 of 10, taken up" in of_bo
+    assert "work of agent A" not in of_bo
+    assert "work of agent A" in issues_of(letter, record.exchanges())
     assert [made.agent for made in record.critiques_of(3)] == ["ada"]
     assert record.critiques_of(4) == []

@@ -7,6 +7,7 @@ and requirements are looked for beside the first drafts, which do not wait for t
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
@@ -19,7 +20,7 @@ from parley.orchestrator.formats.panel.outcome import (
 from parley.orchestrator.formats.panel.settings import SETTINGS
 from parley.orchestrator.formats.panel.v2.demonstration import demonstrate
 from parley.orchestrator.log.replay import Steering
-from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.conversion import summaries_from_proto
 from parley.orchestrator.model.open_issues import issues_of, keeps_to_form
 from parley.orchestrator.model.spec import AgentSpec
@@ -49,6 +50,7 @@ from parley.orchestrator.phases.situation import bench, history, present_work
 from parley.orchestrator.phases.state_positions import POSITION, state_positions
 from parley.orchestrator.phases.vote import VOTE, hold_vote
 from parley.orchestrator.phases.vote_result import surest
+from parley.runtime.large_texts import beside_loop
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
 from parley.v1.panel_pb2 import (
@@ -269,6 +271,14 @@ async def _judged(debate: Debate, held: _Held) -> Outcome:
 
 async def _material(debate: Debate, judge: AgentSpec, held: _Held) -> Prompt:
     """Return what one who writes the answer reads beside the final proposals, which give way last."""
+    start, room = await beside_loop(texts_of(held.made), partial(_start, debate, judge, held))
+    summaries = summaries_from_proto(_settings(debate).summaries)
+    earlier = await summarize.summarize_for_judge(debate, judge, held.earlier, room, summaries)
+    return (*start, *history(debate, judge, earlier))
+
+
+def _start(debate: Debate, judge: AgentSpec, held: _Held) -> tuple[Prompt, int]:
+    """Return what it reads first, and the tokens that are left for the history."""
     total = _settings(debate).rounds
     account = account_of_rounds(debate, held.rounds, total, held.ended, held.failed, held.steering.muted)
     issues = issues_of(debate.letter, held.by_round)
@@ -284,10 +294,7 @@ async def _material(debate: Debate, judge: AgentSpec, held: _Held) -> Prompt:
         *finals,
     )
     told = tokens_of_prompt(beside, judge.context_tokens) + _SCHEMA_TOKENS
-    room = room_for(judge.context_tokens, 0, told)
-    summaries = summaries_from_proto(_settings(debate).summaries)
-    earlier = await summarize.summarize_for_judge(debate, judge, held.earlier, room, summaries)
-    return (*start, *history(debate, judge, earlier))
+    return start, room_for(judge.context_tokens, 0, told)
 
 
 V2 = Format(
