@@ -1,4 +1,4 @@
-"""What is read of JSON that an endpoint sent: the value that is wanted, or an empty one of its type."""
+"""Reads JSON that an endpoint sent: the wanted value of a field, or an empty one of its type."""
 
 import json
 from collections.abc import Mapping
@@ -15,14 +15,27 @@ __all__ = [
     "as_name",
     "as_said",
     "as_text",
+    "read_json",
     "written_tokens",
 ]
 
 MAX_TOKENS: Final = 100_000_000
 """Of one request; what an endpoint says beyond that it made up. No context comes near."""
+_MAX_VALUES: Final = 65_536
+"""Ten times what the longest list of models has. They are counted by what stands before each, in texts too."""
 _MAX_NAME: Final = 200
 _SAID: Final = (None, "text", "output_text")
 """Types of the parts of a content that are words; a part without a type is one too."""
+
+
+def read_json(text: str) -> Any:
+    """Return the value of a JSON text. Raise ValueError if it is none or has too many values, and RecursionError.
+
+    The bound keeps the time short: nothing interrupts the parser, and every value takes its time.
+    """
+    if text.count(",") + text.count("[") + text.count("{") > _MAX_VALUES:
+        raise ValueError("it has too many values")
+    return json.loads(text)
 
 
 def as_arguments(value: object) -> str:

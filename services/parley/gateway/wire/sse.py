@@ -1,90 +1,106 @@
-"""Server-sent events of a stream, by the chunk: all that came together is handled together."""
+"""A decoder of server-sent events, as the WHATWG HTML standard defines them (section 9.2, "event stream").
+
+It reads the bytes of a stream in chunks of any size, and does no I/O.
+"""
 
 import codecs
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from openai._streaming import SSEDecoder
+__all__ = ["EventDecoder", "EventTooLargeError", "ServerSentEvent"]
 
-from parley.gateway.failures import UNREADABLE_ANSWER, Failure
-from parley.gateway.wire.bounded_json import read_json
-
-__all__ = ["EventReader"]
-
-MAX_EVENT_BYTES: Final = 8 * 1024 * 1024
-_DONE: Final = "[DONE]"
 _EMPTY_LINES: Final = re.compile(r"\n{3,}")
+_DIGITS: Final = re.compile("[0-9]{1,15}")
 
 
-class EventReader:
-    """Takes the bytes of a stream as they come and gives the JSON objects of its events.
+class EventTooLargeError(ValueError):
+    """An event, finished or not, has more characters than the decoder accepts."""
 
-    The client's own decoder reads the fields of an event. `done` is set by the `[DONE]` that ends a stream; nothing after
-    it is read.
+
+@dataclass(frozen=True, slots=True)
+class ServerSentEvent:
+    """An event: its data lines joined by LF, its type, and the last event id of the stream so far."""
+
+    data: str
+    type: str = "message"
+    id: str = ""
+
+
+class EventDecoder:
+    """Decodes one stream. An event may have at most `max_characters`, counted with its comments and field names.
+
+    `retry_milliseconds` is the reconnection time that the stream asked for last; None: it asked for none.
     """
 
-    def __init__(self) -> None:
-        self.done = False
-        self._events = SSEDecoder()
-        self._characters = codecs.getincrementaldecoder("utf-8-sig")("replace")  # takes a byte order mark off
+    def __init__(self, max_characters: int) -> None:
+        self.retry_milliseconds: int | None = None
+        self._max_characters = max_characters
+        self._characters = codecs.getincrementaldecoder("utf-8-sig")(
+            "replace"
+        )  # drops a leading byte order mark
         self._after_cr = False
-        self._rest: list[str] = []  # joined once its line ends: a large event comes in many chunks
+        self._unfinished_line: list[str] = []  # joined at the line's end: a large event comes in many chunks
         self._size = 0
+        self._data: list[str] = []
+        self._type = ""
+        self._id = ""
 
-    def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
-        """Yield the events that are complete now. Raises Failure for what is not JSON, or is too large."""
-        if not self.done:
-            yield from self._read(self._characters.decode(chunk))
+    def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
+        """Yield the events that are complete with this chunk. An event is complete when its empty line ends.
 
-    def end(self) -> Iterator[dict[str, Any]]:
-        """Yield the event that the stream ended on without an empty line after it."""
-        if not self.done:
-            yield from self._read(f"{self._characters.decode(b'', final=True)}\n\n")
+        Raise EventTooLargeError if the present event is too large.
+        """
+        text = self._unify_line_ends(self._characters.decode(chunk))
+        # More than one empty line between events means nothing, and each would cost a turn of the loop.
+        *lines, rest = _EMPTY_LINES.sub("\n\n", text).split("\n")
+        for line in lines:
+            self._count(line)
+            whole = "".join((*self._unfinished_line, line))
+            self._unfinished_line.clear()
+            if whole:
+                self._read_line(whole)
+                continue
+            self._size = 0
+            if (event := self._take_event()) is not None:
+                yield event
+        self._count(rest)
+        self._unfinished_line.append(rest)
 
-    def _read(self, text: str) -> Iterator[dict[str, Any]]:
+    def _unify_line_ends(self, text: str) -> str:
+        """Return the text with LF for CR and CRLF, also if a CRLF is split over two chunks."""
         if self._after_cr and text:
             text = text.removeprefix("\n")
             self._after_cr = False
         if "\r" in text:
             self._after_cr = text.endswith("\r")
             text = text.replace("\r\n", "\n").replace("\r", "\n")
-        text = _EMPTY_LINES.sub("\n\n", text)  # they end nothing more, and each would be looked at
-        *lines, rest = text.split("\n")
+        return text
+
+    def _count(self, text: str) -> None:
         self._size += len(text)
-        for line in lines:
-            event = self._events.decode("".join((*self._rest, line)))
-            self._rest.clear()
-            if event is not None:
-                self._size = len(rest)
-                yield from self._objects(event.data)
-                if self.done:
-                    return
-        self._rest.append(rest)
-        if self._size > MAX_EVENT_BYTES:
-            raise Failure(UNREADABLE_ANSWER, "an event of the stream is too large")
+        if self._size > self._max_characters:
+            raise EventTooLargeError(f"an event has more than {self._max_characters} characters")
 
-    def _objects(self, data: str) -> Iterator[dict[str, Any]]:
-        """Yield the object of an event; of several where each has a line of its own and no empty one stands between."""
-        parts = [data]
-        if "\n" in data and _object(data) is None:
-            parts = data.split("\n")
-        for part in parts:
-            self.done = part.strip() == _DONE
-            if self.done:
-                return
-            if part.strip():
-                found = _object(part)
-                if found is None:
-                    raise Failure(UNREADABLE_ANSWER, "an event of the stream is not JSON")
-                if isinstance(found, dict):
-                    yield found
+    def _read_line(self, line: str) -> None:
+        """Take over the field of a line that is not empty; a comment begins with a colon, so its field has no name."""
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        match name:
+            case "data":
+                self._data.append(value)
+            case "event":
+                self._type = value
+            case "id" if "\0" not in value:
+                self._id = value
+            case "retry" if _DIGITS.fullmatch(value):
+                self.retry_milliseconds = int(value)
 
-
-def _object(data: str) -> object:
-    """Return the JSON value, None for what is none."""
-    try:
-        found: object = read_json(data)
-    except (ValueError, RecursionError):
-        return None
-    return False if found is None else found
+    def _take_event(self) -> ServerSentEvent | None:
+        """Return the event that an empty line ends, None if it has no data."""
+        data, self._data = self._data, []
+        event_type, self._type = self._type, ""
+        if not data:
+            return None
+        return ServerSentEvent("\n".join(data), event_type or "message", self._id)

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
@@ -12,11 +12,12 @@ from parley.gateway.failures import TIMEOUT, UNREADABLE_ANSWER, Failure
 from parley.gateway.prompt.airlock import MAX_CHARACTERS, Airlock
 from parley.gateway.prompt.reasoning import ReasoningFilter
 from parley.gateway.wire.api import ModelReply, Reader
-from parley.gateway.wire.bounded_json import read_json
-from parley.gateway.wire.sse import EventReader
+from parley.gateway.wire.json_fields import read_json
+from parley.gateway.wire.sse import EventDecoder, EventTooLargeError
 from parley.runtime.unpacking import end_early
 
 __all__ = [
+    "EventReader",
     "Heard",
     "IncomingText",
     "Listener",
@@ -27,6 +28,8 @@ __all__ = [
     "read_whole",
 ]
 
+_MAX_EVENT_CHARACTERS: Final = 8 * 1024 * 1024
+_DONE: Final = "[DONE]"
 _MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 _MAX_ERROR_BYTES: Final = 16 * 1024
 
@@ -149,6 +152,54 @@ class IncomingText:
         if text:
             self._pieces.append(text)
             self._heard(text)
+
+
+class EventReader:
+    """Reads the JSON objects of the events of a stream. `done` is set by `[DONE]`; nothing after it is read."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self._events = EventDecoder(_MAX_EVENT_CHARACTERS)
+
+    def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
+        """Yield the objects that are complete with this chunk. Raise Failure if an event is not JSON or too large."""
+        events = () if self.done else self._events.feed(chunk)
+        try:
+            for event in events:
+                yield from self._read_objects(event.data)
+                if self.done:
+                    return
+        except EventTooLargeError:
+            raise Failure(UNREADABLE_ANSWER, "an event of the stream is too large") from None
+
+    def end(self) -> Iterator[dict[str, Any]]:
+        """Yield the object of the last event if the stream ended without an empty line: some endpoints forget it."""
+        return self.feed(b"\n\n")
+
+    def _read_objects(self, data: str) -> Iterator[dict[str, Any]]:
+        """Yield the object of an event, or several objects: some endpoints put one on each line of one event."""
+        parts = [data]
+        if "\n" in data and _parse(data) is None:
+            parts = data.split("\n")
+        for part in parts:
+            self.done = part.strip() == _DONE
+            if self.done:
+                return
+            if part.strip():
+                found = _parse(part)
+                if found is None:
+                    raise Failure(UNREADABLE_ANSWER, "an event of the stream is not JSON")
+                if isinstance(found, dict):
+                    yield found
+
+
+def _parse(data: str) -> object:
+    """Return the value of a JSON text (False for null), None if it is not JSON."""
+    try:
+        found: object = read_json(data)
+    except (ValueError, RecursionError):
+        return None
+    return False if found is None else found
 
 
 async def read_events(response: httpx2.Response, reading: Reader, text: IncomingText, heard: Heard) -> None:

@@ -1,79 +1,153 @@
-import json
+"""The cases of the WHATWG standard (HTML, section 9.2) for the interpretation of an event stream."""
+
 from itertools import chain
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from parley.gateway.failures import Failure
-from parley.gateway.wire.sse import EventReader
+from parley.gateway.wire.sse import EventDecoder, EventTooLargeError, ServerSentEvent
+
+_MAX = 1000
 
 
-@given(
-    st.lists(st.text(max_size=20), max_size=8),
-    st.lists(st.integers(1, 30), min_size=1),
-    st.sampled_from(["\n", "\r\n", "\r"]),
-    st.sampled_from(["", "\ufeff"]),
-    st.sampled_from(["", "no event", "data: {broken", 'data: {"t": 1}']),
+def decode(*chunks: bytes) -> list[ServerSentEvent]:
+    decoder = EventDecoder(_MAX)
+    return [event for chunk in chunks for event in decoder.feed(chunk)]
+
+
+def data_of(*chunks: bytes) -> list[str]:
+    return [event.data for event in decode(*chunks)]
+
+
+def test_lines_of_data_are_joined_by_line_feeds() -> None:
+    assert data_of(b"data: YHOO\ndata: +2\ndata: 10\n\n") == ["YHOO\n+2\n10"]
+
+
+def test_the_four_blocks_of_the_standard_give_two_events_and_drop_the_last_block() -> None:
+    stream = b": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event"
+    assert decode(stream) == [
+        ServerSentEvent("first event", id="1"),
+        ServerSentEvent("second event", id=""),
+    ]
+
+
+def test_the_third_block_of_the_standard_keeps_the_second_blank_of_its_line() -> None:
+    assert data_of(b"data:  third event\n\n") == [" third event"]
+
+
+def test_fields_without_a_colon_have_empty_values() -> None:
+    assert data_of(b"data\n\ndata\ndata\n\ndata:") == ["", "\n"]
+
+
+def test_one_blank_after_the_colon_is_no_part_of_the_value() -> None:
+    assert data_of(b"data:test\n\ndata: test\n\n") == ["test", "test"]
+
+
+def test_a_colon_in_the_value_stays() -> None:
+    assert data_of(b"data: a:b: c\n\n") == ["a:b: c"]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_every_line_end_of_the_standard_ends_lines(end: bytes) -> None:
+    assert data_of(b"data: 1" + end + b"data: 2" + end + end + b"data: 3" + end + end) == ["1\n2", "3"]
+
+
+def test_line_ends_may_be_mixed() -> None:
+    assert data_of(b"data: 1\r\ndata: 2\n\rdata: 3\r\r") == ["1\n2", "3"]
+
+
+def test_a_crlf_split_over_chunks_is_one_line_end() -> None:
+    assert data_of(b"data: 1\r", b"\ndata: 2\r", b"\n", b"\r", b"\n") == ["1\n2"]
+
+
+def test_a_carriage_return_ends_a_line_at_once() -> None:
+    assert data_of(b"data: 1\r\r") == ["1"]
+
+
+@pytest.mark.parametrize("stream", [b"\xef\xbb\xbfdata: 1\n\n", b"data: 1\n\n"])
+def test_a_byte_order_mark_at_the_beginning_is_dropped(stream: bytes) -> None:
+    assert data_of(*(stream[place : place + 1] for place in range(len(stream)))) == ["1"]
+
+
+def test_a_second_byte_order_mark_is_part_of_the_field_name() -> None:
+    assert not data_of(b"\xef\xbb\xbf\xef\xbb\xbfdata: 1\n\n")
+
+
+def test_comments_are_ignored_and_do_not_split_an_event() -> None:
+    assert data_of(b":\n: ping\n\ndata: 1\n:data: 2\ndata: 3\n\n") == ["1\n3"]
+
+
+@pytest.mark.parametrize("line", [b"Data: 2", b" data: 2", b"data : 2", b"other: 2", b"other"])
+def test_unknown_fields_are_ignored(line: bytes) -> None:
+    assert data_of(b"data: 1\n" + line + b"\n\n") == ["1"]
+
+
+def test_the_type_holds_for_one_event() -> None:
+    events = decode(b"event: add\ndata: 1\n\ndata: 2\n\nevent: add\nevent: remove\ndata: 3\n\n")
+    assert [event.type for event in events] == ["add", "message", "remove"]
+
+
+def test_a_type_without_data_is_no_event_and_is_forgotten() -> None:
+    assert decode(b"event: add\n\ndata: 1\n\n") == [ServerSentEvent("1")]
+
+
+def test_the_id_holds_until_another_is_set_also_by_a_block_without_data() -> None:
+    events = decode(b"id: 7\n\ndata: 1\n\ndata: 2\nid: 8\n\ndata: 3\nid\n\n")
+    assert [event.id for event in events] == ["7", "8", ""]
+
+
+def test_an_id_with_nul_is_ignored() -> None:
+    assert decode(b"id: 7\nid: 8\x009\ndata: 1\n\n") == [ServerSentEvent("1", id="7")]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"retry: 3000", 3000),
+        (b"retry:007", 7),
+        (b"retry", None),
+        (b"retry: 3s", None),
+        (b"retry: -3", None),
+        (b"retry:  3", None),
+        (b"retry: 1.5", None),
+        ("retry: ٣".encode(), None),
+        (b"retry: " + b"9" * 900, None),
+    ],
 )
-def test_events_are_the_same_however_the_stream_is_cut(
-    texts: list[str], cuts: list[int], end: str, mark: str, after: str
-) -> None:
-    stream = mark + "".join(
-        f': ping{end}{end}event: x{end}data: {{{end}data: "t": {json.dumps(text, ensure_ascii=False)}}}{end}{end}'
-        for text in texts
-    )
-    data = (stream + f"data: [DONE]{end}{end}{after}{end}{end}").encode()
-    reader, seen, place, turn = EventReader(), [], 0, 0
-    while place < len(data):
-        size = cuts[turn % len(cuts)]
-        seen += [event["t"] for event in reader.feed(data[place : place + size])]
-        place, turn = place + size, turn + 1
-    seen += [event["t"] for event in reader.end()]
-    assert seen == texts
-    assert reader.done
+def test_a_reconnection_time_is_ascii_digits_alone(line: bytes, expected: int | None) -> None:
+    decoder = EventDecoder(_MAX)
+    assert not list(decoder.feed(line + b"\n"))
+    assert decoder.retry_milliseconds == expected
 
 
-def test_an_event_is_given_when_its_empty_line_is_there_though_a_carriage_return_ends_it() -> None:
-    reader = EventReader()
-    assert list(reader.feed(b'data: {"t": 1}\r\r')) == [{"t": 1}]
-    assert not list(reader.feed(b"data: [DONE]\r\r"))
-    assert reader.done
+def test_an_event_that_the_stream_breaks_off_is_dropped() -> None:
+    assert data_of(b"data: 1\n\ndata: 2\n", b"data: 3") == ["1"]
 
 
-def test_events_without_empty_lines_between_them_are_read_too() -> None:
-    reader = EventReader()
-    assert list(reader.feed(b'data: {"t": 1}\ndata: {"t": 2}\ndata: [DONE]\n\n')) == [{"t": 1}, {"t": 2}]
-    assert reader.done
+def test_a_character_split_over_chunks_is_read_whole() -> None:
+    stream = "data: é€😀\n\n".encode()
+    for cut in range(len(stream)):
+        assert data_of(stream[:cut], stream[cut:]) == ["é€😀"]
 
 
-def test_an_event_that_never_ends_is_refused() -> None:
-    reader = EventReader()
-    line = b"data: " + b"x" * 1024 * 1024 + b"\n"
-    with pytest.raises(Failure, match="too large"):
-        list(chain.from_iterable(reader.feed(line) for _ in range(10)))
+def test_bytes_that_are_no_utf_8_become_replacement_characters() -> None:
+    assert data_of(b"data: a\xffb\xe2\x82\n\n") == ["a\ufffdb\ufffd"]
 
 
-def test_an_event_at_the_very_end_needs_no_empty_line() -> None:
-    reader = EventReader()
-    assert not list(reader.feed(b'data: {"t": 1}'))
-    assert list(reader.end()) == [{"t": 1}]
+@pytest.mark.parametrize(
+    "chunk", [b"data: " + b"x" * 100, b"data: " + b"x" * 100 + b"\n", b":" + b"x" * 100 + b"\n"]
+)
+def test_an_event_that_never_ends_is_refused(chunk: bytes) -> None:
+    decoder = EventDecoder(_MAX)
+    with pytest.raises(EventTooLargeError, match="1000 characters"):
+        list(chain.from_iterable(decoder.feed(chunk) for _ in range(10)))
 
 
-def test_what_is_not_json_is_a_failure() -> None:
-    with pytest.raises(Failure, match="not JSON"):
-        list(EventReader().feed(b'data: {"t": \n\n'))
+def test_the_bound_is_that_of_an_event_and_not_of_the_stream() -> None:
+    assert data_of(*[b": ping\n\ndata: " + b"x" * 900 + b"\n\n"] * 5) == ["x" * 900] * 5
 
 
 def test_a_chunk_of_nothing_but_line_ends_is_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = EventReader()
     lines: list[str] = []
-    decode = reader._events.decode
-
-    def counted(line: str) -> object:
-        lines.append(line)
-        return decode(line)
-
-    monkeypatch.setattr(reader._events, "decode", counted)
-    assert list(reader.feed(b"\n" * 1_000_000 + b'data: {"t": 1}' + b"\r\n" * 500_000)) == [{"t": 1}]
+    monkeypatch.setattr(EventDecoder, "_count", lambda _, line: lines.append(line))
+    assert data_of(b"\n" * 1_000_000 + b"data: 1" + b"\r\n" * 500_000) == ["1"]
     assert len(lines) < 10

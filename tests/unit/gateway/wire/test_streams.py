@@ -1,13 +1,19 @@
-"""A stream that never waits: others get their turn between its chunks."""
+"""The objects of a stream's events, and a stream that never waits: others get their turn between its chunks."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from itertools import chain
 
 import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from parley.gateway.failures import Failure
 from parley.gateway.wire.api import Api
 from parley.gateway.wire.dialects import reader
-from parley.gateway.wire.streams import Heard, IncomingText, Patience, read_events
+from parley.gateway.wire.streams import EventReader, Heard, IncomingText, Patience, read_events
 
 
 class AllThere(httpx2.AsyncByteStream):
@@ -37,3 +43,59 @@ async def test_a_stream_of_newlines_still_yields() -> None:
         await heard.within(read_events(response, reader(Api.CHAT), IncomingText(heard), heard))
         task.cancel()
     assert stream.seen[-1] > 90
+
+
+@given(
+    st.lists(st.text(max_size=20), max_size=8),
+    st.lists(st.integers(1, 30), min_size=1),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from(["", "\ufeff"]),
+    st.sampled_from(["", "no event", "data: {broken", 'data: {"t": 1}']),
+)
+def test_events_are_the_same_however_the_stream_is_cut(
+    texts: list[str], cuts: list[int], end: str, mark: str, after: str
+) -> None:
+    stream = mark + "".join(
+        f': ping{end}{end}event: x{end}data: {{{end}data: "t": {json.dumps(text, ensure_ascii=False)}}}{end}{end}'
+        for text in texts
+    )
+    data = (stream + f"data: [DONE]{end}{end}{after}{end}{end}").encode()
+    reader, seen, place, turn = EventReader(), [], 0, 0
+    while place < len(data):
+        size = cuts[turn % len(cuts)]
+        seen += [event["t"] for event in reader.feed(data[place : place + size])]
+        place, turn = place + size, turn + 1
+    seen += [event["t"] for event in reader.end()]
+    assert seen == texts
+    assert reader.done
+
+
+def test_an_event_is_given_when_its_empty_line_is_there_though_a_carriage_return_ends_it() -> None:
+    reader = EventReader()
+    assert list(reader.feed(b'data: {"t": 1}\r\r')) == [{"t": 1}]
+    assert not list(reader.feed(b"data: [DONE]\r\r"))
+    assert reader.done
+
+
+def test_events_without_empty_lines_between_them_are_read_too() -> None:
+    reader = EventReader()
+    assert list(reader.feed(b'data: {"t": 1}\ndata: {"t": 2}\ndata: [DONE]\n\n')) == [{"t": 1}, {"t": 2}]
+    assert reader.done
+
+
+def test_an_event_that_never_ends_is_refused() -> None:
+    reader = EventReader()
+    line = b"data: " + b"x" * 1024 * 1024 + b"\n"
+    with pytest.raises(Failure, match="too large"):
+        list(chain.from_iterable(reader.feed(line) for _ in range(10)))
+
+
+def test_an_event_at_the_very_end_needs_no_empty_line() -> None:
+    reader = EventReader()
+    assert not list(reader.feed(b'data: {"t": 1}'))
+    assert list(reader.end()) == [{"t": 1}]
+
+
+def test_what_is_not_json_is_a_failure() -> None:
+    with pytest.raises(Failure, match="not JSON"):
+        list(EventReader().feed(b'data: {"t": \n\n'))
