@@ -13,7 +13,7 @@ import aiohttp
 import grpc
 
 from parley.client import DebateSpec, ParleyClient, ParleyError
-from parley.client.watching import Stream, follow
+from parley.client.watching import Stream, watch_events
 from parley.orchestrator.log.journal import log_name
 from parley.runtime.channel import channel
 from parley.runtime.errors import from_rpc_error
@@ -136,7 +136,7 @@ class Clients:
         ended, problem = False, ""
         try:
             async with asyncio.timeout(_LONGEST):
-                async for _ in follow(opened, after, _PATIENCE):
+                async for _ in watch_events(opened, after, _PATIENCE):
                     pass
             ended = True
         except TimeoutError:
@@ -227,7 +227,7 @@ async def _sent(client: ParleyClient, debate: str, act: str, request_id: str) ->
     acts: Mapping[str, Callable[[], Awaitable[int]]] = {
         "approve": lambda: client.approve(debate, request_id=request_id),
         "cancel": lambda: client.cancel(debate, "enough", request_id=request_id),
-        "continue_debate": lambda: client.go_on(debate, request_id=request_id),
+        "continue_debate": lambda: client.continue_debate(debate, request_id=request_id),
         "end": lambda: client.end_rounds(debate, request_id=request_id),
         "guide": lambda: client.guide(debate, "Think of cost.", request_id=request_id),
         "mute": lambda: client.mute(debate, "bo", request_id=request_id),

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 import pytest
 
 from parley.client import ParleyClient
-from parley.client.trial import hold_trial
+from parley.client.trial import run_trial
 from tests.deploy.collected import Collected, Rotel, exposition, rotel, values
 from tests.deploy.test_observation import RULES, alerts, queries
 from tests.e2e.harness import SERVICES, System, model_server, system
@@ -69,7 +69,7 @@ def _hold_debate(folder: Path, collector: Rotel) -> None:
             _start(services, name, models, collector)
         services.wait(*SERVICES)
         target = services.addresses["orchestrator"]
-        asyncio.run(hold_trial(target, tenant="default", route="openai/test-model", seconds=60))
+        asyncio.run(run_trial(target, tenant="default", route="openai/test-model", seconds=60))
         asyncio.run(_closed(target))
 
 

@@ -68,8 +68,8 @@ async def test_inner_services_let_in_no_client_and_an_operator_who_has_the_secre
     address = secured.services.addresses["gateway"]
     async with GatewayClient(address, token=secured.key, ca=secured.ca, patience=0) as gateway:
         with pytest.raises(ParleyError) as caught:
-            await gateway.agents()
+            await gateway.list_agents()
         assert caught.value.code == grpc.StatusCode.UNAUTHENTICATED
     monkeypatch.setenv("PARLEY_SERVICE_SECRET", SECRET)
     async with GatewayClient(address, ca=secured.ca, patience=0) as gateway:
-        assert (await gateway.agents()).agents
+        assert (await gateway.list_agents()).agents

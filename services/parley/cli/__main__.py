@@ -12,10 +12,10 @@ def main() -> None:
     if (
         signal.getsignal(signal.SIGINT) is signal.default_int_handler
     ):  # else whoever started us wants it ignored
-        signal.signal(signal.SIGINT, _leave)
+        signal.signal(signal.SIGINT, _exit_at_once)
     _open_standard_streams()
-    _keep_private()
-    _let_messages_be_lost()
+    _create_private_files()
+    _tolerate_lost_messages()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -31,14 +31,14 @@ def _open_standard_streams() -> None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
-def _keep_private() -> None:
+def _create_private_files() -> None:
     """Have all that this process keeps be read by its user alone."""
     from parley.runtime.private_files import keep_private
 
     keep_private()
 
 
-def _let_messages_be_lost() -> None:
+def _tolerate_lost_messages() -> None:
     """Go on where stderr takes nothing: a command does its work though nobody hears how."""
     from parley.runtime.lossy_stream import LossyStream
 
@@ -46,7 +46,7 @@ def _let_messages_be_lost() -> None:
     sys.stderr = LossyStream(stream)
 
 
-def _leave(*_: object) -> None:
+def _exit_at_once(*_: object) -> None:
     """Leave at once on Ctrl-C, for commands that do not see to it themselves.
 
     KeyboardInterrupt would be raised anywhere: in an import, where it is told with a traceback and forgotten.

@@ -21,10 +21,10 @@ from parley.cli.input.parameters import (
     server_option,
     trust_option,
 )
-from parley.cli.keeping import KEEPING
+from parley.cli.keeping import STORAGE_COMMANDS
 from parley.cli.printing import print_text
 from parley.cli.progress_style import STYLES
-from parley.cli.steering import COMMANDS
+from parley.cli.steering import STEERING_COMMANDS
 
 __all__ = ["parley"]
 
@@ -38,7 +38,9 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write three lists of commands."""
-        steering, keeping = ([str(each.name) for each in part] for part in (COMMANDS, KEEPING))
+        steering, keeping = (
+            [str(each.name) for each in part] for part in (STEERING_COMMANDS, STORAGE_COMMANDS)
+        )
         others = [name for name in self.list_commands(ctx) if name not in {*steering, *keeping}]
         width = max(map(len, self.commands))
         for title, names in (
@@ -171,22 +173,22 @@ def debate(**options: Any) -> int:
 
     QUESTION may be -, or left out in a pipe: it is read from stdin then.
     """
-    from parley.cli.input.debate_request import DebateOptions, refuse_beside_list
+    from parley.cli.input.debate_request import DebateOptions, check_list_options
 
     given = DebateOptions(**options)
     if given.list_debates:
         from parley.cli.commands import debates
 
-        refuse_beside_list(given)
+        check_list_options(given)
         execute(
             debates.list_debates(
                 given.server, _LISTED, as_json=False, format_name=given.format, labels=given.labels
             )
         )
         return 0
-    from parley.cli.commands.debate import debate
+    from parley.cli.commands.debate import run_debate
 
-    return debate(given)
+    return run_debate(given)
 
 
 @parley.command("eval")
@@ -217,10 +219,10 @@ def debate(**options: Any) -> int:
 @trust_option
 def evaluate(**options: Any) -> int:
     """Have agents judge the answer of a finished debate."""
-    from parley.cli.commands.evaluate import evaluate
+    from parley.cli.commands.evaluate import run_evaluation
     from parley.cli.input.evaluation_request import EvaluationOptions
 
-    return evaluate(EvaluationOptions(**options))
+    return run_evaluation(EvaluationOptions(**options))
 
 
 @parley.command()
@@ -273,9 +275,9 @@ def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FB
 @server_option("orchestrator")
 def feedback(debate_id: str, word: str, message: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """Say of a finished debate that it was good, or not; the latest word counts."""
-    from parley.cli.commands.feedback import give_feedback
+    from parley.cli.commands.feedback import submit_feedback
 
-    execute(give_feedback(server, debate_id, 1 if word == "up" else -1, message, as_json=as_json))
+    execute(submit_feedback(server, debate_id, 1 if word == "up" else -1, message, as_json=as_json))
 
 
 @parley.command()
@@ -321,9 +323,9 @@ def agents(config: Path | None, as_json: bool, server: str | None) -> None:  # n
 def roles(config: Path | None, as_json: bool) -> None:  # noqa: FBT001
     """List the roles that agents can have, and where each comes from."""
     from parley.cli.commands.roles import list_roles
-    from parley.cli.translate_errors import translated
+    from parley.cli.translate_errors import translate_errors
 
-    with translated():
+    with translate_errors():
         list_roles(config, as_json=as_json)
 
 
@@ -390,5 +392,5 @@ def config_schema() -> None:
     print_text(files("parley.config").joinpath("schema.json").read_text("utf-8"))
 
 
-for _command in (*COMMANDS, *KEEPING, api_keys):
+for _command in (*STEERING_COMMANDS, *STORAGE_COMMANDS, api_keys):
     parley.add_command(_command)

@@ -30,7 +30,7 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
         code = parley.main(words, command_name(), COMPLETION_VARIABLE, standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as error:
-        return _fail(_usage(error), INVALID_ARGUMENTS)
+        return _fail(_describe_usage(error), INVALID_ARGUMENTS)
     except click.ClickException as error:
         return _fail(error.format_message(), error.exit_code)
     except CommandError as error:
@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
         sys.stderr.close()
         return GENERAL
     except OSError as error:
-        return _fail(_told(error), GENERAL)
+        return _fail(_describe(error), GENERAL)
     except Exception as error:
         if os.environ.get("PARLEY_TRACEBACK"):
             raise
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
     return code if isinstance(code, int) else 0
 
 
-def _told(error: OSError) -> str:
+def _describe(error: OSError) -> str:
     """Return what is wrong; an error without a file's name is stdout's, which does not take what was printed."""
     if error.filename is not None or error.errno not in _OF_STDOUT:
         return str(error)
@@ -61,11 +61,11 @@ def _told(error: OSError) -> str:
     return f"stdout could not be written to: {why}; give it to a file or a terminal that takes it"
 
 
-def _usage(error: click.UsageError) -> str:
+def _describe_usage(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption):
-        return f"no such option: {error.option_name}{_near(error.option_name, error.possibilities)}"
+        return f"no such option: {error.option_name}{_suggest(error.option_name, error.possibilities)}"
     if isinstance(error, click.exceptions.NoSuchCommand):
-        return f"no such command: {error.command_name}{_near(error.command_name, error.possibilities)}"
+        return f"no such command: {error.command_name}{_suggest(error.command_name, error.possibilities)}"
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
         name = _long_name(error.param) if isinstance(error.param, click.Option) else ""
         return f"{name}: {error.message}" if name else error.message
@@ -78,14 +78,14 @@ def _long_name(option: click.Option) -> str:
     return next((each for each in option.opts if each.startswith("--")), option.opts[0])
 
 
-def _near(written: str, possible: Sequence[str] | None) -> str:
+def _suggest(written: str, possible: Sequence[str] | None) -> str:
     """Return a hint at what was meant, where that is near enough."""
     bare = written.lstrip("-")
-    meant = [each for each in possible or () if _is_near(bare, each.lstrip("-"))]
+    meant = [each for each in possible or () if _is_similar(bare, each.lstrip("-"))]
     return f"; did you mean {' or '.join(meant)}?" if meant else ""
 
 
-def _is_near(written: str, meant: str) -> bool:
+def _is_similar(written: str, meant: str) -> bool:
     if len(written) > 2 and meant.startswith(written):
         return True
     return difflib.SequenceMatcher(None, written, meant).ratio() >= _NEAR

@@ -9,7 +9,7 @@ from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.printing import say
 from parley.cli.trust import TRUST_VARIABLE, is_trusted
 
-__all__ = ["take_dotenv"]
+__all__ = ["load_dotenv"]
 
 _FILE: Final = ".env"
 _NAMES: Final = frozenset({"AZURE_OPENAI_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY"})
@@ -18,7 +18,7 @@ _KEYS: Final = _NAMES - {"OPENAI_BASE_URL"}
 """What harms nobody: a key goes to its own host, whoever wrote it down."""
 
 
-def take_dotenv(names: Collection[str] = ()) -> None:
+def load_dotenv(names: Collection[str] = ()) -> None:
     """Set the variables of `.env` that we read, and those in `names`, where they are not set; say which on stderr.
 
     What else is in the file belongs to others. What says where questions and keys go, or how Parley runs, is left out of a file that

@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from parley.cli.dotenv_file import take_dotenv
+from parley.cli.dotenv_file import load_dotenv
 
 __all__ = ["execute"]
 
 
 def execute(main: Coroutine[Any, Any, None]) -> None:
     """Run what a command does, with the keys of `.env`. Raise CommandError."""
-    from parley.cli.translate_errors import translated
+    from parley.cli.translate_errors import translate_errors
 
-    with translated():
-        take_dotenv()
+    with translate_errors():
+        load_dotenv()
         asyncio.run(main)

@@ -9,7 +9,7 @@ import click
 from parley.cli.execute import execute
 from parley.cli.input.parameters import DebateId, debate_argument, server_option
 
-__all__ = ["KEEPING"]
+__all__ = ["STORAGE_COMMANDS"]
 
 _PATH: Final = click.Path(path_type=Path)
 _server = server_option("orchestrator")
@@ -56,4 +56,4 @@ def restore(folder: Path) -> None:
     execute(restore_data(folder))
 
 
-KEEPING: Final = (delete, export, backup, restore)
+STORAGE_COMMANDS: Final = (delete, export, backup, restore)

@@ -7,7 +7,7 @@ import sys
 import termios
 from typing import Final, TextIO
 
-__all__ = ["can_be_asked", "discard_typed", "is_terminal", "typed"]
+__all__ = ["can_ask", "discard_input", "is_terminal", "read_input"]
 
 _MAX_BYTES: Final = 4096
 """What a terminal takes of one line; it drops the rest."""
@@ -18,17 +18,17 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and not stream.closed and stream.isatty()
 
 
-def can_be_asked() -> bool:
+def can_ask() -> bool:
     """Return whether somebody at a terminal can be asked: they see stderr and type on stdin."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
-def discard_typed() -> None:
+def discard_input() -> None:
     """Forget what was typed before it was asked for."""
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-async def typed() -> str | None:
+async def read_input() -> str | None:
     """Return what is typed up to Enter, lines that were pasted together as one text; None for Ctrl-D.
 
     Wait without a thread, so that whoever waits can be cancelled at any moment.

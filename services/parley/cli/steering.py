@@ -11,7 +11,7 @@ from parley.cli.input.parameters import debate_argument, server_option
 if TYPE_CHECKING:  # heavy: help needs none of it
     from parley.cli.commands.intervene import Intervention
 
-__all__ = ["COMMANDS"]
+__all__ = ["STEERING_COMMANDS"]
 
 _server = server_option("orchestrator", "the Parley that runs on this machine")
 _checkpoint = click.option(
@@ -44,7 +44,7 @@ def resume(debate_id: str, server: str | None) -> None:
     """Go on after a pause or a failure, in the Parley that runs."""
     from parley.cli.commands import intervene
 
-    execute(intervene.resume(server, debate_id))
+    execute(intervene.resume_debate(server, debate_id))
 
 
 @click.command()
@@ -128,7 +128,7 @@ def go_on(debate_id: str, checkpoint: str, server: str | None) -> None:
         server,
         debate_id,
         "continue; the debate goes on from the checkpoint",
-        lambda parley, found: parley.go_on(found, checkpoint=checkpoint),
+        lambda parley, found: parley.continue_debate(found, checkpoint=checkpoint),
     )
 
 
@@ -158,13 +158,13 @@ def answer(
 
     TEXT answers all of it; without TEXT and --to, the questions are put one by one on the terminal.
     """
-    from parley.cli.commands.answer import GivenAnswers, answer_questions
+    from parley.cli.commands.answer import AnswerOptions, answer_questions
 
     _intervene(
         server,
         debate_id,
         "answer; the debate goes on from the checkpoint",
-        answer_questions(GivenAnswers(text, answers, enough, checkpoint)),
+        answer_questions(AnswerOptions(text, answers, enough, checkpoint)),
     )
 
 
@@ -185,7 +185,7 @@ def approve(debate_id: str, text: str, disapproved: bool, checkpoint: str, serve
     )
 
 
-COMMANDS: Final[Sequence[click.Command]] = (
+STEERING_COMMANDS: Final[Sequence[click.Command]] = (
     pause,
     resume,
     guide,

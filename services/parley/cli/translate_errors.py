@@ -10,7 +10,7 @@ from parley.cli.errors import CONFIGURATION, GENERAL, INVALID_ARGUMENTS, PROVIDE
 from parley.client import ParleyError
 from parley.runtime.errors import ConfigurationError, PartFailedError
 
-__all__ = ["first_of", "is_provider_failure", "translated"]
+__all__ = ["first_error", "is_provider_failure", "translate_errors"]
 
 _OF_PROVIDERS: Final = frozenset(
     {"BAD_REQUEST", "CALL_TIMEOUT", "CONTEXT_OVERFLOW", "NO_ROUTE_AVAILABLE", "TRUNCATED", "UNKNOWN_ROUTE"}
@@ -18,12 +18,12 @@ _OF_PROVIDERS: Final = frozenset(
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Turn what the rooms below raise, alone or in a group, into CommandError."""
     try:
         yield
     except Exception as error:
-        command_error = _translated(first_of(error))
+        command_error = _translate(first_error(error))
         if command_error is None:
             raise
         raise command_error from None
@@ -34,29 +34,29 @@ def is_provider_failure(reason: str) -> bool:
     return reason.startswith("PROVIDER_") or reason in _OF_PROVIDERS
 
 
-def first_of(error: BaseException) -> BaseException:
+def first_error(error: BaseException) -> BaseException:
     """Return the error itself, or the first inside of a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
-def _translated(error: BaseException) -> CommandError | None:
+def _translate(error: BaseException) -> CommandError | None:
     if isinstance(error, CommandError):
         return error
     if isinstance(error, ConfigurationError):
-        return _configuration(error)
+        return _configuration_error(error)
     if isinstance(error, PartFailedError):
         return CommandError(str(error), GENERAL)
-    return _refusal(error) if isinstance(error, ParleyError) else None
+    return _service_error(error) if isinstance(error, ParleyError) else None
 
 
-def _configuration(error: ConfigurationError) -> CommandError:
+def _configuration_error(error: ConfigurationError) -> CommandError:
     first, *more = error.problems or ("the configuration cannot be used",)
     return CommandError(first, CONFIGURATION, tuple(more))
 
 
-def _refusal(error: ParleyError) -> CommandError:
+def _service_error(error: ParleyError) -> CommandError:
     if error.code == grpc.StatusCode.INVALID_ARGUMENT:
         return CommandError(error.message, INVALID_ARGUMENTS)
     if error.code == grpc.StatusCode.UNAVAILABLE and not error.reason:

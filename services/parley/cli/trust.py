@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from parley.cli.errors import CONFIGURATION, CommandError
-from parley.cli.person import can_be_asked
+from parley.cli.person import can_ask
 from parley.cli.printing import say_text
 from parley.runtime.printable import printable_line
 from parley.runtime.private_files import make_folder
 
-__all__ = ["TRUST_VARIABLE", "is_trusted", "trusting"]
+__all__ = ["TRUST_VARIABLE", "is_trusted", "trust_files"]
 
 TRUST_VARIABLE: Final = "PARLEY_TRUST_CONFIG"
 """Set to `true`, files of any working directory are trusted. It is never taken from `.env`."""
@@ -31,7 +31,7 @@ _by_option: ContextVar[bool] = ContextVar("trusted by option", default=False)
 
 
 @contextmanager
-def trusting() -> Iterator[None]:
+def trust_files() -> Iterator[None]:
     """Trust the files that a command finds in its working directory, as they are, from now on: what `--trust-config` means."""
     before = _by_option.set(True)
     try:
@@ -48,13 +48,13 @@ def is_trusted(path: Path, content: bytes, reaching: Sequence[str]) -> bool:
     if os.environ.get(TRUST_VARIABLE, "").strip().lower() in {"1", "true", "yes", "on"}:
         return True
     name, digest = str(path.resolve()), _digest(content, reaching)
-    known = _known()
+    known = _read_trusted()
     if known.get(name) == digest:
         return True
     if _by_option.get():
         _remember({**known, name: digest})
         return True
-    if not can_be_asked() or not _answered_yes(path, reaching):
+    if not can_ask() or not _confirm(path, reaching):
         return False
     _remember({**known, name: digest})
     return True
@@ -65,8 +65,8 @@ def _digest(content: bytes, reaching: Sequence[str]) -> str:
     return hashlib.sha256(b"\0".join([content, *(each.encode() for each in reaching)])).hexdigest()
 
 
-def _answered_yes(path: Path, reaching: Sequence[str]) -> bool:
-    changed = str(path.resolve()) in _known()
+def _confirm(path: Path, reaching: Sequence[str]) -> bool:
+    changed = str(path.resolve()) in _read_trusted()
     lines = [
         f"{printable_line(str(path))} lies in this folder{' and has changed' if changed else ''}. It says where keys, questions or files go:",
         *(f"  {printable_line(each)}" for each in reaching[:_SHOWN]),
@@ -77,20 +77,20 @@ def _answered_yes(path: Path, reaching: Sequence[str]) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def _store() -> Path:
+def _trust_file() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / _FILE
 
 
-def _known() -> Mapping[str, str]:
+def _read_trusted() -> Mapping[str, str]:
     try:
-        found = json.loads(_store().read_text("utf-8"))
+        found = json.loads(_trust_file().read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def _remember(trusted: Mapping[str, str]) -> None:
-    store = _store()
+    store = _trust_file()
     part = store.with_suffix(f".{os.getpid()}")
     try:
         make_folder(store.parent)

@@ -13,7 +13,7 @@ from parley.client.blocking import SyncGatewayClient, SyncParleyClient, SyncRati
 from parley.client.debates import ParleyClient
 from parley.client.event_names import event_name
 from parley.client.export import export
-from parley.client.payload import kind_of, payload_of
+from parley.client.payload import event_kind, event_payload
 from parley.client.ratings import RatingsClient
 from parley.client.watching import TextPiece
 from parley.runtime.errors import ParleyError
@@ -39,8 +39,8 @@ __all__ = [
     "SyncParleyClient",
     "SyncRatingsClient",
     "TextPiece",
+    "event_kind",
     "event_name",
+    "event_payload",
     "export",
-    "kind_of",
-    "payload_of",
 ]

@@ -13,13 +13,15 @@ from parley.runtime.identity.service_tokens import ServiceSigner
 from parley.runtime.loopback import port_of
 from parley.runtime.tls import SYSTEM_AUTHORITIES, ClientTls
 
-__all__ = ["access_to"]
+__all__ = ["channel_settings"]
 
 _SERVICE: Final = "operator"
 _Headers = Callable[[], Sequence[tuple[str, str]]]
 
 
-def access_to(target: str, tenant: str, token: str | None = None, ca: str | None = None) -> ChannelSettings:
+def channel_settings(
+    target: str, tenant: str, token: str | None = None, ca: str | None = None
+) -> ChannelSettings:
     """Return how `target` is called.
 
     `token` is a key or token. Without one, a system of this user's on this machine is shown the token of its file, and others
@@ -31,40 +33,40 @@ def access_to(target: str, tenant: str, token: str | None = None, ca: str | None
         ConfigurationError: a file that is named cannot be used.
     """
     return ChannelSettings(
-        tls=_tls(_authority(target) if ca is None else ca),
+        tls=_tls(_default_authority(target) if ca is None else ca),
         headers=_headers(target, tenant, token),
         in_the_clear=os.environ.get("PARLEY_TLS") == "off",
     )
 
 
 def _headers(target: str, tenant: str, token: str | None) -> _Headers | None:
-    told = _told(tenant) if token is None else _bearer(token)
+    told = _environment_headers(tenant) if token is None else _bearer_headers(token)
     port = port_of(target)
     if token is not None or port is None:
         return told
 
     def read_with_each_call() -> Sequence[tuple[str, str]]:  # another process may listen there by now
-        return _bearer(token_for(port), told)()
+        return _bearer_headers(token_for(port), told)()
 
     return read_with_each_call
 
 
-def _authority(target: str) -> str:
+def _default_authority(target: str) -> str:
     """Return what PARLEY_CA says; nothing for a system of this user's on this machine, which speaks in the clear."""
     port = port_of(target)
     return "" if port is not None and token_for(port) else os.environ.get("PARLEY_CA", "")
 
 
-def _told(tenant: str) -> _Headers | None:
+def _environment_headers(tenant: str) -> _Headers | None:
     """Return what the environment says to show; None where it says nothing."""
     token = os.environ.get("PARLEY_TOKEN", "").strip()
     if token:
-        return _bearer(token)
+        return _bearer_headers(token)
     secret = os.environ.get("PARLEY_SERVICE_SECRET", "").encode()
     return partial(ServiceSigner(_SERVICE, lambda: (secret,)).headers_for, tenant) if secret else None
 
 
-def _bearer(token: str, otherwise: _Headers | None = None) -> _Headers:
+def _bearer_headers(token: str, otherwise: _Headers | None = None) -> _Headers:
     if not token:
         return otherwise or tuple
     shown = ((AUTHORIZATION, f"Bearer {token}"),)

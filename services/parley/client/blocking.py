@@ -26,7 +26,7 @@ __all__ = ["SyncConnection", "SyncGatewayClient", "SyncParleyClient", "SyncRatin
 _END: Final = object()
 
 Client = TypeVar("Client", bound=Connection)
-Given = ParamSpec("Given")
+Params = ParamSpec("Params")
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -58,7 +58,9 @@ class SyncConnection(Generic[Client]):
     def __enter__(self) -> Self:
         """Open the connection. Raise ConfigurationError where what says who calls cannot be used, or would be sent in the clear."""
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=_run, args=[self._loop], name="parley-client", daemon=True)
+        self._thread = threading.Thread(
+            target=_run_loop, args=[self._loop], name="parley-client", daemon=True
+        )
         self._thread.start()
         try:
             self._wait(self._client.__aenter__)
@@ -74,11 +76,11 @@ class SyncConnection(Generic[Client]):
             loop, self._loop = self._loop, None
         if loop is not None:
             try:
-                asyncio.run_coroutine_threadsafe(self._closed(kind, error, trace), loop).result()
+                asyncio.run_coroutine_threadsafe(self._close(kind, error, trace), loop).result()
             finally:
                 self._stop(loop)
 
-    async def _closed(
+    async def _close(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End what other threads still wait for, then the connection."""
@@ -95,7 +97,7 @@ class SyncConnection(Generic[Client]):
         self._thread.join()
 
     def _wait(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        answer = self._asked(ask)
+        answer = self._submit(ask)
         try:
             return answer.result()
         except CancelledError:
@@ -104,27 +106,27 @@ class SyncConnection(Generic[Client]):
             answer.cancel()
             raise
 
-    def _asked(self, ask: Callable[[], Awaitable[Answer]]) -> Future[Answer]:
-        async def answered() -> Answer:
+    def _submit(self, ask: Callable[[], Awaitable[Answer]]) -> Future[Answer]:
+        async def run() -> Answer:
             return await ask()
 
         with self._turn:
             if self._loop is None:
                 raise RuntimeError("the client is not open: use it as `with`")
-            return asyncio.run_coroutine_threadsafe(answered(), self._loop)
+            return asyncio.run_coroutine_threadsafe(run(), self._loop)
 
-    def _end(self, close: Callable[[], Awaitable[None]]) -> None:
+    def _end_iteration(self, close: Callable[[], Awaitable[None]]) -> None:
         """End an iteration. What is collected in the client's own thread cannot be waited for there."""
         with self._turn:
             if self._loop is None:
                 return
-            ended = self._asked(close)
+            ended = self._submit(close)
         if threading.current_thread() is not self._thread:
             with suppress(CancelledError):  # the client was closed meanwhile
                 ended.result()
 
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
@@ -132,42 +134,42 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _waiting(
-    method: Callable[Concatenate[Client, Given], Awaitable[Answer]],
-) -> Callable[Concatenate[SyncConnection[Client], Given], Answer]:
+def _blocking_call(
+    method: Callable[Concatenate[Client, Params], Awaitable[Answer]],
+) -> Callable[Concatenate[SyncConnection[Client], Params], Answer]:
     """Return the method that waits for the answer of this one."""
 
     @wraps(method)
-    def wait(self: SyncConnection[Client], /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+    def wait(self: SyncConnection[Client], /, *args: Params.args, **kwargs: Params.kwargs) -> Answer:
         return self._wait(lambda: method(self._client, *args, **kwargs))
 
     return wait
 
 
-def _iterating(
-    method: Callable[Concatenate[Client, Given], AsyncGenerator[Item, None]],
-) -> Callable[Concatenate[SyncConnection[Client], Given], Generator[Item, None, None]]:
+def _blocking_iterator(
+    method: Callable[Concatenate[Client, Params], AsyncGenerator[Item, None]],
+) -> Callable[Concatenate[SyncConnection[Client], Params], Generator[Item, None, None]]:
     """Return the method that iterates over what this one yields."""
 
     @wraps(method)
     def iterate(
-        self: SyncConnection[Client], /, *args: Given.args, **kwargs: Given.kwargs
+        self: SyncConnection[Client], /, *args: Params.args, **kwargs: Params.kwargs
     ) -> Generator[Item, None, None]:
         found, turn = method(self._client, *args, **kwargs), asyncio.Lock()
 
-        async def following() -> object:
+        async def next_item() -> object:
             async with turn:
                 return await anext(found, _END)
 
-        async def end() -> None:
+        async def close() -> None:
             async with turn:  # one that was interrupted ends first
                 await found.aclose()
 
         try:
-            while (item := self._wait(following)) is not _END:
+            while (item := self._wait(next_item)) is not _END:
                 yield item  # type: ignore[misc]
         finally:
-            self._end(end)
+            self._end_iteration(close)
 
     return iterate
 
@@ -177,32 +179,32 @@ class SyncParleyClient(SyncConnection[ParleyClient]):
 
     _kind = ParleyClient
 
-    create_debate = _waiting(ParleyClient.create_debate)
-    get = _waiting(ParleyClient.get)
-    summary = _waiting(ParleyClient.summary)
-    answer_of = _waiting(ParleyClient.answer_of)
-    contributions = _iterating(ParleyClient.contributions)
-    list = _iterating(ParleyClient.list)
-    watch = _iterating(ParleyClient.watch)
-    read_log = _iterating(ParleyClient.read_log)
-    report = _waiting(ParleyClient.report)
-    decision = _waiting(ParleyClient.decision)
-    submit_feedback = _waiting(ParleyClient.submit_feedback)
-    delete = _waiting(ParleyClient.delete)
-    cancel = _waiting(ParleyClient.cancel)
-    pause = _waiting(ParleyClient.pause)
-    resume = _waiting(ParleyClient.resume)
-    end_rounds = _waiting(ParleyClient.end_rounds)
-    guide = _waiting(ParleyClient.guide)
-    mute = _waiting(ParleyClient.mute)
-    unmute = _waiting(ParleyClient.unmute)
-    go_on = _waiting(ParleyClient.go_on)
-    answer = _waiting(ParleyClient.answer)
-    approve = _waiting(ParleyClient.approve)
-    create_key = _waiting(ParleyClient.create_key)
-    list_keys = _iterating(ParleyClient.list_keys)
-    revoke_key = _waiting(ParleyClient.revoke_key)
-    export = _waiting(export)
+    create_debate = _blocking_call(ParleyClient.create_debate)
+    get = _blocking_call(ParleyClient.get)
+    get_summary = _blocking_call(ParleyClient.get_summary)
+    get_answer = _blocking_call(ParleyClient.get_answer)
+    list_contributions = _blocking_iterator(ParleyClient.list_contributions)
+    list = _blocking_iterator(ParleyClient.list)
+    watch = _blocking_iterator(ParleyClient.watch)
+    read_log = _blocking_iterator(ParleyClient.read_log)
+    get_report = _blocking_call(ParleyClient.get_report)
+    get_decision = _blocking_call(ParleyClient.get_decision)
+    submit_feedback = _blocking_call(ParleyClient.submit_feedback)
+    delete = _blocking_call(ParleyClient.delete)
+    cancel = _blocking_call(ParleyClient.cancel)
+    pause = _blocking_call(ParleyClient.pause)
+    resume = _blocking_call(ParleyClient.resume)
+    end_rounds = _blocking_call(ParleyClient.end_rounds)
+    guide = _blocking_call(ParleyClient.guide)
+    mute = _blocking_call(ParleyClient.mute)
+    unmute = _blocking_call(ParleyClient.unmute)
+    continue_debate = _blocking_call(ParleyClient.continue_debate)
+    answer = _blocking_call(ParleyClient.answer)
+    approve = _blocking_call(ParleyClient.approve)
+    create_key = _blocking_call(ParleyClient.create_key)
+    list_keys = _blocking_iterator(ParleyClient.list_keys)
+    revoke_key = _blocking_call(ParleyClient.revoke_key)
+    export = _blocking_call(export)
 
 
 class SyncGatewayClient(SyncConnection[GatewayClient]):
@@ -210,8 +212,8 @@ class SyncGatewayClient(SyncConnection[GatewayClient]):
 
     _kind = GatewayClient
 
-    agents = _waiting(GatewayClient.agents)
-    routes = _waiting(GatewayClient.routes)
+    list_agents = _blocking_call(GatewayClient.list_agents)
+    list_routes = _blocking_call(GatewayClient.list_routes)
 
 
 class SyncRatingsClient(SyncConnection[RatingsClient]):
@@ -219,4 +221,4 @@ class SyncRatingsClient(SyncConnection[RatingsClient]):
 
     _kind = RatingsClient
 
-    list = _iterating(RatingsClient.list)
+    list = _blocking_iterator(RatingsClient.list)

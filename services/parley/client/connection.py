@@ -8,7 +8,7 @@ from typing import Final, Self, TypeVar
 
 import grpc
 
-from parley.client.access import access_to
+from parley.client.access import channel_settings
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
@@ -42,7 +42,7 @@ class Connection(ABC):
         asks takes the tenant from them; `tenant` is for one that does not.
         """
         self._target = target
-        self._access = partial(access_to, target, tenant, token, ca)
+        self._access = partial(channel_settings, target, tenant, token, ca)
         self._metadata = (("parley-tenant", tenant),)
         self._patience = patience
         self._channel: grpc.aio.Channel | None = None
@@ -50,7 +50,7 @@ class Connection(ABC):
     async def __aenter__(self) -> Self:
         """Open the connection. Raise ConfigurationError where what says who calls cannot be used, or would be sent in the clear."""
         self._channel = channel(self._target, self._access())
-        self._opened(self._channel)
+        self._create_stub(self._channel)
         return self
 
     async def __aexit__(
@@ -61,7 +61,7 @@ class Connection(ABC):
             self._channel = None
 
     @abstractmethod
-    def _opened(self, connected: grpc.aio.Channel) -> None:
+    def _create_stub(self, connected: grpc.aio.Channel) -> None:
         """Make the stub of the service."""
 
     async def _call(self, method: Callable[..., Awaitable[Answer]], request: object) -> Answer:

@@ -10,8 +10,8 @@ import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.client.connection import Connection
-from parley.client.watching import LogStream, Stream, TextPiece, follow, stored_events
-from parley.client.whole import TOO_LARGE, put_answer, put_contributions, put_documents
+from parley.client.watching import LogStream, Stream, TextPiece, read_stored_events, watch_events
+from parley.client.whole import TOO_LARGE, fill_answer, fill_contributions, fill_documents
 from parley.runtime.errors import ParleyError
 from parley.v1 import access_pb2, debate_pb2, event_pb2, key_pb2, orchestrator_pb2, orchestrator_pb2_grpc
 
@@ -29,40 +29,42 @@ class ParleyClient(Connection):
     replica stops. Failures are ParleyError.
     """
 
-    def _opened(self, connected: grpc.aio.Channel) -> None:
+    def _create_stub(self, connected: grpc.aio.Channel) -> None:
         self._stub = orchestrator_pb2_grpc.OrchestratorServiceStub(connected)
 
     async def create_debate(self, spec: debate_pb2.DebateSpec, request_id: str | None = None) -> str:
         """Start a debate and return its id; the same `request_id` with the same spec is the same debate."""
-        request = orchestrator_pb2.CreateDebateRequest(request_id=request_id or _request_id(), spec=spec)
+        request = orchestrator_pb2.CreateDebateRequest(
+            request_id=request_id or _create_request_id(), spec=spec
+        )
         return (await self._call(self._stub.CreateDebate, request)).debate_id
 
     async def get(self, debate_id: str) -> debate_pb2.Debate:
         """Return the whole debate as it stands; one that is too large for a message is fetched in parts."""
         try:
-            return await self._view(debate_id, orchestrator_pb2.DEBATE_VIEW_FULL)
+            return await self._get_view(debate_id, orchestrator_pb2.DEBATE_VIEW_FULL)
         except ParleyError as error:
             if error.reason != TOO_LARGE:
                 raise
-        debate = await self.summary(debate_id)
-        await put_contributions(debate, self._contribution_pages(debate_id))
+        debate = await self.get_summary(debate_id)
+        await fill_contributions(debate, self._contribution_pages(debate_id))
         if debate.status == debate_pb2.DEBATE_STATUS_COMPLETED:
-            put_answer(debate, await self.answer_of(debate_id))
+            fill_answer(debate, await self.get_answer(debate_id))
         if debate.spec.context:
             async with aclosing(self.read_log(debate_id)) as stored:
-                put_documents(debate, await anext(stored))
+                fill_documents(debate, await anext(stored))
         return debate
 
-    async def summary(self, debate_id: str) -> debate_pb2.Debate:
+    async def get_summary(self, debate_id: str) -> debate_pb2.Debate:
         """Return the debate as it stands without what makes it large: contributions, outcome, answer, texts of documents."""
-        return await self._view(debate_id, orchestrator_pb2.DEBATE_VIEW_SUMMARY)
+        return await self._get_view(debate_id, orchestrator_pb2.DEBATE_VIEW_SUMMARY)
 
-    async def answer_of(self, debate_id: str) -> orchestrator_pb2.GetAnswerResponse:
+    async def get_answer(self, debate_id: str) -> orchestrator_pb2.GetAnswerResponse:
         """Return what a completed debate came to, as Markdown and as data."""
         request = orchestrator_pb2.GetAnswerRequest(debate_id=debate_id)
         return await self._call(self._stub.GetAnswer, request)
 
-    async def contributions(
+    async def list_contributions(
         self, debate_id: str
     ) -> AsyncGenerator[debate_pb2.Contribution | debate_pb2.FailedContribution, None]:
         """Yield what agents contributed, and after that of its page what failed, page by page as they are asked for.
@@ -98,8 +100,8 @@ class ParleyClient(Connection):
                 page_token=token,
                 statuses=tuple(statuses),
                 format=format_name,
-                created_from=_stamp(since),
-                created_before=_stamp(before),
+                created_from=_to_timestamp(since),
+                created_before=_to_timestamp(before),
                 labels=labels,
                 order_by="create_time" if oldest_first else "",
             )
@@ -118,13 +120,13 @@ class ParleyClient(Connection):
         Broken streams are taken up again where they broke. With `text`, pieces of text of calls in flight come too.
         """
 
-        def opened(last: int) -> Stream:
+        def open_stream(last: int) -> Stream:
             request = orchestrator_pb2.WatchDebateRequest(
                 debate_id=debate_id, after_sequence=last, text_deltas=text
             )
             return self._stub.WatchDebate(request, metadata=self._metadata)
 
-        return follow(opened, after, self._patience)
+        return watch_events(open_stream, after, self._patience)
 
     def read_log(self, debate_id: str, after: int = 0) -> AsyncGenerator[bytes, None]:
         """Yield the stored bytes of the events after a sequence, in order, up to the last one recorded by then.
@@ -132,13 +134,13 @@ class ParleyClient(Connection):
         Each is a serialized `Event`, unchanged: whoever has these bytes can check the log by their hashes.
         """
 
-        def opened(last: int) -> LogStream:
+        def open_stream(last: int) -> LogStream:
             request = orchestrator_pb2.ReadLogRequest(debate_id=debate_id, after_sequence=last)
             return self._stub.ReadLog(request, metadata=self._metadata)
 
-        return stored_events(opened, after, self._patience)
+        return read_stored_events(open_stream, after, self._patience)
 
-    async def report(self, debate_id: str) -> str:
+    async def get_report(self, debate_id: str) -> str:
         """Return the debate's report as Markdown, however long it is."""
         request = orchestrator_pb2.StreamReportRequest(debate_id=debate_id)
 
@@ -147,7 +149,7 @@ class ParleyClient(Connection):
 
         return await self._call(read, request)
 
-    async def decision(self, debate_id: str) -> orchestrator_pb2.GetDecisionResponse:
+    async def get_decision(self, debate_id: str) -> orchestrator_pb2.GetDecisionResponse:
         """Return the decision document of a completed moderated debate, with a name for its file."""
         request = orchestrator_pb2.GetDecisionRequest(debate_id=debate_id)
         return await self._call(self._stub.GetDecision, request)
@@ -160,7 +162,7 @@ class ParleyClient(Connection):
         The latest word counts. The same `request_id` again changes nothing.
         """
         request = orchestrator_pb2.SubmitFeedbackRequest(
-            request_id=request_id or _request_id(), debate_id=debate_id, value=value, message=message
+            request_id=request_id or _create_request_id(), debate_id=debate_id, value=value, message=message
         )
         return (await self._call(self._stub.SubmitFeedback, request)).feedback
 
@@ -216,7 +218,9 @@ class ParleyClient(Connection):
         unmute = debate_pb2.Unmute(agent_id=agent_id)
         return await self._intervene(debate_id, request_id, debate_pb2.Intervention(unmute=unmute))
 
-    async def go_on(self, debate_id: str, *, checkpoint: str = "", request_id: str | None = None) -> int:
+    async def continue_debate(
+        self, debate_id: str, *, checkpoint: str = "", request_id: str | None = None
+    ) -> int:
         """Go on from the open checkpoint, unless it asks for approval.
 
         Where none is open that they end, this and the two below are refused with NO_CHECKPOINT.
@@ -265,7 +269,9 @@ class ParleyClient(Connection):
 
         Another call with the same `request_id` fails with KEY_EXISTS.
         """
-        request = key_pb2.CreateKeyRequest(request_id=request_id or _request_id(), name=name, roles=roles)
+        request = key_pb2.CreateKeyRequest(
+            request_id=request_id or _create_request_id(), name=name, roles=roles
+        )
         return await self._call(self._stub.CreateKey, request)
 
     async def list_keys(self, *, page_size: int = _PAGE) -> AsyncGenerator[key_pb2.ApiKey, None]:
@@ -285,7 +291,9 @@ class ParleyClient(Connection):
         request = key_pb2.RevokeKeyRequest(key_id=key_id)
         return (await self._call(self._stub.RevokeKey, request)).key
 
-    async def _view(self, debate_id: str, view: orchestrator_pb2.DebateView.ValueType) -> debate_pb2.Debate:
+    async def _get_view(
+        self, debate_id: str, view: orchestrator_pb2.DebateView.ValueType
+    ) -> debate_pb2.Debate:
         request = orchestrator_pb2.GetDebateRequest(debate_id=debate_id, view=view)
         return (await self._call(self._stub.GetDebate, request)).debate
 
@@ -307,12 +315,12 @@ class ParleyClient(Connection):
         self, debate_id: str, request_id: str | None, intervention: debate_pb2.Intervention
     ) -> int:
         request = orchestrator_pb2.InterveneRequest(
-            request_id=request_id or _request_id(), debate_id=debate_id, intervention=intervention
+            request_id=request_id or _create_request_id(), debate_id=debate_id, intervention=intervention
         )
         return (await self._call(self._stub.Intervene, request)).sequence
 
 
-def _stamp(time: datetime | None) -> Timestamp | None:
+def _to_timestamp(time: datetime | None) -> Timestamp | None:
     if time is None:
         return None
     stamp = Timestamp()
@@ -320,5 +328,5 @@ def _stamp(time: datetime | None) -> Timestamp | None:
     return stamp
 
 
-def _request_id() -> str:
+def _create_request_id() -> str:
     return uuid.uuid4().hex

@@ -47,11 +47,11 @@ def event_name(happened: Event | TextPiece) -> str:
         return "token_delta"
     kind = happened.WhichOneof("payload") or ""
     if kind == "step_succeeded":
-        return _of_step(happened.step_succeeded)
+        return _step_name(happened.step_succeeded)
     if kind == "phase_entered" and happened.phase_entered.name in _CONSENSUS:
         return "consensus"
     return _OF_KIND.get(kind, "")
 
 
-def _of_step(step: StepSucceeded) -> str:
+def _step_name(step: StepSucceeded) -> str:
     return _OF_ACTIVITY.get(step.work.activity, "") if step.HasField("reply") else ""

@@ -23,9 +23,9 @@ from parley.v1.event_pb2 import Event
 __all__ = ["export"]
 
 _PARTIAL: Final = ".partial"
-_RECORDED: Final = (convergence_pb2, gateway_pb2, memory_pb2, ratings_pb2)
+_RESULT_MODULES: Final = (convergence_pb2, gateway_pb2, memory_pb2, ratings_pb2)
 """Where the messages are from that a log holds as results of steps; protobuf knows those that are imported."""
-_AT_ONCE_BYTES: Final = 256 * 1024
+_BATCH_BYTES: Final = 256 * 1024
 """What is compressed at a time, in a thread."""
 
 
@@ -40,7 +40,7 @@ async def export(parley: ParleyClient, file: Path, debate_ids: Sequence[str] = (
         OSError: the file cannot be written.
     """
     ids = list(dict.fromkeys(debate_ids or [each.id async for each in parley.list()]))
-    _check(ids)
+    _check_ids(ids)
     # A new file of a name that nobody can have laid there, for its owner alone.
     descriptor, name = tempfile.mkstemp(_PARTIAL, f".{file.name}.", file.parent)
     partial, written = Path(name), 0
@@ -51,14 +51,14 @@ async def export(parley: ParleyClient, file: Path, debate_ids: Sequence[str] = (
         ):
             for debate_id in ids:
                 written += await _write_debate(parley, archive, debate_id, may_be_gone=not debate_ids)
-        await asyncio.to_thread(_settle, partial, file)
+        await asyncio.to_thread(_publish, partial, file)
     except BaseException:
         os.unlink(partial)  # noqa: PTH108 (at once, whatever cancels)
         raise
     return written
 
 
-def _check(ids: Sequence[str]) -> None:
+def _check_ids(ids: Sequence[str]) -> None:
     """Refuse an id that is none, also from a server: the name of an entry could lead out of where the file is unpacked."""
     for each in ids:
         if not DEBATE_ID.fullmatch(each):
@@ -70,7 +70,7 @@ async def _write_debate(
 ) -> bool:
     """Write one debate; tell whether it was there. One that `may_be_gone` was listed, and may have been deleted since."""
     try:
-        report = await parley.report(debate_id)
+        report = await parley.get_report(debate_id)
     except ParleyError as error:
         if may_be_gone and error.code is grpc.StatusCode.NOT_FOUND:
             return False
@@ -79,7 +79,7 @@ async def _write_debate(
         waiting = b""
         async for entry in parley.read_log(debate_id):
             waiting += _line(entry)
-            if len(waiting) > _AT_ONCE_BYTES:
+            if len(waiting) > _BATCH_BYTES:
                 await asyncio.to_thread(lines.write, waiting)
                 waiting = b""
         await asyncio.to_thread(lines.write, waiting)
@@ -88,11 +88,11 @@ async def _write_debate(
 
 
 def _line(entry: bytes) -> bytes:
-    told = {"event": _told(Event.FromString(entry)), "stored": base64.b64encode(entry).decode()}
+    told = {"event": _event_to_json(Event.FromString(entry)), "stored": base64.b64encode(entry).decode()}
     return json.dumps(told, ensure_ascii=False).encode() + b"\n"
 
 
-def _told(event: Event) -> dict[str, Any]:
+def _event_to_json(event: Event) -> dict[str, Any]:
     """Return an event as JSON has it; the result of a step that only a newer contract knows, as its type and its bytes."""
     result = event.step_succeeded.value
     if not result.type_url or _is_known(result.TypeName()):
@@ -112,7 +112,7 @@ def _is_known(name: str) -> bool:
     return True
 
 
-def _settle(partial: Path, file: Path) -> None:
+def _publish(partial: Path, file: Path) -> None:
     """Give a whole file its name once its content is on the disk."""
     with partial.open("rb") as written:
         os.fsync(written.fileno())

@@ -16,7 +16,7 @@ _PAGE: Final = 200
 class RatingsClient(Connection):
     """Ratings of one tenant's agents; use it as `async with`. Failures are ParleyError."""
 
-    def _opened(self, connected: grpc.aio.Channel) -> None:
+    def _create_stub(self, connected: grpc.aio.Channel) -> None:
         self._stub = ratings_pb2_grpc.RatingsServiceStub(connected)
 
     async def list(

@@ -10,7 +10,7 @@ import grpc
 from parley.client.connection import RECONNECTION
 from parley.runtime.errors import from_rpc_error, is_transport, unavailable
 
-__all__ = ["Reader", "Stream", "read_on"]
+__all__ = ["Reader", "Stream", "read_with_reconnects"]
 
 _RETRIED: Final = frozenset({"STORE_UNAVAILABLE", "SLOW_READER"})
 
@@ -41,7 +41,7 @@ class Reader(Protocol[Response_contra, Item_co]):
         ...
 
 
-async def read_on(
+async def read_with_reconnects(
     open_after: Callable[[int], Stream[Response]],
     reader: Reader[Response, Item],
     patience: float,
@@ -52,10 +52,10 @@ async def read_on(
     A stream that breaks, or says nothing for `silence` seconds, is opened again. Raise ParleyError once that brought no
     message for `patience` seconds, or when the service refuses.
     """
-    pauses = _Pauses(patience)
+    pauses = _ReconnectPauses(patience)
     while True:
         try:
-            async with aclosing(_until_silent(open_after(reader.last), silence)) as stream:
+            async with aclosing(_read_until_silent(open_after(reader.last), silence)) as stream:
                 async for response in stream:
                     pauses.reset()
                     for item in reader.read(response):
@@ -72,7 +72,7 @@ async def read_on(
             raise error
 
 
-class _Pauses:
+class _ReconnectPauses:
     """Pauses between streams, longer each time, until patience ends."""
 
     def __init__(self, patience: float) -> None:
@@ -95,7 +95,7 @@ class _Pauses:
         return True
 
 
-async def _until_silent(stream: Stream[Response], seconds: float) -> AsyncGenerator[Response, None]:
+async def _read_until_silent(stream: Stream[Response], seconds: float) -> AsyncGenerator[Response, None]:
     messages = aiter(stream)
     try:
         while True:

@@ -10,34 +10,34 @@ from collections.abc import Sequence
 from typing import Final
 
 from parley.client.debates import ParleyClient
-from parley.client.payload import kind_of
+from parley.client.payload import event_kind
 from parley.client.watching import TextPiece
 from parley.runtime.errors import ConfigurationError, ParleyError
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, DebateSpec, DebateStatus, Participant
 from parley.v1.panel_pb2 import PanelSettings
 
-__all__ = ["hold_trial", "main"]
+__all__ = ["main", "run_trial"]
 
 _QUESTION: Final = "Does this installation work?"
 _FAILED: Final = 1
 
 
-async def hold_trial(target: str, *, tenant: str, route: str, seconds: float) -> Debate:
+async def run_trial(target: str, *, tenant: str, route: str, seconds: float) -> Debate:
     """Hold a debate of one round over a route and return it as it ended; print each event's name as it comes.
 
     Raises ParleyError, and TimeoutError after so many seconds.
     """
     async with asyncio.timeout(seconds), ParleyClient(target, tenant) as parley:
-        debate_id = await parley.create_debate(_spec(route))
+        debate_id = await parley.create_debate(_build_spec(route))
         print(f"debate {debate_id}", flush=True)  # noqa: T201 (what a person reads in the pod's log)
         async for event in parley.watch(debate_id):
             if not isinstance(event, TextPiece):
-                print(f"  {event.sequence:4} {kind_of(event)}", flush=True)  # noqa: T201
+                print(f"  {event.sequence:4} {event_kind(event)}", flush=True)  # noqa: T201
         return await parley.get(debate_id)
 
 
-def _spec(route: str) -> DebateSpec:
+def _build_spec(route: str) -> DebateSpec:
     def participant(agent_id: str, role: str) -> Participant:
         return Participant(agent=Agent(id=agent_id, role=role, routes=[route]))
 
@@ -61,21 +61,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         debate = asyncio.run(
-            hold_trial(given.target, tenant=given.tenant, route=given.route, seconds=given.seconds)
+            run_trial(given.target, tenant=given.tenant, route=given.route, seconds=given.seconds)
         )
     except (ParleyError, ConfigurationError) as error:
-        return _refuse(f"{given.target}: {error}")
+        return _fail(f"{given.target}: {error}")
     except TimeoutError:
-        return _refuse(f"{given.target}: no answer within {given.seconds:g} s")
+        return _fail(f"{given.target}: no answer within {given.seconds:g} s")
     if debate.status != DEBATE_STATUS_COMPLETED:
-        return _refuse(
+        return _fail(
             f"{debate.id}: ended as {DebateStatus.Name(debate.status)}: {debate.failure.message or 'no answer'}"
         )
     print(debate.answer)  # noqa: T201
     return 0
 
 
-def _refuse(message: str) -> int:
+def _fail(message: str) -> int:
     print(f"trial: {message}", file=sys.stderr)  # noqa: T201
     return _FAILED
 

@@ -8,7 +8,7 @@ from parley.client import streams
 from parley.runtime.errors import internal
 from parley.v1 import event_pb2, orchestrator_pb2
 
-__all__ = ["LogStream", "Stream", "TextPiece", "follow", "stored_events"]
+__all__ = ["LogStream", "Stream", "TextPiece", "read_stored_events", "watch_events"]
 
 _SILENCE_SECONDS: Final = 45.0
 """Heartbeats come every 15 s; a stream that says nothing for three of them is dead."""
@@ -32,7 +32,7 @@ class TextPiece:
     text: str
 
 
-def follow(
+def watch_events(
     open_after: Callable[[int], Stream],
     after: int,
     patience: float,
@@ -43,17 +43,17 @@ def follow(
     A stream that breaks is opened again. Raise ParleyError once that brought no message for `patience` seconds, or
     when the service refuses.
     """
-    return streams.read_on(open_after, _Watched(after), patience, silence)
+    return streams.read_with_reconnects(open_after, _WatchReader(after), patience, silence)
 
 
-def stored_events(
+def read_stored_events(
     open_after: Callable[[int], LogStream], after: int, patience: float
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the stored bytes of every event after a sequence; otherwise as `follow`."""
-    return streams.read_on(open_after, _Stored(after), patience, _SILENCE_SECONDS)
+    """Yield the stored bytes of every event after a sequence; otherwise as `watch_events`."""
+    return streams.read_with_reconnects(open_after, _LogReader(after), patience, _SILENCE_SECONDS)
 
 
-class _Watched:
+class _WatchReader:
     """Reads what a watch says."""
 
     def __init__(self, last: int) -> None:
@@ -72,7 +72,7 @@ class _Watched:
         yield response.event
 
 
-class _Stored:
+class _LogReader:
     """Reads parts of a log. They have no gaps, so that counting tells where a broken stream goes on."""
 
     def __init__(self, last: int) -> None:

@@ -7,20 +7,20 @@ from parley.v1.debate_pb2 import Contribution, Debate, FailedContribution
 from parley.v1.event_pb2 import Event
 from parley.v1.orchestrator_pb2 import GetAnswerResponse, ListContributionsResponse
 
-__all__ = ["TOO_LARGE", "put_answer", "put_contributions", "put_documents"]
+__all__ = ["TOO_LARGE", "fill_answer", "fill_contributions", "fill_documents"]
 
 TOO_LARGE: Final = "DEBATE_TOO_LARGE"
 """Why a debate is not sent whole."""
 
-_Made: TypeAlias = Contribution | FailedContribution
+_Outcome: TypeAlias = Contribution | FailedContribution
 
 
-async def put_contributions(debate: Debate, pages: AsyncIterable[ListContributionsResponse]) -> None:
+async def fill_contributions(debate: Debate, pages: AsyncIterable[ListContributionsResponse]) -> None:
     """Fill in what was contributed and what failed; of a step that came more than once, its latest attempt."""
-    latest: dict[str, _Made] = {}
+    latest: dict[str, _Outcome] = {}
     async for page in pages:
-        _note(latest, page.contributions)
-        _note(latest, page.failures)
+        _add_latest(latest, page.contributions)
+        _add_latest(latest, page.failures)
     for each in latest.values():
         if isinstance(each, Contribution):
             debate.contributions.append(each)
@@ -28,7 +28,7 @@ async def put_contributions(debate: Debate, pages: AsyncIterable[ListContributio
             debate.failures.append(each)
 
 
-def _note(latest: dict[str, _Made], made: Iterable[_Made]) -> None:
+def _add_latest(latest: dict[str, _Outcome], made: Iterable[_Outcome]) -> None:
     for each in made:
         earlier = latest.get(each.key)
         if earlier is None or earlier.attempt <= each.attempt:
@@ -36,14 +36,14 @@ def _note(latest: dict[str, _Made], made: Iterable[_Made]) -> None:
             latest[each.key] = each
 
 
-def put_answer(debate: Debate, answer: GetAnswerResponse) -> None:
+def fill_answer(debate: Debate, answer: GetAnswerResponse) -> None:
     """Fill in what the debate came to."""
     debate.answer = answer.markdown
     if answer.HasField("outcome"):
         debate.outcome.CopyFrom(answer.outcome)
 
 
-def put_documents(debate: Debate, first: bytes) -> None:
+def fill_documents(debate: Debate, first: bytes) -> None:
     """Fill in the texts of its documents from the stored bytes of its first event."""
     del debate.spec.context[:]
     debate.spec.context.extend(Event.FromString(first).debate_created.spec.context)

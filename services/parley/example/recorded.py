@@ -14,7 +14,7 @@ from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.v1.debate_pb2 import Debate
 from parley.v1.event_pb2 import Event
 
-__all__ = ["LOG", "ExampleDebate", "example_debate", "recorded_events"]
+__all__ = ["LOG", "ExampleDebate", "read_events", "read_example"]
 
 LOG: Final = Path(__file__).with_name("debate.log")
 """The stored bytes of the debate's log in base64, an event a line."""
@@ -35,9 +35,9 @@ class ExampleDebate:
     report: str
 
 
-def example_debate() -> ExampleDebate:
+def read_example() -> ExampleDebate:
     """Return the example, read by the rules by which every debate's log is read."""
-    events = tuple(recorded_events())
+    events = tuple(read_events())
     folded = fold(events)
     debate_format = shipped_formats().get(folded.spec.format)
     return ExampleDebate(
@@ -47,7 +47,7 @@ def example_debate() -> ExampleDebate:
     )
 
 
-def recorded_events() -> Iterator[Envelope]:
+def read_events() -> Iterator[Envelope]:
     """Yield the events of the log, each checked to follow from the one before."""
     before = GENESIS
     for line in LOG.read_text("ascii").splitlines():

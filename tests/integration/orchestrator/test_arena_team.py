@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli.terminal.words import debaters
+from parley.cli.terminal.words import debating_agents
 from parley.orchestrator.api.conversion import debate_to_proto
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
@@ -56,7 +56,7 @@ async def test_only_the_chosen_team_debates_and_why_is_recorded(tmp_path: Path) 
     assert "You are agent B of 2 agents." in gateway.asked("round/1/propose/dee").prompt
     assert outcome(events).arena.consenting_agent_ids == ["bo", "dee"]
     state = fold(events)
-    assert [each.id for each in debaters(debate_to_proto(state, V1))] == ["bo", "dee"]
+    assert [each.id for each in debating_agents(debate_to_proto(state, V1))] == ["bo", "dee"]
     assert [each.id for each in state.participants] == ["bo", "dee"]
     assert "dee" in render(state.debate, state, V1)
 

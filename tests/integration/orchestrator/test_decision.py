@@ -40,7 +40,7 @@ async def client_of(
 
 async def refusal(client: ParleyClient, debate_id: str) -> ParleyError:
     with pytest.raises(ParleyError) as refused:
-        await client.decision(debate_id)
+        await client.get_decision(debate_id)
     return refused.value
 
 
@@ -49,7 +49,7 @@ async def test_a_completed_moderated_debate_has_a_document(
 ) -> None:
     async with client_of(tmp_path, gateway_server, DECIDED, Closed()) as client:
         assert (await client.get(DEBATE)).status == DEBATE_STATUS_COMPLETED
-        decision = await client.decision(DEBATE)
+        decision = await client.get_decision(DEBATE)
     assert decision.file_name == "2027-01-02-a-cache.md"
     assert decision.markdown.startswith("# Decision: A cache?\n\n- **Date:** 2027-01-02\n")
     assert "\n\n## Question\n\n> Which store?\n\n## Perspectives Considered\n\n" in decision.markdown

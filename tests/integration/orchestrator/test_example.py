@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from parley.example.recorded import recorded_events
+from parley.example.recorded import read_events
 from parley.v1.event_pb2 import Concluded
 from tests.support.orchestration import backstage, check_log, left_behind
 
 
 async def test_the_example_is_gone_on_with_to_the_same_end_and_nothing_is_asked(tmp_path: Path) -> None:
     """If this fails, words or steps have changed of a version that is not released: record the example again."""
-    events = list(recorded_events())
+    events = list(read_events())
     concluded = next(place for place, event in enumerate(events) if event.kind == "concluded")
     async with backstage(tmp_path) as stage, stage.replica():
         debate = await left_behind(stage, events[:concluded])

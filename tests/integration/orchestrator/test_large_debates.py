@@ -99,14 +99,14 @@ async def test_a_debate_of_long_answers_completes_and_is_read_in_every_way(
     debate = await _held(orchestrator, format_name)
     stub = orchestrator.stub
     async with ParleyClient(orchestrator.server.address) as parley:
-        summary = await parley.summary(debate)
+        summary = await parley.get_summary(debate)
         assert summary.status == debate_pb2.DEBATE_STATUS_COMPLETED
         assert [*summary.contributions, *summary.failures, summary.answer] == [""]
         assert [(each.path, each.text) for each in summary.spec.context] == [("a.md", "")]
         assert summary.ByteSize() < 100_000
-        answer = await parley.answer_of(debate)
-        made = [each async for each in parley.contributions(debate)]
-        report = await parley.report(debate)
+        answer = await parley.get_answer(debate)
+        made = [each async for each in parley.list_contributions(debate)]
+        report = await parley.get_report(debate)
         whole = await parley.get(debate)
     contributions = [each for each in made if isinstance(each, debate_pb2.Contribution)]
     assert list(whole.contributions) == contributions
@@ -149,8 +149,8 @@ async def test_a_prompt_that_is_larger_than_a_message_is_fitted_and_says_so(tmp_
         debate = await orchestrator.create(rounds=2, include_full_history=True)
         watched = orchestrator_pb2.WatchDebateRequest(debate_id=debate)
         assert [each async for each in orchestrator.stub.WatchDebate(watched, timeout=_WITHIN)]
-        answers = [each async for each in parley.contributions(debate)]
-        assert (await parley.summary(debate)).status == debate_pb2.DEBATE_STATUS_COMPLETED
+        answers = [each async for each in parley.list_contributions(debate)]
+        assert (await parley.get_summary(debate)).status == debate_pb2.DEBATE_STATUS_COMPLETED
     judged = gateway.asked("synthesis")
     told = sum(len(part.text.encode()) for part in judged.parts)
     assert 7_000_000 < told <= MAX_PROMPT_BYTES

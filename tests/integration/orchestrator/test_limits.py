@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.cli.terminal.remark import remark
+from parley.cli.terminal.remark import summary_line
 from parley.orchestrator.api.conversion import debate_to_proto
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render
@@ -54,7 +54,7 @@ def assert_says_what_ended_it(
     debate = debate_to_proto(state, V2)
     assert (debate.stop_reason, debate.stop_explanation) == (reason, why)
     assert why in render(state.debate, state, V2)
-    assert in_few_words in remark(debate).split(" · ")
+    assert in_few_words in summary_line(debate).split(" · ")
 
 
 async def test_whoever_is_late_for_a_round_is_left_out_and_the_rest_goes_on(

@@ -141,8 +141,8 @@ async def test_the_answer_and_the_report_are_those_of_the_whole(
     stream = orchestrator.stub.StreamReport(StreamReportRequest(debate_id=debate), timeout=10)
     assert "".join([part.markdown async for part in stream]) == report.markdown
     async with ParleyClient(orchestrator.server.address) as parley:
-        assert await parley.report(debate) == report.markdown
-        made = [each async for each in parley.contributions(debate)]
+        assert await parley.get_report(debate) == report.markdown
+        made = [each async for each in parley.list_contributions(debate)]
     assert [each for each in made if isinstance(each, Contribution)] == list(whole.contributions)
     assert [each for each in made if isinstance(each, FailedContribution)] == list(whole.failures)
 

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.client.watching import Stream, TextPiece, follow
+from parley.client.watching import Stream, TextPiece, watch_events
 from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.watch.watching import Alive, Watching
 from parley.runtime.server import RunningServer
@@ -95,7 +95,7 @@ class Heard:
 
     async def follow(self, replica: Orchestrator, debate: str) -> None:
         async with asyncio.timeout(20):
-            async for each in follow(opener(replica, debate), 0, PATIENCE):
+            async for each in watch_events(opener(replica, debate), 0, PATIENCE):
                 if isinstance(each, TextPiece):
                     if each.offset == len(self.texts.get(each.key, "")):
                         self.texts[each.key] = self.texts.get(each.key, "") + each.text

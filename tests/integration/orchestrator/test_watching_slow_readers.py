@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.client.watching import Stream, follow
+from parley.client.watching import Stream, watch_events
 from parley.orchestrator.watch.watching import slow_reader
 from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import RunningServer
@@ -83,7 +83,7 @@ async def test_a_client_that_was_cut_comes_back_by_itself_and_others_are_not_kep
 
         seen: list[int] = []
         async with asyncio.timeout(WITHIN):
-            async for each in follow(open_after, 0, patience=10.0):
+            async for each in watch_events(open_after, 0, patience=10.0):
                 assert isinstance(each, Event)
                 if not seen:
                     await cut.wait()

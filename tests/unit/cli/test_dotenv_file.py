@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli.dotenv_file import take_dotenv
+from parley.cli.dotenv_file import load_dotenv
 from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.input.config_file import find_config
-from parley.cli.trust import trusting
+from parley.cli.trust import trust_files
 
 NAMES = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "PARLEY_MODEL", "MY_TOKEN", "DATABASE_URL")
 
@@ -31,8 +31,8 @@ def test_keys_are_taken_and_named_and_what_is_set_wins(
     (folder / ".env").write_text(
         "# keys\nexport OPENAI_API_KEY='a $b'\nOPENROUTER_API_KEY=other\nPARLEY_MODEL=m # why\nDATABASE_URL=x\n"
     )
-    with trusting():
-        take_dotenv()
+    with trust_files():
+        load_dotenv()
     found = {name: os.environ.get(name) for name in NAMES}
     assert found == {
         "OPENAI_API_KEY": "a $b",
@@ -41,7 +41,7 @@ def test_keys_are_taken_and_named_and_what_is_set_wins(
         "MY_TOKEN": None,
         "DATABASE_URL": None,
     }
-    take_dotenv()
+    load_dotenv()
     assert capsys.readouterr().err == "Read from .env: OPENAI_API_KEY, PARLEY_MODEL\n"
 
 
@@ -56,12 +56,12 @@ def test_keys_that_the_file_names_are_taken_too(folder: Path, capsys: pytest.Cap
 
 
 def test_without_the_file_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    take_dotenv()
+    load_dotenv()
     assert capsys.readouterr().err == ""
 
 
 def test_a_file_that_cannot_be_read_is_an_error(folder: Path) -> None:
     (folder / ".env").write_bytes(b"OPENAI_API_KEY=\xe9\n")
     with pytest.raises(CommandError, match="is not UTF-8 text") as raised:
-        take_dotenv()
+        load_dotenv()
     assert raised.value.code == CONFIGURATION

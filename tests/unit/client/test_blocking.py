@@ -24,9 +24,9 @@ from parley.client import (
     SyncGatewayClient,
     SyncParleyClient,
     SyncRatingsClient,
-    kind_of,
+    event_kind,
 )
-from parley.client.blocking import SyncConnection, _iterating, _waiting
+from parley.client.blocking import SyncConnection, _blocking_call, _blocking_iterator
 from parley.client.connection import Connection
 from tests.support.scripted_listings import add_listings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator, scripted
@@ -68,9 +68,9 @@ def test_a_debate_is_held_watched_over_breaks_read_and_exported_without_asyncio(
         assert_type(debate_id, str)
         seen = [each for each in parley.watch(debate_id) if isinstance(each, Event)]
         assert [event.sequence for event in seen] == list(range(1, 11))
-        assert kind_of(seen[-1]) == "closed"
+        assert event_kind(seen[-1]) == "closed"
         assert_type(parley.get(debate_id), Debate)
-        assert parley.report(debate_id) == "# Report\n"
+        assert parley.get_report(debate_id) == "# Report\n"
         assert DEBATE_ID in [each.id for each in parley.list(page_size=2)]
         assert parley.export(tmp_path / "out.zip", [debate_id]) == 1
     assert orchestrator.tenants == {"acme"}
@@ -104,7 +104,7 @@ def test_what_waits_is_interrupted_and_the_client_goes_on() -> None:
             with pytest.raises(KeyboardInterrupt):
                 list(parley.watch(DEBATE_ID))
             interrupted.result()
-        assert parley.summary(DEBATE_ID).id == DEBATE_ID
+        assert parley.get_summary(DEBATE_ID).id == DEBATE_ID
 
 
 class Patient(Connection):
@@ -115,7 +115,7 @@ class Patient(Connection):
         self.waiting = threading.Event()
         self.ended = threading.Event()
 
-    def _opened(self, connected: grpc.aio.Channel) -> None: ...
+    def _create_stub(self, connected: grpc.aio.Channel) -> None: ...
 
     async def one(self) -> None:
         await self._forever()
@@ -139,8 +139,8 @@ class Patient(Connection):
 class SyncPatient(SyncConnection[Patient]):
     _kind = Patient
 
-    one = _waiting(Patient.one)
-    many = _iterating(Patient.many)
+    one = _blocking_call(Patient.one)
+    many = _blocking_iterator(Patient.many)
 
 
 def test_an_interruption_is_what_it_was_also_where_what_is_iterated_ends_slowly() -> None:
@@ -210,7 +210,7 @@ def test_agents_and_ratings_are_listed() -> None:
     orchestrator = ScriptedOrchestrator()
     with scripted(orchestrator, add_listings):
         with SyncGatewayClient(orchestrator.address) as gateway:
-            assert gateway.agents().agents
-            assert gateway.routes().routes
+            assert gateway.list_agents().agents
+            assert gateway.list_routes().routes
         with SyncRatingsClient(orchestrator.address) as ratings:
             assert list(ratings.list(page_size=1))

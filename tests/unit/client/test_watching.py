@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from parley.client import DebateSpec, Event, ParleyClient, ParleyError, kind_of, payload_of
+from parley.client import DebateSpec, Event, ParleyClient, ParleyError, event_kind, event_payload
 from parley.v1 import debate_pb2
 from parley.v1 import orchestrator_pb2 as pb
 from parley.v1.event_pb2 import RoundStarted, StepSucceeded
@@ -27,7 +27,7 @@ async def test_a_watch_that_breaks_again_and_again_misses_nothing_and_sees_nothi
             async with asyncio.timeout(20):
                 seen = [each async for each in parley.watch(debate_id) if isinstance(each, Event)]
     assert [event.sequence for event in seen] == list(range(1, 11))
-    assert kind_of(seen[-1]) == "closed"
+    assert event_kind(seen[-1]) == "closed"
     assert orchestrator.watched_after == [0, 0, 1, 1, 4, 6]
     assert orchestrator.tenants == {"acme"}
 
@@ -39,11 +39,11 @@ async def test_payloads_are_typed_and_what_is_not_known_is_passed_over() -> None
             await parley.create_debate(DebateSpec(question="Which?"))
             async with asyncio.timeout(20):
                 seen = [each async for each in parley.watch(DEBATE_ID, 2) if isinstance(each, Event)]
-    assert payload_of(seen[0]) == RoundStarted(number=1, total=1)
-    assert (seen[1].sequence, kind_of(seen[1]), payload_of(seen[1])) == (4, "", None)
+    assert event_payload(seen[0]) == RoundStarted(number=1, total=1)
+    assert (seen[1].sequence, event_kind(seen[1]), event_payload(seen[1])) == (4, "", None)
     texts = []
     for each in seen:
-        match payload_of(each):
+        match event_payload(each):
             case StepSucceeded(reply=reply):
                 texts.append(reply.text)
     assert texts == ["Use one.", "Use two."]

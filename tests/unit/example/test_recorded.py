@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.example import LOG, example_debate, recorded
+from parley.example import LOG, read_example, recorded
 from parley.orchestrator.formats.shipped import shipped_formats
 from parley.orchestrator.log.events import CorruptEventError
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
@@ -19,15 +19,15 @@ def said() -> dict[str, str]:
     """What the agents say in the record, by step."""
     return {
         event.key: event.payload.reply.text
-        for event in recorded.recorded_events()
+        for event in recorded.read_events()
         if isinstance(event.payload, StepSucceeded) and event.payload.work.agent_id
     }
 
 
 def test_the_record_comes_to_a_completed_debate_with_an_answer_and_a_report() -> None:
-    events = list(recorded.recorded_events())
+    events = list(recorded.read_events())
     check_log(events)
-    example = example_debate()
+    example = read_example()
     assert example.debate.status == DEBATE_STATUS_COMPLETED
     assert example.debate.answer.startswith("Record the payment before you make it")
     assert not example.debate.warnings
@@ -42,12 +42,12 @@ def test_a_record_that_was_changed_is_refused(tmp_path: Path, monkeypatch: pytes
     changed.write_text("\n".join([*lines[:5], *lines[6:]]), "ascii")
     monkeypatch.setattr(recorded, "LOG", changed)
     with pytest.raises(CorruptEventError):
-        example_debate()
+        read_example()
 
 
 def test_the_record_says_what_its_source_says() -> None:
     written = source()
-    assert example_debate().debate.spec.question == written.question
+    assert read_example().debate.spec.question == written.question
     assert said() == {step: written.text(step) for step in said()}, RECORD_AGAIN
     count = len(written.agents)
     assert len(said().keys() - {"requirements"}) == count + count * (count - 1) + count + 1
@@ -56,14 +56,14 @@ def test_the_record_says_what_its_source_says() -> None:
 def test_the_record_shows_the_latest_version_of_the_default_format() -> None:
     formats = shipped_formats()
     latest = formats.get(formats.default())
-    assert example_debate().debate.spec.format == latest.id, RECORD_AGAIN
+    assert read_example().debate.spec.format == latest.id, RECORD_AGAIN
 
 
 def test_nobody_is_taken_for_a_model() -> None:
-    models = {each.reply.model for each in example_debate().debate.contributions}
+    models = {each.reply.model for each in read_example().debate.contributions}
     assert models == {"written by hand"}
 
 
 def test_it_takes_some_ten_seconds() -> None:
-    events = example_debate().events
+    events = read_example().events
     assert 7 < (events[-1].time.ToNanoseconds() - events[0].time.ToNanoseconds()) / 1e9 < 13

@@ -3,17 +3,17 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from parley.cli.commands.put_questions import answered_by_person, send_answers
+from parley.cli.commands.put_questions import ask_questions, send_answers
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
-from parley.cli.person import can_be_asked
+from parley.cli.person import can_ask
 from parley.client import ParleyClient
 from parley.v1.debate_pb2 import Debate, Question
 
-__all__ = ["GivenAnswers", "answer_questions"]
+__all__ = ["AnswerOptions", "answer_questions"]
 
 
 @dataclass(frozen=True, slots=True)
-class GivenAnswers:
+class AnswerOptions:
     """What the command line says.
 
     Attributes:
@@ -28,9 +28,9 @@ class GivenAnswers:
     checkpoint: str
 
 
-def answer_questions(given: GivenAnswers) -> Callable[[ParleyClient, str], Awaitable[int]]:
+def answer_questions(given: AnswerOptions) -> Callable[[ParleyClient, str], Awaitable[int]]:
     """Return what answers a debate's questions. Raise CommandError where nobody says anything."""
-    if given.text is None and not given.answers and not can_be_asked():
+    if given.text is None and not given.answers and not can_ask():
         raise CommandError(
             "give TEXT, or --to QUESTION TEXT; without a terminal nobody can be asked", INVALID_ARGUMENTS
         )
@@ -40,19 +40,19 @@ def answer_questions(given: GivenAnswers) -> Callable[[ParleyClient, str], Await
             return await parley.answer(
                 debate_id, given.text, enough=given.enough, checkpoint=given.checkpoint
             )
-        debate = await parley.summary(debate_id)
-        key, questions = _open_questions(debate, given.checkpoint)
+        debate = await parley.get_summary(debate_id)
+        key, questions = _find_questions(debate, given.checkpoint)
         if given.text is None and not given.answers:
-            typed = await answered_by_person(debate, questions)
+            typed = await ask_questions(debate, questions)
             return await send_answers(parley, debate_id, key, typed)
-        answers = {_id_of(name, questions): text for name, text in given.answers}
+        answers = {_find_question_id(name, questions): text for name, text in given.answers}
         text = given.text or ""
         return await parley.answer(debate_id, text, answers=answers, enough=given.enough, checkpoint=key)
 
     return answer
 
 
-def _open_questions(debate: Debate, wanted: str) -> tuple[str, Sequence[Question]]:
+def _find_questions(debate: Debate, wanted: str) -> tuple[str, Sequence[Question]]:
     waiting = debate.waiting
     if waiting.WhichOneof("request") != "questions" or wanted not in {"", waiting.checkpoint}:
         where = f"checkpoint {wanted}" if wanted else "a checkpoint with questions"
@@ -60,7 +60,7 @@ def _open_questions(debate: Debate, wanted: str) -> tuple[str, Sequence[Question
     return waiting.checkpoint, waiting.questions.questions
 
 
-def _id_of(name: str, questions: Sequence[Question]) -> str:
+def _find_question_id(name: str, questions: Sequence[Question]) -> str:
     """Return the id of the question that is meant by its number or its id."""
     for number, each in enumerate(questions, 1):
         if name in {each.id, str(number)}:

@@ -7,13 +7,13 @@ from typing import Final, Self
 
 import grpc
 
-from parley.cli.commands.put_choices import Act, chosen_approval, chosen_direction
-from parley.cli.commands.put_questions import answered_by_person, send_answers
+from parley.cli.commands.put_choices import Action, ask_approval, ask_direction
+from parley.cli.commands.put_questions import ask_questions, send_answers
 from parley.cli.printing import say
 from parley.cli.terminal.checkpoints import Checkpoint
-from parley.client import Event, ParleyClient, ParleyError, kind_of
+from parley.client import Event, ParleyClient, ParleyError, event_kind
 
-__all__ = ["Asker", "asks_what_is_known"]
+__all__ = ["CheckpointPrompter", "is_known_kind"]
 
 _KNOWN: Final = frozenset({"questions", "direction", "approval"})
 _CLOSED: Final = {
@@ -24,12 +24,12 @@ _CLOSED: Final = {
 _STOPPED: Final = "Nothing is asked any more: the debate was stopped."
 
 
-def asks_what_is_known(checkpoint: Checkpoint) -> bool:
+def is_known_kind(checkpoint: Checkpoint) -> bool:
     """Return whether a checkpoint is of a kind that can be put on a terminal; a later version may have others."""
     return checkpoint.opened.WhichOneof("request") in _KNOWN
 
 
-class Asker:
+class CheckpointPrompter:
     """Puts what open checkpoints ask, one at a time.
 
     Use it as `async with`; whoever follows the debate tells it of each event before and after it is shown.
@@ -61,23 +61,23 @@ class Asker:
         await self._tasks.__aexit__(*raised)  # type: ignore[arg-type]
 
     @property
-    def asked(self) -> Checkpoint | None:
+    def active_checkpoint(self) -> Checkpoint | None:
         """The checkpoint at which a person is being asked, or which they have left; None where there is none."""
         is_asking = self._asking is not None and not (self._asking.done() or self._sends)
         return self._checkpoint if is_asking or self.left.is_set() else None
 
-    async def hear(self, event: Event, checkpoint: Checkpoint | None) -> None:
+    async def before_event(self, event: Event, checkpoint: Checkpoint | None) -> None:
         """Stop asking, before an event is shown after which another checkpoint is open, or None."""
         if self._checkpoint is None or (checkpoint and checkpoint.key == self._checkpoint.key):
             return
         self._checkpoint = None
         self.left.clear()
-        if self._asking is not None and self._stop(_CLOSED.get(kind_of(event), _STOPPED)):
+        if self._asking is not None and self._stop(_CLOSED.get(event_kind(event), _STOPPED)):
             await asyncio.wait({self._asking})
 
-    def see(self, checkpoint: Checkpoint | None) -> None:
+    def ask_if_open(self, checkpoint: Checkpoint | None) -> None:
         """Ask what an open checkpoint asks, unless that is being asked."""
-        if checkpoint is not None and self._checkpoint is None and asks_what_is_known(checkpoint):
+        if checkpoint is not None and self._checkpoint is None and is_known_kind(checkpoint):
             self._checkpoint, self._sends = checkpoint, False
             self._asking = self._tasks.create_task(self._ask(checkpoint, self._asking))
 
@@ -96,7 +96,7 @@ class Asker:
             await asyncio.wait({before})
         with self._aside():
             try:
-                act = await self._chosen(checkpoint)
+                act = await self._ask_for_action(checkpoint)
             except asyncio.CancelledError:
                 if self._why:
                     say(self._why)
@@ -112,14 +112,14 @@ class Asker:
                     raise
                 say(f"Not recorded: {error.message}.")
 
-    async def _chosen(self, checkpoint: Checkpoint) -> Act | None:
+    async def _ask_for_action(self, checkpoint: Checkpoint) -> Action | None:
         """Return what the person has chosen to do; None where they leave."""
         match checkpoint.opened.WhichOneof("request"):
             case "direction":
-                return await chosen_direction(checkpoint.opened.direction.text)
+                return await ask_direction(checkpoint.opened.direction.text)
             case "approval":
-                return await chosen_approval(checkpoint.opened.approval.text)
+                return await ask_approval(checkpoint.opened.approval.text)
             case _:
-                debate = await self._parley.summary(self._debate_id)
-                answers = await answered_by_person(debate, checkpoint.opened.questions.questions)
+                debate = await self._parley.get_summary(self._debate_id)
+                answers = await ask_questions(debate, checkpoint.opened.questions.questions)
                 return lambda parley, debate_id, key: send_answers(parley, debate_id, key, answers)

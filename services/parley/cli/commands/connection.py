@@ -13,22 +13,22 @@ import grpc
 from parley.cli.command_name import command_name
 from parley.cli.errors import GENERAL, CommandError
 from parley.cli.printing import say
-from parley.cli.terminal.starting import starting
-from parley.cli.translate_errors import first_of
+from parley.cli.terminal.starting import announce_slow_start
+from parley.cli.translate_errors import first_error
 from parley.client import ParleyError
 from parley.runtime.errors import is_transport
 
 if TYPE_CHECKING:  # heavy: a command that has a server does not need it
     from parley.local import Purpose
 
-__all__ = ["Link", "connected", "tell_of_borrowing"]
+__all__ = ["Connection", "connect", "report_shared_system"]
 
 _REACH_SECONDS: Final = 5.0
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Connection:
     """Where services answer.
 
     Attributes:
@@ -36,7 +36,7 @@ class Link:
         ratings: The same.
         own: Whether the system runs in this process.
         alone: Whether no other process can run its debates.
-        borrowed: Whether it runs in another command of this machine, which may end before ours does.
+        shared: Whether it runs in another command of this machine, which may end before ours does.
         log: The file that its services log to, if it is known.
     """
 
@@ -45,56 +45,56 @@ class Link:
     ratings: str | None = None
     own: bool = False
     alone: bool = False
-    borrowed: bool = False
+    shared: bool = False
     log: Path | None = None
 
 
 @asynccontextmanager
-async def connected(
+async def connect(
     server: str | None,
     config_path: Path | None = None,
     *,
     purpose: "Purpose" = "debates",
     what: str = "orchestrator",
     evaluators: bool = False,
-) -> AsyncIterator[Link]:
+) -> AsyncIterator[Connection]:
     """Yield the system to talk to; where it is this process's own, it serves its purpose and stops with the block.
 
     With `evaluators`, the configuration file may also list evaluators alone. `what` is the service that a server must be. Raise CommandError where it is another or does not answer.
     """
     if server is not None:
-        await _reach(server, what)
+        await _check_reachable(server, what)
         try:
-            yield Link(server)
+            yield Connection(server)
         except (ParleyError, ExceptionGroup) as error:
-            raise _misplaced(server, what, error) or error from None
+            raise _wrong_server_error(server, what, error) or error from None
         return
     async with AsyncExitStack() as stack:
-        with starting(told=purpose == "debates"):
+        with announce_slow_start(told=purpose == "debates"):
             from parley.local import LocalOptions, local_system
 
             options = LocalOptions(config_path=config_path, purpose=purpose, evaluators=evaluators)
             system = await stack.enter_async_context(local_system(options))
-        yield Link(
+        yield Connection(
             system.orchestrator_address,
             system.gateway_address,
             system.ratings_address,
             own=system.own,
             alone=system.alone,
-            borrowed=not system.own,
+            shared=not system.own,
             log=system.log,
         )
 
 
-def tell_of_borrowing(link: Link) -> None:
+def report_shared_system(link: Connection) -> None:
     """Say that another command's system answers, where that is so."""
-    if link.borrowed:
+    if link.shared:
         say(
             f"using the Parley that runs already ({link.orchestrator}); its keys and routes count, not those set here"
         )
 
 
-async def _reach(server: str, what: str) -> None:
+async def _check_reachable(server: str, what: str) -> None:
     """Raise CommandError unless something listens at `HOST:PORT`; other targets are left to gRPC."""
     host, _, port = server.rpartition(":")
     if not port.isdigit() or (":" in host and not host.startswith("[")):
@@ -104,11 +104,11 @@ async def _reach(server: str, what: str) -> None:
             _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
     except OSError as error:
         hint = f"; start one with: {command_name()} up" if host in _LOOPBACK else ""
-        raise CommandError(f"no {what} answers at {server} ({_why(error)}){hint}", GENERAL) from None
+        raise CommandError(f"no {what} answers at {server} ({_describe(error)}){hint}", GENERAL) from None
     writer.close()
 
 
-def _why(error: OSError) -> str:
+def _describe(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer in {_REACH_SECONDS:.0f} s"
     if isinstance(error, socket.gaierror):
@@ -117,9 +117,9 @@ def _why(error: OSError) -> str:
     return "connection refused" if "Connect call failed" in text else text.lower()
 
 
-def _misplaced(server: str, what: str, error: Exception) -> CommandError | None:
+def _wrong_server_error(server: str, what: str, error: Exception) -> CommandError | None:
     """Return the error of a server that is not the service it should be, or went away."""
-    first = first_of(error)
+    first = first_error(error)
     if not isinstance(first, ParleyError) or first.reason:
         return None
     if first.code == grpc.StatusCode.UNIMPLEMENTED:

@@ -12,27 +12,27 @@ from typing import Final
 import grpc
 
 from parley.cli.command_name import command_name
-from parley.cli.commands.connection import Link, connected, tell_of_borrowing
+from parley.cli.commands.connection import Connection, connect, report_shared_system
 from parley.cli.commands.debate_failure import debate_failure
-from parley.cli.commands.find_debate import debate_id_of
-from parley.cli.commands.follow import AbandonedError, Follower, LeftWaitingError, PausedError
+from parley.cli.commands.find_debate import find_debate_id
+from parley.cli.commands.follow import CheckpointExpiredError, Follower, PausedError, StillWaitingError
 from parley.cli.commands.interrupts import Interrupts
-from parley.cli.commands.use_model import use_model
-from parley.cli.dotenv_file import take_dotenv
+from parley.cli.commands.use_model import set_model
+from parley.cli.dotenv_file import load_dotenv
 from parley.cli.errors import INTERRUPTED, CommandError
-from parley.cli.input.agents import take_names_as_roles
+from parley.cli.input.agents import treat_unknown_names_as_roles
 from parley.cli.input.debate_request import DebateOptions, DebateRequest, debate_request
-from parley.cli.input.locate_refusal import located
+from parley.cli.input.locate_refusal import locate_refusal
 from parley.cli.input.output_path import check_output_path, report_path
 from parley.cli.printing import say, say_line
 from parley.cli.statuses import ENDED
-from parley.cli.terminal.account import account
-from parley.cli.terminal.answering import answering_line
+from parley.cli.terminal.account import account_lines
+from parley.cli.terminal.answering import models_line
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
-from parley.cli.terminal.display import style_of
+from parley.cli.terminal.display import choose_style
 from parley.cli.terminal.limits_and_waits import ending_text
-from parley.cli.terminal.results import put_answer, write_decision, write_report
-from parley.cli.translate_errors import translated
+from parley.cli.terminal.results import write_answer, write_decision, write_report
+from parley.cli.translate_errors import translate_errors
 from parley.client import Debate, DebateSpec, GatewayClient, ParleyClient, ParleyError
 from parley.runtime.errors import is_transport
 from parley.v1.debate_pb2 import (
@@ -42,26 +42,26 @@ from parley.v1.debate_pb2 import (
 )
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
-__all__ = ["DebateCommand", "debate"]
+__all__ = ["DebateCommand", "run_debate"]
 
 _PATIENCE: Final = 30.0
-_BORROWED_PATIENCE: Final = 2.0
+_SHARED_PATIENCE: Final = 2.0
 _TIME_TO_ANSWER_SECONDS: Final = 60.0
 _TAKEOVERS: Final = 10
 """Times that a borrowed system may end before we do."""
 
 
-def debate(options: DebateOptions) -> int:
+def run_debate(options: DebateOptions) -> int:
     """Hold the debate and return the exit code. Raise CommandError."""
-    with translated():
-        take_dotenv()
+    with translate_errors():
+        load_dotenv()
         request = debate_request(options)
         if options.report is not None:
-            _warn_of_report(report_path(options.report))
+            _warn_about_report(report_path(options.report))
         return asyncio.run(DebateCommand(options, request).run())
 
 
-def _warn_of_report(path: Path) -> None:
+def _warn_about_report(path: Path) -> None:
     """Say that the report could not be written as things are: in time to mend it while the debate is held."""
     try:
         check_output_path("--report", path)
@@ -99,35 +99,35 @@ class DebateCommand:
         """Hold the debate and return the exit code."""
         with Interrupts() as interrupts:
             try:
-                results = await self._held(interrupts)
+                results = await self._run_to_end(interrupts)
             except PausedError:
-                return self._paused()
-            except LeftWaitingError as left:
-                return self._left_waiting(left.checkpoint)
+                return self._report_pause()
+            except StillWaitingError as left:
+                return self._report_waiting(left.checkpoint)
         return self._finish(results)
 
-    async def _held(self, interrupts: Interrupts) -> "_Results":
+    async def _run_to_end(self, interrupts: Interrupts) -> "_Results":
         """Return the debate at its end and its documents.
 
         Go over to a system of our own if a borrowed one ends.
         """
-        follower = Follower(interrupts, self._options.server, style_of(self._options.style))
+        follower = Follower(interrupts, self._options.server, choose_style(self._options.style))
         for takeovers_left in reversed(range(_TAKEOVERS + 1)):
-            link: Link | None = None
+            link: Connection | None = None
             try:
-                async with self._linked(interrupts) as (link, parley):
-                    debate_id = await self._begun(link, parley, follower)
+                async with self._connect(interrupts) as (link, parley):
+                    debate_id = await self._run(link, parley, follower)
                     state = await parley.get(debate_id)
-                    report = await self._report(parley, debate_id)
-                    return _Results(state, report, await _decision(parley, state))
+                    report = await self._fetch_report(parley, debate_id)
+                    return _Results(state, report, await _fetch_decision(parley, state))
             except ParleyError as error:
-                if link is None or not link.borrowed or not is_transport(error) or not takeovers_left:
+                if link is None or not link.shared or not is_transport(error) or not takeovers_left:
                     raise
         raise AssertionError
 
     @asynccontextmanager
-    async def _linked(self, interrupts: Interrupts) -> AsyncIterator[tuple[Link, ParleyClient]]:
-        async with connected(
+    async def _connect(self, interrupts: Interrupts) -> AsyncIterator[tuple[Connection, ParleyClient]]:
+        async with connect(
             self._options.server, self._request.config_path, evaluators=self.evaluators
         ) as link:
             if interrupts.first.is_set():
@@ -135,29 +135,29 @@ class DebateCommand:
             self._log, self._own = link.log, link.own
             if link.orchestrator not in self._told_of:
                 self._told_of.add(link.orchestrator)
-                tell_of_borrowing(link)
-            patience = _BORROWED_PATIENCE if link.borrowed else _PATIENCE
+                report_shared_system(link)
+            patience = _SHARED_PATIENCE if link.shared else _PATIENCE
             async with ParleyClient(link.orchestrator, patience=patience) as parley:
                 yield link, parley
 
-    async def _begun(self, link: Link, parley: ParleyClient, follower: Follower) -> str:
+    async def _run(self, link: Connection, parley: ParleyClient, follower: Follower) -> str:
         """Begin or take up the debate, follow it to its end, and return its id."""
         if self._debate_id is None:
             assert self._request.spec is not None
             if self._options.model is not None:
-                await use_model(self._request.spec, self._options.model, link.gateway)
-            await self.complete(parley, self._request.spec)
-            self._debate_id = await self._created(parley, self._request.spec)
+                await set_model(self._request.spec, self._options.model, link.gateway)
+            await self.resolve_spec(parley, self._request.spec)
+            self._debate_id = await self._create(parley, self._request.spec)
             for notice in self._request.notices:
                 say(notice)
-            await self._tell_of_model(link, self._request.spec)
+            await self._report_models(link, self._request.spec)
         else:
-            self._debate_id = await debate_id_of(parley, self._debate_id)
-            if not await self._resumed(link, parley, self._debate_id, follower):
+            self._debate_id = await find_debate_id(parley, self._debate_id)
+            if not await self._resume(link, parley, self._debate_id, follower):
                 return self._debate_id
         try:
             await follower.follow(parley, self._debate_id)
-        except AbandonedError:
+        except CheckpointExpiredError:
             if not self._was_overdue:
                 raise
             self._was_overdue = False
@@ -165,33 +165,35 @@ class DebateCommand:
             await follower.follow(parley, self._debate_id)
         return self._debate_id
 
-    async def complete(self, parley: ParleyClient, spec: DebateSpec) -> None:
+    async def resolve_spec(self, parley: ParleyClient, spec: DebateSpec) -> None:
         """Fill in what can only be known once there is somebody to ask."""
 
-    def put(self, state: Debate) -> None:
+    def write_answer(self, state: Debate) -> None:
         """Print the answer, or write it where it was asked for. Raise CommandError."""
-        put_answer(state, self._options.output)
+        write_answer(state, self._options.output)
 
-    async def _created(self, parley: ParleyClient, spec: DebateSpec) -> str:
+    async def _create(self, parley: ParleyClient, spec: DebateSpec) -> str:
         for is_last in (False, True):
             try:
                 return await parley.create_debate(spec, self._request_id)
             except ParleyError as error:
-                if is_last or not take_names_as_roles(error, spec):
-                    raise located(error, self._request.config, spec, self._options.model) from None
+                if is_last or not treat_unknown_names_as_roles(error, spec):
+                    raise locate_refusal(error, self._request.config, spec, self._options.model) from None
         raise AssertionError
 
-    async def _resumed(self, link: Link, parley: ParleyClient, debate_id: str, follower: Follower) -> bool:
+    async def _resume(
+        self, link: Connection, parley: ParleyClient, debate_id: str, follower: Follower
+    ) -> bool:
         """Take the debate up again; return False if it has ended."""
-        state = await parley.summary(debate_id)
+        state = await parley.get_summary(debate_id)
         if state.status in ENDED:
-            if state.status == DEBATE_STATUS_COMPLETED and not follower.begun:
+            if state.status == DEBATE_STATUS_COMPLETED and not follower.has_started:
                 say(f"Debate {debate_id} is already completed.")
-            return follower.begun
-        if not follower.begun:
-            follower.pass_over(state.last_sequence)
+            return follower.has_started
+        if not follower.has_started:
+            follower.skip_to(state.last_sequence)
             self._was_overdue = _is_overdue(state)
-            await self._tell_of_model(link, state.spec)
+            await self._report_models(link, state.spec)
         try:
             await parley.resume(debate_id)
         except ParleyError as error:
@@ -200,31 +202,31 @@ class DebateCommand:
                 raise
         return True
 
-    async def _tell_of_model(self, link: Link, spec: DebateSpec) -> None:
+    async def _report_models(self, link: Connection, spec: DebateSpec) -> None:
         if link.gateway is None:
             return
         async with GatewayClient(link.gateway, patience=_PATIENCE) as gateway:
-            listed = await gateway.routes()
+            listed = await gateway.list_routes()
         self._default_routes = tuple(listed.default_routes)
-        line = answering_line(spec, listed, own=link.own)
+        line = models_line(spec, listed, own=link.own)
         if line is not None:
             say(line)
 
-    async def _report(self, parley: ParleyClient, debate_id: str) -> str | None:
+    async def _fetch_report(self, parley: ParleyClient, debate_id: str) -> str | None:
         if self._options.report is None:
             return None
         try:
-            return await parley.report(debate_id)
+            return await parley.get_report(debate_id)
         except ParleyError as error:
             say(f"warning: --report {self._options.report}: {error.message}")
             return None
 
-    def _paused(self) -> int:
+    def _report_pause(self) -> int:
         if self._debate_id is not None:
             say(f"Paused. Go on with: {command_name()} debate --resume {self._debate_id}")
         return INTERRUPTED
 
-    def _left_waiting(self, checkpoint: Checkpoint) -> int:
+    def _report_waiting(self, checkpoint: Checkpoint) -> int:
         assert self._debate_id is not None
         server = self._options.server
         resume = f"{command_name()} debate --resume {self._debate_id}" + (
@@ -245,7 +247,7 @@ class DebateCommand:
         if results.decision is not None:
             write_decision(results.decision)
         if self._options.verbose:
-            for line in account(state):
+            for line in account_lines(state):
                 say_line(line)
         if state.status == DEBATE_STATUS_FAILED:
             say(f"Saved debate {state.id}; go on with: {command_name()} debate --resume {state.id}")
@@ -257,7 +259,7 @@ class DebateCommand:
             say(f"warning: the debate was {ending_text(state.ended_by)}")
         if not state.answer:
             raise CommandError(f"debate {state.id} has no answer; see {command_name()} show {state.id}")
-        self.put(state)
+        self.write_answer(state)
         return 0
 
 
@@ -267,12 +269,12 @@ def _is_overdue(state: Debate) -> bool:
     return waits and state.waiting.until.ToNanoseconds() / 1e9 < time.time() + _TIME_TO_ANSWER_SECONDS
 
 
-async def _decision(parley: ParleyClient, state: Debate) -> GetDecisionResponse | None:
+async def _fetch_decision(parley: ParleyClient, state: Debate) -> GetDecisionResponse | None:
     """Return the decision document of a moderated debate that is completed; None of any other."""
     if state.outcome.WhichOneof("format_outcome") != "moderated":
         return None
     try:
-        return await parley.decision(state.id)
+        return await parley.get_decision(state.id)
     except ParleyError as error:
         say(f"warning: the decision was not written: {error.message}")
         return None

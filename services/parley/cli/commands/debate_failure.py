@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from parley import config
-from parley.cli.commands.likely_cause import asked_and_why
+from parley.cli.commands.likely_cause import explain_provider_failure
 from parley.cli.errors import GENERAL, PROVIDER_FAILED, CommandError
-from parley.cli.terminal.words import debaters, phase_of
+from parley.cli.terminal.words import debating_agents, work_phase_text
 from parley.cli.translate_errors import is_provider_failure
 from parley.client import Debate
 from parley.config import ConfigFile
@@ -25,7 +25,7 @@ def debate_failure(
     `own` says that it failed in a system of this process, whose settings are known here.
     """
     failure = state.failure
-    agents = _agents(state)
+    agents = _failed_agents(state)
     where = " in ".join(part for part in (", ".join(agents), failure.phase) if part)
     message = f"{failure.reason}: {failure.message}"
     if where:
@@ -33,14 +33,14 @@ def debate_failure(
     if failure.reason == "INTERNAL" and log is not None:
         message = f"{message} ({log})"
     if own:
-        message += asked_and_why((found or config.defaults()).providers, failure.message)
+        message += explain_provider_failure((found or config.defaults()).providers, failure.message)
     if failure.reason == _AUTH:
         variables = _key_variables(state, agents, found, default_routes)
         message += f"; check {' and '.join(variables)}" if variables else ""
-    return CommandError(message, PROVIDER_FAILED if _provider_failed(state, failure) else GENERAL)
+    return CommandError(message, PROVIDER_FAILED if _is_provider_failure(state, failure) else GENERAL)
 
 
-def _agents(state: Debate) -> tuple[str, ...]:
+def _failed_agents(state: Debate) -> tuple[str, ...]:
     """Return the agent whose failure decided it, and those that failed in the same way in the same phase."""
     failure = state.failure
     if not failure.agent_id:
@@ -48,7 +48,7 @@ def _agents(state: Debate) -> tuple[str, ...]:
     alike = (
         each.work.agent_id
         for each in state.failures
-        if (phase_of(each.work), each.reason, each.message)
+        if (work_phase_text(each.work), each.reason, each.message)
         == (failure.phase, failure.reason, failure.message)
     )
     return tuple(dict.fromkeys((failure.agent_id, *alike)))
@@ -61,7 +61,7 @@ def _key_variables(
     known = found or config.defaults()
     providers = {each.name: each for each in known.providers}
     of_routes = {each.name: each.provider for each in known.routes}
-    described = [*debaters(state), state.spec.judge.agent]
+    described = [*debating_agents(state), state.spec.judge.agent]
     routes = [
         route for agent in described if agent.id in agents for route in (agent.routes or default_routes)
     ]
@@ -70,7 +70,7 @@ def _key_variables(
     return list(dict.fromkeys(variable for variable in used if variable is not None))
 
 
-def _provider_failed(state: Debate, failure: DebateFailure) -> bool:
+def _is_provider_failure(state: Debate, failure: DebateFailure) -> bool:
     """Return whether providers are behind it: by its reason, or by that of every step it names."""
     if is_provider_failure(failure.reason):
         return True

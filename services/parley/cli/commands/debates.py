@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import Final, Self
 
 from parley.cli.command_name import command_name
-from parley.cli.commands.ask_at_checkpoints import Asker
-from parley.cli.commands.connection import Link, connected
-from parley.cli.commands.find_debate import debate_id_of
+from parley.cli.commands.ask_at_checkpoints import CheckpointPrompter
+from parley.cli.commands.connection import Connection, connect
+from parley.cli.commands.find_debate import find_debate_id
 from parley.cli.input.output_path import check_output_path
-from parley.cli.person import can_be_asked
+from parley.cli.person import can_ask
 from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.debate_list import debate_rows
-from parley.cli.terminal.debate_overview import overview
+from parley.cli.terminal.debate_overview import overview_lines
 from parley.cli.terminal.event_lines import contribution_text, event_lines
 from parley.cli.terminal.files import write_file
-from parley.cli.terminal.message_json import dumped, dumped_line, json_text, json_value
-from parley.cli.terminal.progress import Progress, advance
-from parley.cli.terminal.rendered import print_markdown, print_quoted
+from parley.cli.terminal.message_json import json_value, message_to_json, message_to_json_line, to_json
+from parley.cli.terminal.progress import DebateProgress, advance
+from parley.cli.terminal.rendered import print_indented, print_markdown
 from parley.cli.terminal.table import is_narrow, print_table
-from parley.client import Debate, DebateSummary, Event, ParleyClient, kind_of
+from parley.client import Debate, DebateSummary, Event, ParleyClient, event_kind
 from parley.runtime.printable import printable
 
 __all__ = ["list_debates", "report", "show", "watch"]
@@ -31,9 +31,9 @@ _PATIENCE: Final = 5.0
 
 
 @asynccontextmanager
-async def _orchestrator(server: str | None) -> AsyncIterator[tuple[Link, ParleyClient]]:
+async def _connect_orchestrator(server: str | None) -> AsyncIterator[tuple[Connection, ParleyClient]]:
     async with (
-        connected(server, purpose="records") as link,
+        connect(server, purpose="records") as link,
         ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
     ):
         yield link, parley
@@ -49,7 +49,7 @@ async def list_debates(
 ) -> None:
     """Print debates, newest first; with `format_name`, those that are held in it, and with `labels`, those that have them."""
     found: list[DebateSummary] = []
-    async with _orchestrator(server) as (link, parley):
+    async with _connect_orchestrator(server) as (link, parley):
         async for each in parley.list(
             page_size=min(limit, 200), format_name=format_name or "", labels=dict(labels)
         ):
@@ -57,22 +57,22 @@ async def list_debates(
             if len(found) == limit:
                 break
     if as_json:
-        print_text(dumped([json_value(each) for each in found]))
+        print_text(to_json([json_value(each) for each in found]))
     else:
         print_table(debate_rows(found, interrupted=link.alone, narrow=is_narrow()))
 
 
 async def show(server: str | None, debate_id: str, *, as_json: bool) -> None:
     """Print how a debate stands."""
-    async with _orchestrator(server) as (link, parley):
-        debate = await parley.get(await debate_id_of(parley, debate_id))
+    async with _connect_orchestrator(server) as (link, parley):
+        debate = await parley.get(await find_debate_id(parley, debate_id))
     if as_json:
-        print_text(json_text(debate))
+        print_text(message_to_json(debate))
     else:
         checkpoint = Checkpoint(debate.waiting.checkpoint, debate.waiting)
         waits = bool(checkpoint.key) and not link.alone
         hint = answer_hint(debate.id, checkpoint, server) if waits else ""
-        for line in overview(debate, hint, alone=link.alone):
+        for line in overview_lines(debate, hint, alone=link.alone):
             print_line(line)
         if debate.answer:
             print_markdown("\n" + debate.answer.rstrip("\n") + "\n")
@@ -83,72 +83,72 @@ async def watch(server: str | None, debate_id: str, after: int, *, quiet: bool, 
 
     Put what its checkpoints ask to whoever sits there.
     """
-    async with connected(server, purpose="records") as link, ParleyClient(link.orchestrator) as parley:
-        debate = await parley.summary(await debate_id_of(parley, debate_id))
+    async with connect(server, purpose="records") as link, ParleyClient(link.orchestrator) as parley:
+        debate = await parley.get_summary(await find_debate_id(parley, debate_id))
         # Nobody runs debates of a store that is ours alone: there is nothing to wait for after what is recorded.
         end = debate.last_sequence if link.alone else None
         if end is not None and after >= end:
             return
-        asks = not (as_json or link.alone) and can_be_asked() and sys.stdout.isatty()
-        async with _Asking(parley, debate, after, asks=asks) as asking:
+        asks = not (as_json or link.alone) and can_ask() and sys.stdout.isatty()
+        async with _WatchPrompter(parley, debate, after, asks=asks) as asking:
             async for each in parley.watch(debate.id, after):
                 assert isinstance(each, Event)  # no text was asked for
-                await asking.hear(each)
+                await asking.before_event(each)
                 if as_json:
-                    print_text(dumped_line(each))
+                    print_text(message_to_json_line(each))
                 else:
-                    _show(each, debate.id, server, quiet=quiet)
+                    _print_event(each, debate.id, server, quiet=quiet)
                 sys.stdout.flush()
-                asking.see(each)
+                asking.after_event(each)
                 if each.sequence == end:
-                    if kind_of(each) not in {"closed", "debate_failed"}:
+                    if event_kind(each) not in {"closed", "debate_failed"}:
                         resume = f"{command_name()} debate --resume {debate.id}"
                         say(f"Nothing runs this debate now; go on with: {resume}")
                     break
 
 
-class _Asking:
+class _WatchPrompter:
     """Has put what is asked once everything recorded was shown."""
 
     def __init__(self, parley: ParleyClient, debate: Debate, after: int, *, asks: bool) -> None:
         waits = Checkpoint(debate.waiting.checkpoint, debate.waiting) if debate.waiting.checkpoint else None
-        self._asker = Asker(parley, debate.id, nullcontext)
+        self._asker = CheckpointPrompter(parley, debate.id, nullcontext)
         self._recorded = debate.last_sequence
-        self._progress = Progress(checkpoint=waits if after >= self._recorded else None)
+        self._progress = DebateProgress(checkpoint=waits if after >= self._recorded else None)
         self._asks = asks
 
     async def __aenter__(self) -> Self:
         await self._asker.__aenter__()
         if self._asks:
-            self._asker.see(self._progress.checkpoint)
+            self._asker.ask_if_open(self._progress.checkpoint)
         return self
 
     async def __aexit__(self, *raised: object) -> None:
         await self._asker.__aexit__(*raised)
 
-    async def hear(self, event: Event) -> None:
+    async def before_event(self, event: Event) -> None:
         self._progress = advance(self._progress, event)
-        await self._asker.hear(event, self._progress.checkpoint)
+        await self._asker.before_event(event, self._progress.checkpoint)
 
-    def see(self, event: Event) -> None:
+    def after_event(self, event: Event) -> None:
         if self._asks and event.sequence >= self._recorded:
-            self._asker.see(self._progress.checkpoint)
+            self._asker.ask_if_open(self._progress.checkpoint)
 
 
-def _show(event: Event, debate_id: str, server: str | None, *, quiet: bool) -> None:
+def _print_event(event: Event, debate_id: str, server: str | None, *, quiet: bool) -> None:
     for line in event_lines(event, debate_id, server):
         print_line(line)
     said = "" if quiet else contribution_text(event)
     if said:
-        print_quoted(said)
+        print_indented(said)
 
 
 async def report(server: str | None, debate_id: str, output: Path | None) -> None:
     """Print a debate's report, or write it to exactly the file that was named."""
     if output is not None:
         check_output_path("--output", output)
-    async with _orchestrator(server) as (_, parley):
-        text = await parley.report(await debate_id_of(parley, debate_id))
+    async with _connect_orchestrator(server) as (_, parley):
+        text = await parley.get_report(await find_debate_id(parley, debate_id))
     if output is None:
         print_text(text if text.endswith("\n") else f"{text}\n")
     else:

@@ -3,25 +3,25 @@
 import asyncio
 
 from parley.cli.commands.debate import DebateCommand
-from parley.cli.commands.find_debate import debate_id_of
-from parley.cli.dotenv_file import take_dotenv
+from parley.cli.commands.find_debate import find_debate_id
+from parley.cli.dotenv_file import load_dotenv
 from parley.cli.input.evaluation_request import (
     EvaluationOptions,
     debate_options,
     evaluation_request,
     output_format,
 )
-from parley.cli.terminal.evaluation import put_evaluation
-from parley.cli.translate_errors import translated
+from parley.cli.terminal.evaluation import write_evaluation
+from parley.cli.translate_errors import translate_errors
 from parley.client import Debate, DebateSpec, ParleyClient
 
-__all__ = ["evaluate"]
+__all__ = ["run_evaluation"]
 
 
-def evaluate(options: EvaluationOptions) -> int:
+def run_evaluation(options: EvaluationOptions) -> int:
     """Hold the evaluation and return the exit code. Raise CommandError."""
-    with translated():
-        take_dotenv()
+    with translate_errors():
+        load_dotenv()
         return asyncio.run(_EvaluationCommand(options).run())
 
 
@@ -33,8 +33,8 @@ class _EvaluationCommand(DebateCommand):
         self._format = output_format(options)
         self._output = options.output
 
-    async def complete(self, parley: ParleyClient, spec: DebateSpec) -> None:
-        spec.evaluation.debate_id = await debate_id_of(parley, spec.evaluation.debate_id)
+    async def resolve_spec(self, parley: ParleyClient, spec: DebateSpec) -> None:
+        spec.evaluation.debate_id = await find_debate_id(parley, spec.evaluation.debate_id)
 
-    def put(self, state: Debate) -> None:
-        put_evaluation(state, self._format, self._output)
+    def write_answer(self, state: Debate) -> None:
+        write_evaluation(state, self._format, self._output)

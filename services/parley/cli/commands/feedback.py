@@ -4,28 +4,28 @@ from typing import Final
 
 import grpc
 
-from parley.cli.commands.connection import connected
-from parley.cli.commands.find_debate import debate_id_of
+from parley.cli.commands.connection import connect
+from parley.cli.commands.find_debate import find_debate_id
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line, print_text
 from parley.cli.terminal.debate_overview import feedback_text
-from parley.cli.terminal.message_json import dumped, json_value
+from parley.cli.terminal.message_json import json_value, to_json
 from parley.client import ParleyClient, ParleyError
 
-__all__ = ["give_feedback"]
+__all__ = ["submit_feedback"]
 
 _PATIENCE: Final = 5.0
 
 
-async def give_feedback(
+async def submit_feedback(
     server: str | None, debate_id: str, value: int, message: str, *, as_json: bool
 ) -> None:
     """Record a word on a debate and print what is recorded. Raise CommandError."""
     async with (
-        connected(server, purpose="ratings") as link,
+        connect(server, purpose="ratings") as link,
         ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
     ):
-        found = await debate_id_of(parley, debate_id)
+        found = await find_debate_id(parley, debate_id)
         try:
             feedback = await parley.submit_feedback(found, value, message)
         except ParleyError as error:
@@ -34,6 +34,6 @@ async def give_feedback(
                 raise CommandError("; ".join(bad), INVALID_ARGUMENTS) from None
             raise
     if as_json:
-        print_text(dumped({"debate_id": found, **json_value(feedback)}))
+        print_text(to_json({"debate_id": found, **json_value(feedback)}))
     else:
         print_line(f"Recorded for {found}: {feedback_text(feedback)}")

@@ -7,12 +7,12 @@ from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.client import ParleyClient
 from parley.runtime.validation import DEBATE_ID
 
-__all__ = ["debate_id_of"]
+__all__ = ["find_debate_id"]
 
 _MAX_NAMED: Final = 3
 
 
-async def debate_id_of(parley: ParleyClient, written: str) -> str:
+async def find_debate_id(parley: ParleyClient, written: str) -> str:
     """Return the id that begins as written; a whole one as it stands. Raise CommandError unless it is one debate's."""
     if DEBATE_ID.fullmatch(written):
         return written

@@ -6,19 +6,19 @@ from typing import Final
 
 import grpc
 
-from parley.cli.commands.ask_at_checkpoints import Asker, asks_what_is_known
+from parley.cli.commands.ask_at_checkpoints import CheckpointPrompter, is_known_kind
 from parley.cli.commands.interrupts import Interrupts
-from parley.cli.person import can_be_asked
+from parley.cli.person import can_ask
 from parley.cli.printing import say
 from parley.cli.progress_style import Style
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
-from parley.cli.terminal.display import Display, Seen, display
+from parley.cli.terminal.display import Display, DisplayState, open_display
 from parley.cli.terminal.progress import advance
 from parley.cli.terminal.progress_lines import resumed_text
-from parley.cli.translate_errors import first_of
-from parley.client import Event, ParleyClient, ParleyError, TextPiece, kind_of
+from parley.cli.translate_errors import first_error
+from parley.client import Event, ParleyClient, ParleyError, TextPiece, event_kind
 
-__all__ = ["AbandonedError", "Follower", "LeftWaitingError", "PausedError"]
+__all__ = ["CheckpointExpiredError", "Follower", "PausedError", "StillWaitingError"]
 
 _PAUSE_SECONDS: Final = 10.0
 _CLOSING_SECONDS: Final = 2.0
@@ -28,11 +28,11 @@ class PausedError(Exception):
     """Ctrl-C came; the debate is left as it is."""
 
 
-class AbandonedError(PausedError):
+class CheckpointExpiredError(PausedError):
     """Nobody came to a checkpoint in time, and the debate is paused."""
 
 
-class LeftWaitingError(Exception):
+class StillWaitingError(Exception):
     """Ctrl-C or Ctrl-D came while a person was asked; the debate waits on at this checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
@@ -47,16 +47,16 @@ class Follower:
         self._interrupts = interrupts
         self._server = server
         self._style = style
-        self._seen = Seen()
+        self._seen = DisplayState()
         self._last = 0
         self._recorded = 0
 
     @property
-    def begun(self) -> bool:
+    def has_started(self) -> bool:
         """Whether any event was seen."""
         return self._last > 0
 
-    def pass_over(self, sequence: int) -> None:
+    def skip_to(self, sequence: int) -> None:
         """Pass over events up to this one: what they come to is said in one line."""
         self._recorded = sequence
 
@@ -66,35 +66,35 @@ class Follower:
         On an interrupt, pause it and raise PausedError; or, where a person is asked, raise LeftWaitingError. Raise
         AbandonedError where nobody came to a checkpoint.
         """
-        with display(self._seen, self._style) as shown:
+        with open_display(self._seen, self._style) as shown:
             try:
-                await self._follow(parley, debate_id, shown)
+                await self._watch_until_end(parley, debate_id, shown)
             finally:
-                self._seen = shown.seen
+                self._seen = shown.state
 
-    def _take(self, event: Event, debate_id: str, shown: Display) -> None:
+    def _show_event(self, event: Event, debate_id: str, shown: Display) -> None:
         self._last = event.sequence
         opened = (
             Checkpoint(event.key, event.checkpoint_opened) if event.HasField("checkpoint_opened") else None
         )
-        is_asked = opened is not None and _is_asked(opened)
+        is_asked = opened is not None and _can_ask_here(opened)
         shown.show(event, quiet=is_asked or event.sequence <= self._recorded)
         if event.sequence == self._recorded:
-            shown.say(resumed_text(shown.seen.progress))
+            shown.say(resumed_text(shown.state.progress))
         is_news = event.sequence == self._recorded or (
-            event.sequence > self._recorded and kind_of(event) == "checkpoint_opened"
+            event.sequence > self._recorded and event_kind(event) == "checkpoint_opened"
         )
-        checkpoint = shown.seen.progress.checkpoint
-        if is_news and checkpoint and not _is_asked(checkpoint):
+        checkpoint = shown.state.progress.checkpoint
+        if is_news and checkpoint and not _can_ask_here(checkpoint):
             hint = answer_hint(debate_id, checkpoint, self._server)
             shown.say(f"Waiting for a person; answer with: {hint}")
 
-    async def _watch(
+    async def _show_events(
         self,
         parley: ParleyClient,
         debate_id: str,
         shown: Display,
-        asker: Asker,
+        asker: CheckpointPrompter,
         seen: Callable[[Event], None],
     ) -> None:
         """Take in every event, tell of it, and have put what is asked."""
@@ -103,19 +103,20 @@ class Follower:
                 if isinstance(event, TextPiece):
                     shown.show_text(event)
                     continue
-                await asker.hear(event, advance(shown.seen.progress, event).checkpoint)
-                self._take(event, debate_id, shown)
-                if event.sequence >= self._recorded and can_be_asked():
-                    asker.see(shown.seen.progress.checkpoint)
+                await asker.before_event(event, advance(shown.state.progress, event).checkpoint)
+                self._show_event(event, debate_id, shown)
+                if event.sequence >= self._recorded and can_ask():
+                    asker.ask_if_open(shown.state.progress.checkpoint)
                 seen(event)
 
-    async def _follow(self, parley: ParleyClient, debate_id: str, shown: Display) -> None:
-        course = _Course(self._recorded)
-        asker = Asker(parley, debate_id, shown.aside)
-        watching = asyncio.create_task(self._watch(parley, debate_id, shown, asker, course.take))
+    async def _watch_until_end(self, parley: ParleyClient, debate_id: str, shown: Display) -> None:
+        course = _RunState(self._recorded)
+        asker = CheckpointPrompter(parley, debate_id, shown.release_terminal)
+        watching = asyncio.create_task(self._show_events(parley, debate_id, shown, asker, course.update))
         interrupted = asyncio.create_task(self._interrupts.first.wait())
         others = [
-            asyncio.create_task(each.wait()) for each in (course.concluded, course.abandoned, asker.left)
+            asyncio.create_task(each.wait())
+            for each in (course.concluded, course.checkpoint_expired, asker.left)
         ]
         try:
             await asyncio.wait({watching, interrupted, *others}, return_when=asyncio.FIRST_COMPLETED)
@@ -125,16 +126,16 @@ class Follower:
                     {watching, interrupted}, timeout=_CLOSING_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
                 return
-            if asker.asked is not None:
-                raise LeftWaitingError(asker.asked)
-            if course.abandoned.is_set():
-                raise AbandonedError
+            if asker.active_checkpoint is not None:
+                raise StillWaitingError(asker.active_checkpoint)
+            if course.checkpoint_expired.is_set():
+                raise CheckpointExpiredError
             if not watching.done():
                 shown.say("Pausing; Ctrl-C again leaves at once.")
                 await self._pause(parley, debate_id, watching, course.paused)
             await watching
         except ExceptionGroup as group:
-            raise first_of(group) from None
+            raise first_error(group) from None
         finally:
             for task in (watching, interrupted, *others):
                 task.cancel()
@@ -161,7 +162,7 @@ class Follower:
             raise PausedError
 
 
-class _Course:
+class _RunState:
     """What the events of a debate have come to, for whoever waits for it.
 
     Attributes:
@@ -172,24 +173,28 @@ class _Course:
 
     def __init__(self, recorded: int) -> None:
         """Nothing is abandoned by an event that was `recorded`, up to this one, before the debate was taken up."""
-        self.paused, self.concluded, self.abandoned = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.paused, self.concluded, self.checkpoint_expired = (
+            asyncio.Event(),
+            asyncio.Event(),
+            asyncio.Event(),
+        )
         self._recorded = recorded
         self._before = ""
 
-    def take(self, event: Event) -> None:
+    def update(self, event: Event) -> None:
         """Take an event in."""
-        kind = kind_of(event)
+        kind = event_kind(event)
         if kind == "concluded":
             self.concluded.set()
         if kind == "paused":
             self.paused.set()
             if self._before == "checkpoint_expired" and event.sequence > self._recorded:
-                self.abandoned.set()
+                self.checkpoint_expired.set()
         else:
             self.paused.clear()
         self._before = kind
 
 
-def _is_asked(checkpoint: Checkpoint) -> bool:
+def _can_ask_here(checkpoint: Checkpoint) -> bool:
     """Return whether what it asks is put to whoever sits here, rather than only told."""
-    return asks_what_is_known(checkpoint) and can_be_asked()
+    return is_known_kind(checkpoint) and can_ask()

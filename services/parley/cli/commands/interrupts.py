@@ -10,7 +10,7 @@ from typing import Final, Self
 from parley.cli.errors import INTERRUPTED
 from parley.cli.terminal.painter import restore_terminal
 
-__all__ = ["Interrupts", "left_in_order"]
+__all__ = ["Interrupts", "cancel_on_interrupt"]
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -40,7 +40,7 @@ class Interrupts:
 
 
 @contextmanager
-def left_in_order() -> Iterator[None]:
+def cancel_on_interrupt() -> Iterator[None]:
     """On Ctrl-C, cancel the task that runs the block, so that what it drew is taken back. Raise KeyboardInterrupt then."""
     task = asyncio.current_task()
     assert task is not None

@@ -6,14 +6,14 @@ from typing import Final
 import grpc
 
 from parley.cli.command_name import command_name
-from parley.cli.commands.connection import Link, connected
-from parley.cli.commands.find_debate import debate_id_of
+from parley.cli.commands.connection import Connection, connect
+from parley.cli.commands.find_debate import find_debate_id
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line
 from parley.cli.statuses import ENDED
 from parley.client import ParleyClient, ParleyError
 
-__all__ = ["Intervention", "intervene", "resume"]
+__all__ = ["Intervention", "intervene", "resume_debate"]
 
 _PATIENCE: Final = 5.0
 _ARGUMENTS: Final = {
@@ -31,41 +31,41 @@ Intervention = Callable[[ParleyClient, str], Awaitable[int]]
 
 async def intervene(server: str | None, debate_id: str, recorded: str, intervention: Intervention) -> None:
     """Intervene in a debate and print which event records it; `recorded` says what was asked. Raise CommandError."""
-    sequence, _ = await _recorded(server, debate_id, intervention)
-    _tell(sequence, recorded)
+    sequence, _ = await _send(server, debate_id, intervention)
+    _print_recorded(sequence, recorded)
 
 
-async def resume(server: str | None, debate_id: str) -> None:
+async def resume_debate(server: str | None, debate_id: str) -> None:
     """Have a debate go on in the system that runs, and say where that is. Raise CommandError."""
-    sequence, link = await _recorded(server, debate_id, lambda parley, found: parley.resume(found))
+    sequence, link = await _send(server, debate_id, lambda parley, found: parley.resume(found))
     where = f"at {link.orchestrator}" if not link.own else "where a Parley runs on its store"
-    _tell(sequence, f"resume; the debate goes on {where}")
+    _print_recorded(sequence, f"resume; the debate goes on {where}")
 
 
-def _tell(sequence: int, recorded: str) -> None:
+def _print_recorded(sequence: int, recorded: str) -> None:
     print_line(f"Recorded as event {sequence}: {recorded}")
 
 
-async def _recorded(server: str | None, debate_id: str, intervention: Intervention) -> tuple[int, Link]:
+async def _send(server: str | None, debate_id: str, intervention: Intervention) -> tuple[int, Connection]:
     async with (
-        connected(server, purpose="records") as link,
+        connect(server, purpose="records") as link,
         ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
     ):
-        found = await debate_id_of(parley, debate_id)
+        found = await find_debate_id(parley, debate_id)
         if link.alone:
-            raise await _refusal(parley, found)
+            raise await _no_system_error(parley, found)
         try:
             return await intervention(parley, found), link
         except ParleyError as error:
-            explained = _explained(error)
+            explained = _explain(error)
             if explained is None:
                 raise
             raise explained from None
 
 
-async def _refusal(parley: ParleyClient, debate_id: str) -> CommandError:
+async def _no_system_error(parley: ParleyClient, debate_id: str) -> CommandError:
     """Return why nothing can be recorded where no system runs: nobody would act on it."""
-    if (await parley.summary(debate_id)).status in ENDED:
+    if (await parley.get_summary(debate_id)).status in ENDED:
         return CommandError(f"debate {debate_id} has ended")
     return CommandError(
         f"no Parley runs on this machine to take this up; start one with: {command_name()} up, "
@@ -73,7 +73,7 @@ async def _refusal(parley: ParleyClient, debate_id: str) -> CommandError:
     )
 
 
-def _explained(error: ParleyError) -> CommandError | None:
+def _explain(error: ParleyError) -> CommandError | None:
     if error.code == grpc.StatusCode.INVALID_ARGUMENT and error.violations:
         bad = (f"{_ARGUMENTS.get(each.field, '')}{each.description}" for each in error.violations)
         return CommandError("; ".join(bad), INVALID_ARGUMENTS)

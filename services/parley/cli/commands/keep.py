@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from parley.cli.commands.connection import connected
-from parley.cli.commands.find_debate import debate_id_of
-from parley.cli.commands.typed_answer import typed_answer
+from parley.cli.commands.connection import connect
+from parley.cli.commands.find_debate import find_debate_id
+from parley.cli.commands.typed_answer import ask
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.input.output_path import check_output_path
-from parley.cli.person import can_be_asked
+from parley.cli.person import can_ask
 from parley.cli.printing import print_line, say
 from parley.cli.terminal.shorten import one_line
 from parley.client import Debate, ParleyClient, export
@@ -25,22 +25,22 @@ _YES: Final = frozenset({"y", "yes"})
 async def delete_debate(server: str | None, debate_id: str, *, ratings: bool, is_sure: bool) -> None:
     """Delete a debate, once whoever sits there is sure. Raise CommandError."""
     async with (
-        connected(server, purpose="deleting") as link,
+        connect(server, purpose="deleting") as link,
         ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
     ):
-        found = await debate_id_of(parley, debate_id)
+        found = await find_debate_id(parley, debate_id)
         if not is_sure:
-            await _make_sure(await parley.get(found))
+            await _confirm(await parley.get(found))
         finished = await parley.delete(found, ratings=ratings)
     rest = "" if finished else " Memory or ratings are away; they forget it when they are back."
     print_line(f"Deleted {found}.{rest}")
 
 
-async def _make_sure(debate: Debate) -> None:
-    if not can_be_asked():
+async def _confirm(debate: Debate) -> None:
+    if not can_ask():
         raise CommandError("nobody can be asked whether that is meant; say --yes", INVALID_ARGUMENTS)
     say(f"Delete {debate.id} for good? {one_line(debate.spec.question, _SHOWN)}")
-    answer = await typed_answer("Type yes to delete it.")
+    answer = await ask("Type yes to delete it.")
     if (answer or "").casefold() not in _YES:
         raise CommandError("nothing was deleted", GENERAL)
 
@@ -49,10 +49,10 @@ async def export_debates(server: str | None, file: Path, debate_ids: Sequence[st
     """Write debates into a ZIP file. Raise CommandError."""
     check_output_path("FILE", file)
     async with (
-        connected(server, purpose="records") as link,
+        connect(server, purpose="records") as link,
         ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
     ):
-        named = [await debate_id_of(parley, each) for each in debate_ids]
+        named = [await find_debate_id(parley, each) for each in debate_ids]
         count = await export(parley, file, named)
     print_line(f"Wrote {count} debate{'' if count == 1 else 's'} to {file}.")
 

@@ -8,12 +8,12 @@ from typing import Final
 import grpc
 
 from parley.cli.command_name import command_name
-from parley.cli.commands.connection import connected
+from parley.cli.commands.connection import connect
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line, print_text, say
-from parley.cli.terminal.message_json import dumped
+from parley.cli.terminal.message_json import to_json
 from parley.cli.terminal.table import print_table
-from parley.cli.terminal.words import enum_word
+from parley.cli.terminal.words import enum_text
 from parley.client import AccessRole, ApiKey, ParleyClient, ParleyError
 from parley.runtime.clock import SystemClock
 from parley.runtime.identity.identity import is_tenant
@@ -29,7 +29,9 @@ async def add_key(server: str | None, name: str, tenant: str | None, roles: Sequ
     """Make a key and print it, this once. Raise CommandError."""
     if not name.strip() or len(name) > 64 or not name.isprintable():
         raise CommandError("NAME must be 1 to 64 characters on one line", INVALID_ARGUMENTS)
-    key_id, text = await (_added_at(server, name, tenant, roles) if server else _added(name, tenant, roles))
+    key_id, text = await (
+        _add_at_server(server, name, tenant, roles) if server else _add_to_store(name, tenant, roles)
+    )
     print_line(text)
     say(
         f"This is the only time that the key is shown. It is {key_id} in {command_name()} keys list; send it as PARLEY_TOKEN."
@@ -38,9 +40,9 @@ async def add_key(server: str | None, name: str, tenant: str | None, roles: Sequ
 
 async def list_keys(server: str | None, tenant: str | None, *, as_json: bool) -> None:
     """Print what is known of all keys, or a tenant's. Raise CommandError."""
-    found = await (_listed_at(server, tenant) if server else _listed(tenant))
+    found = await (_list_at_server(server, tenant) if server else _list_in_store(tenant))
     if as_json:
-        print_text(dumped(found))
+        print_text(to_json(found))
         return
     columns = ["id", *([] if server else ["tenant"]), "name", "roles", "made", "revoked"]
     print_table([[each.upper() for each in columns], *([key[each] for each in columns] for key in found)])
@@ -50,11 +52,11 @@ async def list_keys(server: str | None, tenant: str | None, *, as_json: bool) ->
 
 async def revoke_key(server: str | None, key_id: str) -> None:
     """Revoke a key: nobody is let in with it any more, some seconds from now. Raise CommandError."""
-    told = await (_revoked_at(server, key_id) if server else _revoked(key_id))
+    told = await (_revoke_at_server(server, key_id) if server else _revoke_in_store(key_id))
     say(f"Key {key_id} {told}; no service lets it in after 10 seconds.")
 
 
-async def _added(name: str, tenant: str | None, roles: Sequence[str]) -> tuple[str, str]:
+async def _add_to_store(name: str, tenant: str | None, roles: Sequence[str]) -> tuple[str, str]:
     tenant = _TENANT if tenant is None else tenant
     if not is_tenant(tenant):
         message = (
@@ -68,56 +70,56 @@ async def _added(name: str, tenant: str | None, roles: Sequence[str]) -> tuple[s
     return key.id, text
 
 
-async def _listed(tenant: str | None) -> Sequence[Mapping[str, str]]:
+async def _list_in_store(tenant: str | None) -> Sequence[Mapping[str, str]]:
     from parley.local import own_keys
 
     async with own_keys() as keys:
         return [each.shown() for each in await keys.list(tenant)]
 
 
-async def _revoked(key_id: str) -> str:
+async def _revoke_in_store(key_id: str) -> str:
     from parley.local import own_keys
 
     async with own_keys() as keys:
         revoked = await keys.revoke(key_id, SystemClock().now())
         if not revoked and await keys.get(key_id) is None:
-            raise _unknown(key_id)
+            raise _unknown_key_error(key_id)
     return "is revoked" if revoked else "was revoked before"
 
 
-async def _added_at(server: str, name: str, tenant: str | None, roles: Sequence[str]) -> tuple[str, str]:
-    async with _tenants(server, tenant) as parley:
+async def _add_at_server(server: str, name: str, tenant: str | None, roles: Sequence[str]) -> tuple[str, str]:
+    async with _connect_as_tenant(server, tenant) as parley:
         made = await parley.create_key(name, sorted(roles_named(roles)))
     return made.key.id, made.text
 
 
-async def _listed_at(server: str, tenant: str | None) -> Sequence[Mapping[str, str]]:
-    async with _tenants(server, tenant) as parley:
-        return [_shown(each) async for each in parley.list_keys()]
+async def _list_at_server(server: str, tenant: str | None) -> Sequence[Mapping[str, str]]:
+    async with _connect_as_tenant(server, tenant) as parley:
+        return [_to_row(each) async for each in parley.list_keys()]
 
 
-async def _revoked_at(server: str, key_id: str) -> str:
-    async with _tenants(server, None) as parley:
+async def _revoke_at_server(server: str, key_id: str) -> str:
+    async with _connect_as_tenant(server, None) as parley:
         try:
             await parley.revoke_key(key_id)
         except ParleyError as error:
             if error.code == grpc.StatusCode.NOT_FOUND:
-                raise _unknown(key_id) from None
+                raise _unknown_key_error(key_id) from None
             raise
     return "is revoked"
 
 
 @asynccontextmanager
-async def _tenants(server: str, tenant: str | None) -> AsyncIterator[ParleyClient]:
+async def _connect_as_tenant(server: str, tenant: str | None) -> AsyncIterator[ParleyClient]:
     """Yield a client of the keys of one's own tenant. Raise CommandError where another is asked for."""
     if tenant is not None:
         message = "--tenant: a server takes the tenant from PARLEY_TOKEN; leave it out"
         raise CommandError(message, INVALID_ARGUMENTS)
-    async with connected(server) as link, ParleyClient(link.orchestrator, patience=_PATIENCE) as parley:
+    async with connect(server) as link, ParleyClient(link.orchestrator, patience=_PATIENCE) as parley:
         yield parley
 
 
-def _shown(key: ApiKey) -> Mapping[str, str]:
+def _to_row(key: ApiKey) -> Mapping[str, str]:
     """Return what a server says of a key, in the words of a store."""
     made, revoked = (
         time.ToDatetime(UTC).isoformat(timespec="microseconds") for time in (key.create_time, key.revoke_time)
@@ -125,11 +127,11 @@ def _shown(key: ApiKey) -> Mapping[str, str]:
     return {
         "id": key.id,
         "name": key.name,
-        "roles": ",".join(sorted(enum_word(AccessRole.DESCRIPTOR, each) for each in key.roles)),
+        "roles": ",".join(sorted(enum_text(AccessRole.DESCRIPTOR, each) for each in key.roles)),
         "made": made,
         "revoked": revoked if key.HasField("revoke_time") else "-",
     }
 
 
-def _unknown(key_id: str) -> CommandError:
+def _unknown_key_error(key_id: str) -> CommandError:
     return CommandError(f"no key {key_id!r}; {command_name()} keys list shows them", GENERAL)

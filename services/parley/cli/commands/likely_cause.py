@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from parley.config import Provider
 
-__all__ = ["asked_and_why"]
+__all__ = ["explain_provider_failure"]
 
 _SPEAKS_HTTP: Final = re.compile(r"WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|wrong version number")
 _SPEAKS_HTTPS: Final = re.compile(r"not proper HTTP|plain HTTP request was sent|HTTP request to an HTTPS")
@@ -23,7 +23,7 @@ _SECRET: Final = re.compile(r"(?<=//)[^/@]*@|\?.*")
 _VERSION: Final = re.compile(r"/v\d|/openai|/api")
 
 
-def asked_and_why(providers: Sequence[Provider], message: str) -> str:
+def explain_provider_failure(providers: Sequence[Provider], message: str) -> str:
     """Return `; asked http://localhost:11434: …` for the provider that the message names; empty where no address was set.
 
     The address is the file's, or OPENAI_BASE_URL. The message is that of a failure.
@@ -33,12 +33,12 @@ def asked_and_why(providers: Sequence[Provider], message: str) -> str:
         named = re.search(rf"(^|[\s;(]){re.escape(provider.name)}(?P<model>/\S*)?(:| failed)", message)
         if url and named:
             shown = _SECRET.sub("", url)
-            cause = _cause(shown, message, has_model=named["model"] is not None)
+            cause = _likely_cause(shown, message, has_model=named["model"] is not None)
             return f"; asked {shown}{f': {cause}' if cause else ''}"
     return ""
 
 
-def _cause(url: str, message: str, *, has_model: bool) -> str:  # noqa: PLR0911 (a return a cause)
+def _likely_cause(url: str, message: str, *, has_model: bool) -> str:  # noqa: PLR0911 (a return a cause)
     address, bare = urlsplit(url), url.rstrip("/")
     if address.scheme == "https" and _SPEAKS_HTTP.search(message):
         return f"what listens there speaks http, try {_with_scheme(bare, 'http')}"

@@ -3,50 +3,50 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from parley.cli.commands.typed_answer import typed_answer
-from parley.cli.person import discard_typed
+from parley.cli.commands.typed_answer import ask
+from parley.cli.person import discard_input
 from parley.cli.printing import say, say_line
 from parley.cli.terminal.rendered import show_markdown
 from parley.client import ParleyClient
 
-__all__ = ["Act", "chosen_approval", "chosen_direction"]
+__all__ = ["Action", "ask_approval", "ask_direction"]
 
-Act = Callable[[ParleyClient, str, str], Awaitable[int]]
+Action = Callable[[ParleyClient, str, str], Awaitable[int]]
 """Does in the debate with an id, at the checkpoint with a key, what a person chose; returns the sequence of its event."""
 
 _DIRECTIONS: Final = {"continue": "c", "guide": "g", "end": "e"}
 _APPROVALS: Final = {"approve": "a", "yes": "a", "y": "a", "refuse": "r", "no": "r", "n": "r"}
 
 
-async def chosen_direction(text: str) -> Act | None:
+async def ask_direction(text: str) -> Action | None:
     """Show where the debate stands, and return what is chosen; None for Ctrl-D."""
     _show(text)
     while True:
-        choice = await _choice("[C]ontinue  [G]uide  [E]nd early", _DIRECTIONS)
+        choice = await _ask_choice("[C]ontinue  [G]uide  [E]nd early", _DIRECTIONS)
         if choice != "g":
-            return {"c": _go_on, "e": _end}.get(choice or "")
-        guidance = await typed_answer("Your guidance:")
+            return {"c": _continue, "e": _end}.get(choice or "")
+        guidance = await ask("Your guidance:")
         if guidance:
             return lambda parley, debate_id, key: parley.guide(debate_id, guidance, checkpoint=key)
         say("No guidance was given.")
 
 
-async def chosen_approval(text: str) -> Act | None:
+async def ask_approval(text: str) -> Action | None:
     """Show what is to be approved, and return what is chosen; None for Ctrl-D."""
     _show(text)
     while True:
-        choice = await _choice("[A]pprove  [R]efuse", _APPROVALS)
+        choice = await _ask_choice("[A]pprove  [R]efuse", _APPROVALS)
         if choice != "r":
             return _approve if choice == "a" else None
-        why = await typed_answer("Why, or what should change? An empty line says nothing, Ctrl-D goes back.")
+        why = await ask("Why, or what should change? An empty line says nothing, Ctrl-D goes back.")
         if why is not None:
             return lambda parley, debate_id, key: parley.approve(
                 debate_id, why, approved=False, checkpoint=key
             )
 
 
-async def _go_on(parley: ParleyClient, debate_id: str, key: str) -> int:
-    return await parley.go_on(debate_id, checkpoint=key)
+async def _continue(parley: ParleyClient, debate_id: str, key: str) -> int:
+    return await parley.continue_debate(debate_id, checkpoint=key)
 
 
 async def _end(parley: ParleyClient, debate_id: str, key: str) -> int:
@@ -58,17 +58,17 @@ async def _approve(parley: ParleyClient, debate_id: str, key: str) -> int:
 
 
 def _show(text: str) -> None:
-    discard_typed()
+    discard_input()
     show_markdown(text)
 
 
-async def _choice(choices: str, words: Mapping[str, str]) -> str | None:
+async def _ask_choice(choices: str, words: Mapping[str, str]) -> str | None:
     """Return the letter of the choice that is typed, by its letter or a word for it; None for Ctrl-D."""
     letters = {*words.values()}
     asked = choices
     while True:
         say_line(asked)  # as it stands, with two spaces between choices
-        typed = await typed_answer("")
+        typed = await ask("")
         if typed is None:
             return None
         letter = words.get(typed.lower(), typed.lower())

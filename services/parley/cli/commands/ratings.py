@@ -2,11 +2,11 @@
 
 from typing import Final, Literal
 
-from parley.cli.commands.connection import connected
+from parley.cli.commands.connection import connect
 from parley.cli.printing import print_text, say
-from parley.cli.terminal.message_json import dumped, json_value
+from parley.cli.terminal.message_json import json_value, to_json
 from parley.cli.terminal.table import print_table
-from parley.cli.terminal.words import moment
+from parley.cli.terminal.words import local_time_text
 from parley.client import RatingsClient
 from parley.v1.ratings_pb2 import Rating
 
@@ -18,12 +18,12 @@ _PATIENCE: Final = 5.0
 async def list_ratings(server: str | None, domain: str, *, as_json: bool) -> None:
     """Print how agents have done, best first."""
     async with (
-        connected(server, purpose="ratings", what="ratings service") as link,
+        connect(server, purpose="ratings", what="ratings service") as link,
         RatingsClient(link.ratings or link.orchestrator, patience=_PATIENCE) as listed,
     ):
         found = [each async for each in listed.list(domain)]
     if as_json:
-        print_text(dumped([json_value(each) for each in found]))
+        print_text(to_json([json_value(each) for each in found]))
         return
     print_table(
         [
@@ -61,7 +61,7 @@ def _row(rating: Rating) -> tuple[str, ...]:
         _share(rating, "expected_calibration_error"),
         str(rating.approvals),
         str(rating.disapprovals),
-        moment(rating.last_match_at),
+        local_time_text(rating.last_match_at),
     )
 
 

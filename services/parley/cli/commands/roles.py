@@ -5,7 +5,7 @@ from typing import Final
 
 from parley.cli.input.config_file import find_config
 from parley.cli.printing import print_text
-from parley.cli.terminal.message_json import dumped
+from parley.cli.terminal.message_json import to_json
 from parley.cli.terminal.table import print_table
 
 __all__ = ["list_roles"]
@@ -24,7 +24,7 @@ def list_roles(config_path: Path | None, *, as_json: bool) -> None:
     roles += [(name, others, _BUILT_IN) for name, others in known_roles().items() if name not in names]
     if as_json:
         told = [{"role": name, "aliases": list(others), "source": source} for name, others, source in roles]
-        print_text(dumped(told))
+        print_text(to_json(told))
     else:
         rows = [(name, ", ".join(others), source) for name, others, source in roles]
         print_table([("ROLE", "OTHER NAMES", "FROM"), *rows])

@@ -14,9 +14,9 @@ from parley.cli.errors import CONFIGURATION, INVALID_ARGUMENTS, CommandError
 from parley.cli.input.config_file import find_config
 from parley.cli.printing import print_line, say
 from parley.cli.statuses import ACTIVE
-from parley.cli.terminal.answering import answering_line
-from parley.cli.terminal.starting import starting
-from parley.cli.translate_errors import first_of
+from parley.cli.terminal.answering import models_line
+from parley.cli.terminal.starting import announce_slow_start
+from parley.cli.translate_errors import first_error
 from parley.client import DebateSpec, GatewayClient, ParleyClient, ParleyError
 
 if TYPE_CHECKING:  # heavy: serve needs none of it
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # heavy: serve needs none of it
 
 __all__ = ["serve_all", "serve_one"]
 
-_TELLING_SECONDS: Final = 3.0
+_REPORT_SECONDS: Final = 3.0
 
 
 async def serve_all(config_path: Path | None, port: int, advertise: str | None) -> None:
@@ -48,8 +48,8 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, lambda: None)  # the system outlives the terminal that started it
     async with AsyncExitStack() as stack:
-        with starting():
-            system = await _started(stack, options)
+        with announce_slow_start():
+            system = await _start(stack, options)
         if not system.own:
             raise CommandError(
                 f"{system.store} is in use by the Parley at {system.orchestrator_address}; stop that one first"
@@ -58,23 +58,23 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
         for name, listening in dataclasses.asdict(options.ports).items():
             print_line(f"{name:12}  {host}:{listening}")
         sys.stdout.flush()
-        await _tell_of_model(system)
+        await _report_models(system)
         say(f"Debates are kept in {system.store}. Ctrl-C stops.")
         await stop.wait()
         say("Stopping.")
-        await _tell_of_open(system.orchestrator_address)
+        await _report_interrupted(system.orchestrator_address)
 
 
-async def _tell_of_model(system: "LocalSystem") -> None:
+async def _report_models(system: "LocalSystem") -> None:
     """Say who answers where nobody chose."""
     assert system.gateway_address is not None
-    async with GatewayClient(system.gateway_address, patience=_TELLING_SECONDS) as gateway:
-        line = answering_line(DebateSpec(), await gateway.routes(), own=True)
+    async with GatewayClient(system.gateway_address, patience=_REPORT_SECONDS) as gateway:
+        line = models_line(DebateSpec(), await gateway.list_routes(), own=True)
     if line is not None:
         say(line)
 
 
-async def _started(stack: AsyncExitStack, options: "LocalOptions") -> "LocalSystem":
+async def _start(stack: AsyncExitStack, options: "LocalOptions") -> "LocalSystem":
     """Return the system that runs until the stack is left. Raise CommandError where a port is taken."""
     from parley.local import local_system
     from parley.runtime.server import CannotListenError
@@ -82,7 +82,7 @@ async def _started(stack: AsyncExitStack, options: "LocalOptions") -> "LocalSyst
     try:
         return await stack.enter_async_context(local_system(options))
     except (CannotListenError, ExceptionGroup) as error:
-        first = first_of(error)
+        first = first_error(error)
         if not isinstance(first, CannotListenError):
             raise
         raise CommandError(
@@ -90,10 +90,10 @@ async def _started(stack: AsyncExitStack, options: "LocalOptions") -> "LocalSyst
         ) from None
 
 
-async def _tell_of_open(address: str) -> None:
+async def _report_interrupted(address: str) -> None:
     """Say which debates are cut off by the stop."""
     try:
-        async with asyncio.timeout(_TELLING_SECONDS), ParleyClient(address, patience=0) as parley:
+        async with asyncio.timeout(_REPORT_SECONDS), ParleyClient(address, patience=0) as parley:
             cut = [each.id async for each in parley.list(sorted(ACTIVE))]
     except (TimeoutError, ParleyError) as error:
         say(f"warning: which debates are cut off could not be told: {str(error) or 'no answer in time'}")

@@ -2,17 +2,17 @@
 
 from typing import Final
 
-from parley.cli.person import typed
+from parley.cli.person import read_input
 from parley.cli.printing import say, say_text
 
-__all__ = ["typed_answer"]
+__all__ = ["ask"]
 
 _MAX_ANSWER_BYTES: Final = 8 * 1024
 _MAX_LINE_BYTES: Final = 4095
 """What a terminal keeps of a line, its end included: of a longer one, the rest is lost."""
 
 
-async def typed_answer(asked: str) -> str | None:
+async def ask(asked: str) -> str | None:
     """Ask in one line, if it is not empty, and return what is answered, empty where nothing is; None for Ctrl-D."""
     if asked:
         say(asked)
@@ -20,7 +20,7 @@ async def typed_answer(asked: str) -> str | None:
         say_text("> ")
         text = None
         try:
-            text = await typed()
+            text = await read_input()
         finally:
             if text is None:  # Ctrl-D, or it was broken off: what comes next begins a line
                 say_text("\n")

@@ -12,31 +12,31 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Participant
 from parley.v1.gateway_pb2 import ListRoutesResponse
 
-__all__ = ["use_model"]
+__all__ = ["set_model"]
 
 _PATIENCE: Final = 30.0
 
 
-async def use_model(spec: DebateSpec, model: str, gateway: str | None) -> None:
+async def set_model(spec: DebateSpec, model: str, gateway: str | None) -> None:
     """Have every agent of the specification, and its judge, answered by this model. Raise CommandError.
 
     `gateway` is where the agents and routes are known; None where a server is all that is known: its orchestrator then
     says whether it has the route, and names of agents count as roles.
     """
     if gateway is None:
-        _describe(spec, {}, (), "")
+        _expand_agents(spec, {}, (), "")
         route = model
     else:
         async with GatewayClient(gateway, patience=_PATIENCE) as asked:
-            agents, routes = await asked.agents(), await asked.routes()
+            agents, routes = await asked.list_agents(), await asked.list_routes()
         known = {each.id: each for each in agents.agents}
-        _describe(spec, known, tuple(agents.default_team), agents.default_judge)
-        route = _route(model, routes)
+        _expand_agents(spec, known, tuple(agents.default_team), agents.default_judge)
+        route = _choose_route(model, routes)
     for each in (*spec.agents, spec.judge):
         each.agent.routes[:] = [route]
 
 
-def _route(model: str, routes: ListRoutesResponse) -> str:
+def _choose_route(model: str, routes: ListRoutesResponse) -> str:
     """Return the route that is named, or that of the model at the first provider."""
     if model in {each.name for each in routes.routes}:
         return model
@@ -49,7 +49,7 @@ def _route(model: str, routes: ListRoutesResponse) -> str:
     return model if name and provider in routes.open_providers else f"{routes.open_providers[0]}/{model}"
 
 
-def _describe(spec: DebateSpec, known: Mapping[str, Agent], team: tuple[str, ...], judge: str) -> None:
+def _expand_agents(spec: DebateSpec, known: Mapping[str, Agent], team: tuple[str, ...], judge: str) -> None:
     """Describe every agent that is only named, and those that nobody named."""
     if not spec.agents:
         spec.agents.extend(Participant(agent_id=each) for each in team or config.DEFAULT_TEAM)

@@ -13,11 +13,11 @@ from parley.v1.debate_pb2 import Participant
 
 __all__ = [
     "JUDGE",
-    "chosen_agents",
-    "chosen_evaluators",
     "participant",
     "role_participant",
-    "take_names_as_roles",
+    "select_agents",
+    "select_evaluators",
+    "treat_unknown_names_as_roles",
 ]
 
 JUDGE: Final = "judge"
@@ -26,23 +26,23 @@ JUDGE: Final = "judge"
 _UNKNOWN_AGENT: Final = re.compile(r"spec\.agents\[(\d+)\]\.agent_id")
 
 
-def chosen_agents(found: ConfigFile | None, names: str | None) -> tuple[Agent | str, ...] | None:
+def select_agents(found: ConfigFile | None, names: str | None) -> tuple[Agent | str, ...] | None:
     """Return the agents that `names` asks for, else the file's, else None: whatever the system's default is.
 
     A name is the id of an agent of the file, or the role of some; any other name stays a name, for the system to
     know. Raise CommandError for one that is named twice, or that judges.
     """
-    return _chosen(found, found.agents if found is not None and found.team_given else (), names)
+    return _select(found, found.agents if found is not None and found.team_given else (), names)
 
 
-def chosen_evaluators(found: ConfigFile | None, names: str | None) -> tuple[Agent | str, ...] | None:
-    """Return the evaluators that `names` asks for, as `chosen_agents` does, of the file's evaluators or else agents."""
+def select_evaluators(found: ConfigFile | None, names: str | None) -> tuple[Agent | str, ...] | None:
+    """Return the evaluators that `names` asks for, as `select_agents` does, of the file's evaluators or else agents."""
     if found is not None and found.evaluators:
-        return _chosen(found, found.evaluators, names)
-    return chosen_agents(found, names)
+        return _select(found, found.evaluators, names)
+    return select_agents(found, names)
 
 
-def _chosen(
+def _select(
     found: ConfigFile | None, team: Sequence[Agent], names: str | None
 ) -> tuple[Agent | str, ...] | None:
     own = found.own_role if found is not None else lambda _: None
@@ -81,7 +81,7 @@ def role_participant(name: str) -> Participant:
     return participant(Agent(role, role, role))
 
 
-def take_names_as_roles(error: ParleyError, spec: DebateSpec) -> bool:
+def treat_unknown_names_as_roles(error: ParleyError, spec: DebateSpec) -> bool:
     """Make roles of the names in --agents that the system knows no agent by; return whether there were any."""
     unknown = [_UNKNOWN_AGENT.fullmatch(violation.field) for violation in error.violations]
     for match in unknown:

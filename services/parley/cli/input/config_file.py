@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from parley import config
-from parley.cli.dotenv_file import take_dotenv
+from parley.cli.dotenv_file import load_dotenv
 from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.printing import say
 from parley.cli.trust import is_trusted
@@ -28,12 +28,12 @@ def find_config(given: Path | None, *, evaluators: bool = False) -> ConfigFile |
         say(f"Using {path} of this folder.")
     found = config.load(path, evaluators=evaluators)
     if given is None and found.reaching:
-        _refuse_untrusted(path, found)
-    take_dotenv({each.api_key_env for each in found.providers if each.api_key_env is not None})
+        _require_trust(path, found)
+    load_dotenv({each.api_key_env for each in found.providers if each.api_key_env is not None})
     return found
 
 
-def _refuse_untrusted(path: Path, found: ConfigFile) -> None:
+def _require_trust(path: Path, found: ConfigFile) -> None:
     if is_trusted(path, path.read_bytes(), found.reaching):
         return
     raise CommandError(

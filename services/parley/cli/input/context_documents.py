@@ -11,7 +11,7 @@ from typing import Final
 
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 
-__all__ = ["ContextRead", "context_of"]
+__all__ = ["Context", "read_context"]
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 """Bytes of all documents together, by the contract."""
@@ -31,7 +31,7 @@ _ODD: Final = "no plain file or no plain name"
 
 
 @dataclass(frozen=True, slots=True)
-class ContextRead:
+class Context:
     """What was read.
 
     Attributes:
@@ -43,7 +43,7 @@ class ContextRead:
     notice: str = ""
 
 
-def context_of(path: Path) -> ContextRead:
+def read_context(path: Path) -> Context:
     """Read one file, or the text files below a folder but for hidden ones.
 
     Raises:
@@ -51,60 +51,62 @@ def context_of(path: Path) -> ContextRead:
     """
     try:
         if not path.exists():
-            raise _refused(path, "there is no such file or folder")
+            raise _path_error(path, "there is no such file or folder")
         if path.is_dir():
-            return _folder(path)
+            return _read_folder(path)
         if not path.is_file():
-            raise _refused(path, "is neither a file nor a folder")
-        return ContextRead((_file(path),))
+            raise _path_error(path, "is neither a file nor a folder")
+        return Context((_read_file(path),))
     except OSError as error:
         place = f" {error.filename}:" if error.filename and Path(error.filename) != path else ""
         why = error.strerror or error
         raise CommandError(f"{_OPTION} {path}:{place} cannot be read: {why}", GENERAL) from None
 
 
-def _refused(path: Path, why: str) -> CommandError:
+def _path_error(path: Path, why: str) -> CommandError:
     return CommandError(f"{_OPTION} {path}: {why}", INVALID_ARGUMENTS)
 
 
-def _file(path: Path) -> tuple[str, str]:
-    if not _is_plain(path.name):
-        raise _refused(path, "has a name that is not plain text")
-    text = _text(path, MAX_BYTES)
+def _read_file(path: Path) -> tuple[str, str]:
+    if not _is_plain_name(path.name):
+        raise _path_error(path, "has a name that is not plain text")
+    text = _read_text(path, MAX_BYTES)
     if text is None:
-        raise _refused(path, "is not UTF-8 text")
+        raise _path_error(path, "is not UTF-8 text")
     if not text.strip():
-        raise _refused(path, "is empty")
+        raise _path_error(path, "is empty")
     if len(text.encode()) > MAX_BYTES:
-        raise _too_much(path)
+        raise _too_large_error(path)
     return path.name, text
 
 
-def _folder(folder: Path) -> ContextRead:
+def _read_folder(folder: Path) -> Context:
     root = folder.resolve()
     left_out = Counter[str]()
     documents: list[tuple[str, str]] = []
     size = 0
-    for name, path in sorted(_files(folder, root, left_out)):
-        text = _text(path, MAX_BYTES - size)
+    for name, path in sorted(_find_files(folder, root, left_out)):
+        text = _read_text(path, MAX_BYTES - size)
         if not text or not text.strip():
             left_out[_NOT_TEXT if text is None else _EMPTY] += 1
             continue
         size += len(text.encode())
         if size > MAX_BYTES:
-            raise _too_much(folder)
+            raise _too_large_error(folder)
         documents.append((name, text))
     if not documents:
-        raise _refused(folder, f"holds no text{f' ({_counted(left_out)})' if left_out else ''}")
-    notice = f"{_OPTION} {folder}: left out {left_out.total():,} ({_counted(left_out)})" if left_out else ""
-    return ContextRead(tuple(documents), notice)
+        raise _path_error(folder, f"holds no text{f' ({_format_counts(left_out)})' if left_out else ''}")
+    notice = (
+        f"{_OPTION} {folder}: left out {left_out.total():,} ({_format_counts(left_out)})" if left_out else ""
+    )
+    return Context(tuple(documents), notice)
 
 
-def _too_much(path: Path) -> CommandError:
-    return _refused(path, f"holds more than {MAX_BYTES // 1024 // 1024} MiB of text; name a smaller part")
+def _too_large_error(path: Path) -> CommandError:
+    return _path_error(path, f"holds more than {MAX_BYTES // 1024 // 1024} MiB of text; name a smaller part")
 
 
-def _files(folder: Path, root: Path, left_out: "Counter[str]") -> Iterator[tuple[str, Path]]:
+def _find_files(folder: Path, root: Path, left_out: "Counter[str]") -> Iterator[tuple[str, Path]]:
     """Yield relative path and path of each file that may be read, in any order.
 
     Linked folders are not gone into: what is inside of `root` is found under its own name.
@@ -113,7 +115,7 @@ def _files(folder: Path, root: Path, left_out: "Counter[str]") -> Iterator[tuple
     for parent, folders, names in os.walk(folder, onerror=_raise):
         seen += len(names)
         if seen > MAX_FILES:
-            raise _refused(folder, f"holds more than {MAX_FILES:,} files; name a smaller part")
+            raise _path_error(folder, f"holds more than {MAX_FILES:,} files; name a smaller part")
         left_out.update(_HIDDEN for each in (*folders, *names) if each.startswith("."))
         folders[:] = [each for each in folders if not each.startswith(".")]
         linked = (Path(parent, each) for each in folders if Path(parent, each).is_symlink())
@@ -122,13 +124,13 @@ def _files(folder: Path, root: Path, left_out: "Counter[str]") -> Iterator[tuple
             relative = path.relative_to(folder).as_posix()
             if path.is_symlink() and not _is_inside(path, root):
                 left_out[_OUTSIDE] += 1
-            elif not path.is_file() or not _is_plain(relative):
+            elif not path.is_file() or not _is_plain_name(relative):
                 left_out[_ODD] += 1
             else:
                 yield relative, path
 
 
-def _is_plain(name: str) -> bool:
+def _is_plain_name(name: str) -> bool:
     return len(name) <= _MAX_NAME and not _NOT_IN_A_NAME.search(name)
 
 
@@ -147,7 +149,7 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _text(path: Path, max_bytes: int) -> str | None:
+def _read_text(path: Path, max_bytes: int) -> str | None:
     """Return the text of a file, or of one that is longer more than `max_bytes` bytes of it; None for what is not text."""
     with path.open("rb") as file:
         data = file.read(max_bytes + _SPARE_BYTES)
@@ -162,5 +164,5 @@ def _text(path: Path, max_bytes: int) -> str | None:
         return text[: error.start].decode() if is_cut_character else None
 
 
-def _counted(left_out: "Counter[str]") -> str:
+def _format_counts(left_out: "Counter[str]") -> str:
     return ", ".join(f"{why}: {count:,}" for why, count in sorted(left_out.items()))

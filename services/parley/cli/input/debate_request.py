@@ -4,22 +4,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
-from parley.cli.input.agents import chosen_agents
+from parley.cli.input.agents import select_agents
 from parley.cli.input.clarifications import check_clarifications
 from parley.cli.input.config_file import DEFAULT_FILES, find_config
-from parley.cli.input.context_documents import ContextRead, context_of
+from parley.cli.input.context_documents import Context, read_context
 from parley.cli.input.output_path import check_output_path
-from parley.cli.input.question import question_of
-from parley.cli.input.refuse_early import refuse_early
-from parley.cli.input.spec import option_name, spec_of
-from parley.cli.person import can_be_asked
+from parley.cli.input.question import read_question
+from parley.cli.input.refuse_early import check_without_system
+from parley.cli.input.spec import build_spec, option_name
+from parley.cli.person import can_ask
 from parley.cli.progress_style import Style
 from parley.client import DebateSpec
 from parley.config import ConfigFile
 from parley.config.formats import format_named
 from parley.v1.debate_pb2 import ContextDocument
 
-__all__ = ["DebateOptions", "DebateRequest", "debate_request", "refuse_beside_list"]
+__all__ = ["DebateOptions", "DebateRequest", "check_list_options", "debate_request"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,13 @@ class DebateOptions:
             "protocol": self.protocol,
             "topology": self.topology,
             "voting": self.voting,
-            "sequential": _switch(self.sequential),
+            "sequential": _switch_value(self.sequential),
             "team": self.team,
-            "trickster": _switch(self.trickster),
-            "observer": _switch(self.observer),
+            "trickster": _switch_value(self.trickster),
+            "observer": _switch_value(self.observer),
             "perspectives": self.perspectives,
             "max-rounds": self.max_rounds,
-            "checkpoints": _switch(self.checkpoints),
+            "checkpoints": _switch_value(self.checkpoints),
         }
         return {name: str(value) for name, value in named.items() if value is not None}
 
@@ -100,17 +100,17 @@ def debate_request(options: DebateOptions) -> DebateRequest:
     if options.rounds is not None and options.max_rounds is not None:
         raise CommandError("--rounds and --max-rounds say the same; leave one of them out", INVALID_ARGUMENTS)
     if options.resume is not None:
-        _refuse_beside_resume(options)
+        _check_resume_options(options)
         found = find_config(options.config)
-        return DebateRequest(None, found, _path_of(found))
-    question = question_of(options.question, options.problem_description)
-    context = context_of(options.context) if options.context is not None else ContextRead()
+        return DebateRequest(None, found, _config_path(found))
+    question = read_question(options.question, options.problem_description)
+    context = read_context(options.context) if options.context is not None else Context()
     found = find_config(options.config)
     check_clarifications(found, options.clarify)
-    agents = chosen_agents(found, options.agents)
+    agents = select_agents(found, options.agents)
     if options.server is None:
-        refuse_early(found, agents, options.format)
-    spec = spec_of(
+        check_without_system(found, agents, options.format)
+    spec = build_spec(
         question,
         found,
         agents,
@@ -122,15 +122,15 @@ def debate_request(options: DebateOptions) -> DebateRequest:
     )
     spec.context.extend(ContextDocument(path=path, text=text) for path, text in context.documents)
     spec.labels.update(options.labels)
-    notices = [*_notices(options, found), context.notice, _unattended(spec)]
-    return DebateRequest(spec, found, _path_of(found), tuple(filter(None, notices)))
+    notices = [*_notices(options, found), context.notice, _apply_unattended_defaults(spec)]
+    return DebateRequest(spec, found, _config_path(found), tuple(filter(None, notices)))
 
 
-def refuse_beside_list(options: DebateOptions) -> None:
+def check_list_options(options: DebateOptions) -> None:
     """Refuse what `--list` has no use for. Raise CommandError."""
     beside = {"--resume": options.resume, "--config": options.config, "--output": options.output}
     given = [
-        *(name for name in _given(options) if name not in {"--format", "--label"}),
+        *(name for name in _new_debate_options(options) if name not in {"--format", "--label"}),
         *(name for name, value in {**beside, "--report": options.report}.items() if value is not None),
     ]
     if given:
@@ -148,29 +148,29 @@ def _notices(options: DebateOptions, found: ConfigFile | None) -> list[str]:
     return [*told, *(f"warning: {each}" for each in found.warnings)]
 
 
-def _unattended(spec: DebateSpec) -> str | None:
+def _apply_unattended_defaults(spec: DebateSpec) -> str | None:
     """Set what holds where nobody sits before the command, and return what is told of it."""
     chosen = format_named(spec.format)
-    return chosen.go_unattended(spec) if chosen is not None and not can_be_asked() else None
+    return chosen.go_unattended(spec) if chosen is not None and not can_ask() else None
 
 
-def _switch(given: bool | None) -> str | None:  # noqa: FBT001 - None: not given
+def _switch_value(given: bool | None) -> str | None:  # noqa: FBT001 - None: not given
     return None if given is None else "on" if given else "off"
 
 
-def _path_of(found: ConfigFile | None) -> Path | None:
+def _config_path(found: ConfigFile | None) -> Path | None:
     return Path(found.places.name) if found is not None else None
 
 
-def _refuse_beside_resume(options: DebateOptions) -> None:
-    given = _given(options)
+def _check_resume_options(options: DebateOptions) -> None:
+    given = _new_debate_options(options)
     if given:
         raise CommandError(
             f"--resume goes on with a debate as it was begun; leave out {given[0]}", INVALID_ARGUMENTS
         )
 
 
-def _given(options: DebateOptions) -> list[str]:
+def _new_debate_options(options: DebateOptions) -> list[str]:
     """Return what the command line says of a new debate."""
     beside = {
         "a question": options.question,

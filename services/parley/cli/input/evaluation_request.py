@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from parley.cli.input.agents import chosen_evaluators, participant
+from parley.cli.input.agents import participant, select_evaluators
 from parley.cli.input.config_file import DEFAULT_FILES, find_config
 from parley.cli.input.debate_request import DebateOptions, DebateRequest
 from parley.cli.input.output_path import check_output_path
-from parley.cli.input.refuse_early import refuse_early
+from parley.cli.input.refuse_early import check_without_system
 from parley.cli.input.spec import WAITING_SECONDS
 from parley.client import DebateSpec
 from parley.config import Agent, ConfigFile, DebateEntry
@@ -44,9 +44,9 @@ def evaluation_request(options: EvaluationOptions) -> DebateRequest:
     if options.output is not None:
         check_output_path("--output", options.output)
     found = find_config(options.config, evaluators=True)
-    evaluators = chosen_evaluators(found, options.agents)
+    evaluators = select_evaluators(found, options.agents)
     if options.server is None:
-        refuse_early(found, evaluators, evaluating=True)
+        check_without_system(found, evaluators, evaluating=True)
     path = Path(found.places.name) if found is not None else None
     return DebateRequest(_spec(options, found, evaluators), found, path, tuple(_notices(options, found)))
 

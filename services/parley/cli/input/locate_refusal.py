@@ -10,7 +10,7 @@ from parley.config import ConfigError, ConfigFile
 from parley.config.messages import key_of_field
 from parley.runtime.errors import FieldViolation
 
-__all__ = ["located"]
+__all__ = ["locate_refusal"]
 
 _AGENT_FIELD: Final = re.compile(r"spec\.agents\[(\d+)\]")
 _ROUTE_FIELD: Final = re.compile(r"spec\.(agents\[\d+\]|judge)\.agent\.routes\[\d+\]")
@@ -19,16 +19,18 @@ _FORMAT_KEY: Final = "debate.format"
 _AGENT_KEYS: Final = frozenset({"role", "routes", "name", "id"})
 
 
-def located(error: ParleyError, found: ConfigFile | None, spec: DebateSpec, model: str | None) -> Exception:
+def locate_refusal(
+    error: ParleyError, found: ConfigFile | None, spec: DebateSpec, model: str | None
+) -> Exception:
     """Return the refusal of a new debate, placed in the file or at the option that it comes from."""
     of_model = [each for each in error.violations if model is not None and _ROUTE_FIELD.fullmatch(each.field)]
     if of_model:
         return CommandError(f"--model: {of_model[0].description}", INVALID_ARGUMENTS)
-    placed = [_placed(each, found, spec) for each in error.violations]
-    return _joined([each for each in placed if each is not None]) or error
+    placed = [_locate(each, found, spec) for each in error.violations]
+    return _join([each for each in placed if each is not None]) or error
 
 
-def _joined(placed: Sequence[CommandError | ConfigError]) -> Exception | None:
+def _join(placed: Sequence[CommandError | ConfigError]) -> Exception | None:
     """Return one error that says what all of them say, each once."""
     if not placed:
         return None
@@ -39,7 +41,7 @@ def _joined(placed: Sequence[CommandError | ConfigError]) -> Exception | None:
     return CommandError(lines[0], INVALID_ARGUMENTS, lines[1:])
 
 
-def _placed(
+def _locate(
     violation: FieldViolation, found: ConfigFile | None, spec: DebateSpec
 ) -> CommandError | ConfigError | None:
     field, description = violation.field, violation.description
@@ -53,11 +55,11 @@ def _placed(
         return CommandError(f"--context: {about}{description}", INVALID_ARGUMENTS)
     agent = _AGENT_FIELD.match(field)
     if agent is not None:
-        path = _path_of_agent(int(agent[1]), found, spec)
+        path = _agent_path(int(agent[1]), found, spec)
         if path is None:
             return CommandError(f"--agents: {description}", INVALID_ARGUMENTS)
     else:
-        path = "judge" if field.startswith("spec.judge") else _key(field, found)
+        path = "judge" if field.startswith("spec.judge") else _find_key(field, found)
     if found is None or path is None:
         return None
     key = field.rpartition(".")[2]
@@ -67,7 +69,7 @@ def _placed(
     return ConfigError(f"{place}: {description}")
 
 
-def _key(field: str, found: ConfigFile | None) -> str | None:
+def _find_key(field: str, found: ConfigFile | None) -> str | None:
     """Return the key of the file that a setting comes from; None where the file does not say it."""
     key = key_of_field(field)
     if key is None or found is None:
@@ -76,7 +78,7 @@ def _key(field: str, found: ConfigFile | None) -> str | None:
     return next((each for each in (key, of_list) if found.places.is_written(each)), None)
 
 
-def _path_of_agent(number: int, found: ConfigFile | None, spec: DebateSpec) -> str | None:
+def _agent_path(number: int, found: ConfigFile | None, spec: DebateSpec) -> str | None:
     """Return the place in the file of an agent of the specification; None for one that is not in a file."""
     if found is None or number >= len(spec.agents):
         return None

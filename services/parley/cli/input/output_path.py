@@ -15,7 +15,7 @@ def check_output_path(option: str, path: Path) -> None:
     What may be written is tried, since permissions do not tell: of root, of a read-only disk, of a full one.
     """
     try:
-        problem = _obstacle(path)
+        problem = _find_obstacle(path)
     except OSError as error:
         problem = f"cannot be written: {error.strerror or error}"
     if problem is not None:
@@ -27,7 +27,7 @@ def report_path(path: Path) -> Path:
     return path if path.suffix.lower() == ".md" else path.with_name(f"{path.name}.md")
 
 
-def _obstacle(path: Path) -> str | None:
+def _find_obstacle(path: Path) -> str | None:
     if path.is_dir():
         return "is a folder; name a file in it"
     if path.exists() and not path.is_file():  # a device or a pipe

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from parley.cli.command_name import command_name
-from parley.cli.trust import trusting
+from parley.cli.trust import trust_files
 
 __all__ = [
     "Address",
@@ -141,7 +141,7 @@ def trust_option(decorated: Command) -> Command:
 
     def trust(ctx: click.Context, _: click.Parameter, given: bool) -> None:  # noqa: FBT001
         if given:
-            ctx.with_resource(trusting())
+            ctx.with_resource(trust_files())
 
     return click.option(
         "--trust-config",

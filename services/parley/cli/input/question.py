@@ -8,7 +8,7 @@ from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.person import is_terminal
 from parley.cli.printing import say
 
-__all__ = ["STDIN", "question_of"]
+__all__ = ["STDIN", "read_question"]
 
 STDIN: Final = "-"
 """The question that stands for what comes on stdin."""
@@ -18,7 +18,7 @@ _MAX_BYTES: Final = 1024 * 1024
 """What is read of stdin: more than any question may have, so that an endless one ends."""
 
 
-def question_of(text: str | None, path: Path | None) -> str:
+def read_question(text: str | None, path: Path | None) -> str:
     """Return the question of exactly one of both: the text trimmed, or the file's text as written.
 
     `-` is the text on stdin; so is no question at all where stdin is a pipe or a file.
@@ -26,9 +26,9 @@ def question_of(text: str | None, path: Path | None) -> str:
     if text is not None and path is not None:
         raise CommandError(f"give a question or {_OPTION} {path}, not both", INVALID_ARGUMENTS)
     if path is not None:
-        return _read(path)
+        return _read_file(path)
     if text == STDIN or (text is None and not is_terminal(sys.stdin)):
-        given, where = _from_stdin(), "stdin holds no question"
+        given, where = _read_stdin(), "stdin holds no question"
     else:
         given, where = (text or "").strip(), "the question is empty"
     if given:
@@ -38,7 +38,7 @@ def question_of(text: str | None, path: Path | None) -> str:
     raise CommandError(f"{where}; give one, or a file with {_OPTION} FILE", INVALID_ARGUMENTS)
 
 
-def _from_stdin() -> str:
+def _read_stdin() -> str:
     """Return what comes on stdin, trimmed; empty where it is closed."""
     if sys.stdin is None:
         return ""
@@ -55,7 +55,7 @@ def _from_stdin() -> str:
         raise CommandError(f"stdin cannot be read: {error.strerror or error}", GENERAL) from None
 
 
-def _read(path: Path) -> str:
+def _read_file(path: Path) -> str:
     try:
         if not path.exists():
             raise CommandError(f"{_OPTION} {path}: there is no such file", INVALID_ARGUMENTS)

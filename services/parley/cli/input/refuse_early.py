@@ -7,10 +7,10 @@ from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.agents import JUDGE
 from parley.config import Agent, ConfigError, ConfigFile
 
-__all__ = ["refuse_early"]
+__all__ = ["check_without_system"]
 
 
-def refuse_early(
+def check_without_system(
     found: ConfigFile | None,
     agents: Sequence[Agent | str] | None,
     format: str | None = None,  # noqa: A002 (the option's name)
@@ -32,10 +32,10 @@ def refuse_early(
             raise missing
     # Names are left to a system whose agents are in a file that it finds by itself.
     known = found is not None or not os.environ.get("PARLEY_AGENTS_FILE")
-    _refuse_unknown(found, agents if known else None, format, evaluating=evaluating)
+    _check_names(found, agents if known else None, format, evaluating=evaluating)
 
 
-def _refuse_unknown(
+def _check_names(
     found: ConfigFile | None,
     agents: Sequence[Agent | str] | None,
     format: str | None,  # noqa: A002 (the option's name)
@@ -47,7 +47,7 @@ def _refuse_unknown(
 
     wrong: list[str] = []
     if format is not None and format.partition("@")[0] not in known_formats():
-        wrong.append(f"--format: {_no_format(format)}")
+        wrong.append(f"--format: {_unknown_format(format)}")
     roles = known_roles(evaluating=evaluating)
     own = {each.name for each in found.roles} if found is not None else set()
     accepted = {name for role, others in roles.items() for name in (role, *others)} | own
@@ -62,9 +62,9 @@ def _refuse_unknown(
         return
     written = None if evaluating or format is not None else found.debate.format
     if written is not None and written.partition("@")[0] not in known_formats():
-        wrong.append(f"{found.places.of('debate.format')}: {_no_format(written)}")
+        wrong.append(f"{found.places.of('debate.format')}: {_unknown_format(written)}")
     wrong += [
-        f"{found.places.of(f'{agent.path}.role')}: {_unfit(agent.role)}; {listed}"
+        f"{found.places.of(f'{agent.path}.role')}: {_unusable_role(agent.role)}; {listed}"
         for agent in (agents if agents is not None else found.agents)
         if isinstance(agent, Agent) and agent.role not in accepted
     ]
@@ -74,11 +74,11 @@ def _refuse_unknown(
         raise ConfigError(*wrong)
 
 
-def _no_format(name: str) -> str:
+def _unknown_format(name: str) -> str:
     from parley.local import known_formats
 
     return f"unknown format {name!r}; known formats: {', '.join(known_formats())}"
 
 
-def _unfit(role: str) -> str:
+def _unusable_role(role: str) -> str:
     return f"role {JUDGE!r} judges and cannot debate" if role == JUDGE else f"unknown role {role!r}"

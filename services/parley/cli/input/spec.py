@@ -12,13 +12,13 @@ from parley.config import Agent, ConfigFile, DebateEntry
 from parley.config.formats import FORMATS, format_named
 from parley.config.messages import agent_message, debate_message
 
-__all__ = ["WAITING_SECONDS", "option_name", "spec_of"]
+__all__ = ["WAITING_SECONDS", "build_spec", "option_name"]
 
 WAITING_SECONDS: Final = 90
 """Long enough for a model server that starts anew, and for the breaker that its absence opens; each wait is told as it begins."""
 
 
-def spec_of(
+def build_spec(
     question: str,
     found: ConfigFile | None,
     agents: Sequence[Agent | str] | None,

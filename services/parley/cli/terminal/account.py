@@ -4,31 +4,31 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from parley.cli.terminal.checkpoints import clarification_lines
-from parley.cli.terminal.rounds import end_of_rounds, vote_lines
+from parley.cli.terminal.rounds import rounds_end_text, vote_lines
 from parley.cli.terminal.shorten import first_line
 from parley.cli.terminal.words import (
     cost_text,
-    debaters,
+    debating_agents,
     duration_text,
     failure_lines,
-    rounds_words,
+    rounds_text,
     run_seconds,
 )
 from parley.client import Debate
 from parley.v1.agent_pb2 import Agent, ToolCall
 from parley.v1.debate_pb2 import Contribution, Work
 
-__all__ = ["account"]
+__all__ = ["account_lines"]
 
 _WIDTH = 100
 
 
-def account(debate: Debate) -> Iterator[str]:
+def account_lines(debate: Debate) -> Iterator[str]:
     """Yield the lines, without line ends."""
     yield "Prompts"
-    for agent in (*debaters(debate), debate.spec.judge.agent):
+    for agent in (*debating_agents(debate), debate.spec.judge.agent):
         role = f"{agent.role}, from {agent.own_role.source}" if agent.HasField("own_role") else agent.role
-        yield f"  {agent.id} ({role}): {_source(agent)}"
+        yield f"  {agent.id} ({role}): {_prompt_source(agent)}"
     yield from clarification_lines(debate, _WIDTH)
     if debate.recalled_debate_ids:
         yield "Past debates shown"
@@ -40,16 +40,16 @@ def account(debate: Debate) -> Iterator[str]:
             yield from _contribution_lines(each)
     for number in sorted({each.work.round for each in debate.contributions if each.work.round}):
         yield f"Round {number}"
-        yield from _lines(debate, number)
+        yield from _round_lines(debate, number)
         if number == 1 and debate.HasField("first_drafts"):
             yield from vote_lines(debate.first_drafts, _WIDTH)
     works = [each.work for each in debate.contributions[early:]] + [each.work for each in debate.failures]
     if any(not work.round for work in works):
         yield "Answer"
-        yield from _lines(debate, 0, early)
+        yield from _round_lines(debate, 0, early)
     yield "Totals"
-    yield f"  {rounds_words(debate.current_round)}, {debate.calls} calls, {duration_text(run_seconds(debate))}"
-    end = end_of_rounds(debate)
+    yield f"  {rounds_text(debate.current_round)}, {debate.calls} calls, {duration_text(run_seconds(debate))}"
+    end = rounds_end_text(debate)
     if end:
         yield f"  {end}"
     usage = debate.usage
@@ -57,7 +57,7 @@ def account(debate: Debate) -> Iterator[str]:
     yield f"  {usage.input_tokens:,} tokens read, {usage.output_tokens:,} written{cost}"
 
 
-def _source(agent: Agent) -> str:
+def _prompt_source(agent: Agent) -> str:
     """Return `built-in`, or where the prompts came from that replace the role's."""
     own = {"summaries": agent.summary_prompt, "clarifications": agent.clarification_prompt}
     of_role = "its role's" if agent.HasField("own_role") else "built-in"
@@ -71,7 +71,7 @@ def _count_early(debate: Debate) -> int:
     return rounds.index(True) if any(rounds) else 0
 
 
-def _lines(debate: Debate, number: int, after: int = 0) -> Iterator[str]:
+def _round_lines(debate: Debate, number: int, after: int = 0) -> Iterator[str]:
     for each in debate.contributions[after:]:
         if each.work.round == number:
             yield from _contribution_lines(each)
@@ -81,15 +81,15 @@ def _lines(debate: Debate, number: int, after: int = 0) -> Iterator[str]:
 
 def _contribution_lines(contribution: Contribution) -> Iterator[str]:
     work, reply = contribution.work, contribution.reply
-    yield f"  {_what(work)}: {first_line(reply.rendered or reply.text, _WIDTH)}"
+    yield f"  {_work_text(work)}: {first_line(reply.rendered or reply.text, _WIDTH)}"
     tokens = reply.usage.input_tokens + reply.usage.output_tokens
     seconds = reply.latency.ToNanoseconds() / 1e9
-    yield f"    {seconds:.1f} s, {tokens:,} tokens{_summarized(contribution)}"
+    yield f"    {seconds:.1f} s, {tokens:,} tokens{_summary_text(contribution)}"
     if reply.tool_calls:
-        yield f"    looked up: {_looked_up(reply.tool_calls)}"
+        yield f"    looked up: {_tools_used(reply.tool_calls)}"
 
 
-def _summarized(contribution: Contribution) -> str:
+def _summary_text(contribution: Contribution) -> str:
     """Return what a summary replaces and what it has, as prompts carry them; empty where it is none."""
     work = contribution.work
     if not work.summarized_characters:
@@ -98,12 +98,12 @@ def _summarized(contribution: Contribution) -> str:
     return f", {work.summarized_characters:,} → {len(contribution.reply.text):,} characters{method}"
 
 
-def _looked_up(calls: Iterable[ToolCall]) -> str:
+def _tools_used(calls: Iterable[ToolCall]) -> str:
     """Return the tools by name, with how often each was used, in the order of their first use."""
     told = Counter(f"{call.name}{' (failed)' if call.failed else ''}" for call in calls)
     return ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in told.items())  # noqa: RUF001
 
 
-def _what(work: Work) -> str:
+def _work_text(work: Work) -> str:
     target = f" of {work.target_agent_id}" if work.target_agent_id else ""
     return f"{work.agent_id}, {work.title or work.activity}{target}"

@@ -3,7 +3,7 @@
 from typing import Final
 
 from parley.cli.terminal.shorten import one_line
-from parley.cli.terminal.words import enum_word
+from parley.cli.terminal.words import enum_text
 from parley.v1.agent_pb2 import Agent, Tool
 from parley.v1.gateway_pb2 import BreakerState, ListAgentsResponse, ListRoutesResponse
 
@@ -29,7 +29,7 @@ def route_rows(routes: ListRoutesResponse) -> list[tuple[str, ...]]:
     """Return a row for each route below a heading."""
     rows: list[tuple[str, ...]] = [("ROUTE", "CONTEXT", "BREAKER", "IN FLIGHT", "LAST FAILURE")]
     for route in routes.routes:
-        breaker = enum_word(BreakerState.DESCRIPTOR, route.breaker).replace("_", "-")
+        breaker = enum_text(BreakerState.DESCRIPTOR, route.breaker).replace("_", "-")
         if route.HasField("retry_at"):
             breaker += f" until {route.retry_at.ToDatetime().strftime('%H:%M:%S')}"
         name = f"{route.name} (this machine)" if route.local else route.name
@@ -40,5 +40,5 @@ def route_rows(routes: ListRoutesResponse) -> list[tuple[str, ...]]:
 
 
 def _tools(agent: Agent) -> str:
-    named = ", ".join(enum_word(Tool.DESCRIPTOR, each) for each in agent.tools)
+    named = ", ".join(enum_text(Tool.DESCRIPTOR, each) for each in agent.tools)
     return f"{named}; at most {agent.tool_call_limit}" if agent.tools and agent.tool_call_limit else named

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from parley.cli.terminal.words import phase_of
-from parley.client import Event, TextPiece, payload_of
+from parley.cli.terminal.words import work_phase_text
+from parley.client import Event, TextPiece, event_payload
 from parley.v1.debate_pb2 import DebateSpec, Reply, Work
 from parley.v1.event_pb2 import (
     Claimed,
@@ -22,14 +22,14 @@ from parley.v1.event_pb2 import (
     WaitStarted,
 )
 
-__all__ = ["MAX_KEPT", "AgentAtWork", "AgentsAtWork", "Step", "event_seen", "text_seen"]
+__all__ = ["MAX_TEXT", "AgentProgress", "AgentsProgress", "StepProgress", "apply_event", "apply_text"]
 
-MAX_KEPT: Final = 4000
+MAX_TEXT: Final = 4000
 """Characters kept of a text: more than any panel shows, and little enough to be drawn often."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepProgress:
     """A step in flight.
 
     Attributes:
@@ -47,49 +47,57 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentAtWork:
+class AgentProgress:
     """One agent.
 
     Attributes:
         debates: Whether it is one of those that debate, rather than their judge.
         position: The latest stand it took, in a sentence; empty where it stated none.
         steps: Its steps in flight by key, in the order they began.
-        said: What it said last, as people read it: the beginning.
-        said_in: What that was, such as `round 1 proposal`; or how it failed.
+        latest_text: What it said last, as people read it: the beginning.
+        latest_phase: What that was, such as `round 1 proposal`; or how it failed.
     """
 
     id: str
     role: str = ""
     debates: bool = False
     position: str = ""
-    steps: Mapping[str, Step] = field(default_factory=dict)
-    said: str = ""
-    said_in: str = ""
+    steps: Mapping[str, StepProgress] = field(default_factory=dict)
+    latest_text: str = ""
+    latest_phase: str = ""
 
 
-AgentsAtWork = Mapping[str, AgentAtWork]
+AgentsProgress = Mapping[str, AgentProgress]
 """Agents by id: those that debate, in their order, then others that did something."""
 
 
-def event_seen(agents: AgentsAtWork, event: Event) -> AgentsAtWork:  # noqa: PLR0911 (a case a kind)
+def apply_event(agents: AgentsProgress, event: Event) -> AgentsProgress:  # noqa: PLR0911 (a case a kind)
     """Return the agents after an event. Kinds that change nothing are passed over."""
-    payload = payload_of(event)
+    payload = event_payload(event)
     match payload:
         case DebateCreated(spec=spec):
             return {each.id: each for each in _debaters(spec)}
         case TeamSelected(agent_ids=team):
             return {name: each for name, each in agents.items() if name in team or not each.debates}
         case ParticipantJoined(agent=joined):
-            return {**agents, joined.id: AgentAtWork(joined.id, joined.role, debates=True)}
+            return {**agents, joined.id: AgentProgress(joined.id, joined.role, debates=True)}
         case StepStarted(work=work, is_structured=is_structured) if work.agent_id:
             agent = _agent(agents, work)
-            steps = {**agent.steps, event.key: Step(work, is_structured)}
+            steps = {**agent.steps, event.key: StepProgress(work, is_structured)}
             return {**agents, agent.id: replace(agent, steps=steps)}
         case StepSucceeded(work=work, reply=reply) if work.agent_id:
-            return {**agents, work.agent_id: _heard(_without(_agent(agents, work), event.key), work, reply)}
+            return {
+                **agents,
+                work.agent_id: _set_reply(_remove_step(_agent(agents, work), event.key), work, reply),
+            }
         case StepFailed(work=work, reason=reason) if work.agent_id:
-            agent = _without(_agent(agents, work), event.key)
-            return {**agents, agent.id: replace(agent, said="", said_in=f"{phase_of(work)} failed: {reason}")}
+            agent = _remove_step(_agent(agents, work), event.key)
+            return {
+                **agents,
+                agent.id: replace(
+                    agent, latest_text="", latest_phase=f"{work_phase_text(work)} failed: {reason}"
+                ),
+            }
         case Claimed() | Resumed() | WaitStarted() | Paused() | DebateFailed() | Concluded():
             return {
                 name: replace(each, steps={}) for name, each in agents.items()
@@ -98,40 +106,40 @@ def event_seen(agents: AgentsAtWork, event: Event) -> AgentsAtWork:  # noqa: PLR
             return agents
 
 
-def text_seen(agents: AgentsAtWork, piece: TextPiece) -> AgentsAtWork:
+def apply_text(agents: AgentsProgress, piece: TextPiece) -> AgentsProgress:
     """Return the agents after more text of a step in flight; text of any other step is passed over."""
     for name, agent in agents.items():
         step = agent.steps.get(piece.key)
         if step is not None:
-            steps = {**agent.steps, piece.key: _with_piece(step, piece)}
+            steps = {**agent.steps, piece.key: _append_text(step, piece)}
             return {**agents, name: replace(agent, steps=steps)}
     return agents
 
 
-def _debaters(spec: DebateSpec) -> Iterator[AgentAtWork]:
+def _debaters(spec: DebateSpec) -> Iterator[AgentProgress]:
     for each in spec.agents:
-        yield AgentAtWork(each.agent.id or each.agent_id, each.agent.role, debates=True)
+        yield AgentProgress(each.agent.id or each.agent_id, each.agent.role, debates=True)
 
 
-def _agent(agents: AgentsAtWork, work: Work) -> AgentAtWork:
-    return agents.get(work.agent_id) or AgentAtWork(work.agent_id)
+def _agent(agents: AgentsProgress, work: Work) -> AgentProgress:
+    return agents.get(work.agent_id) or AgentProgress(work.agent_id)
 
 
-def _without(agent: AgentAtWork, key: str) -> AgentAtWork:
+def _remove_step(agent: AgentProgress, key: str) -> AgentProgress:
     return replace(agent, steps={other: each for other, each in agent.steps.items() if other != key})
 
 
-def _heard(agent: AgentAtWork, work: Work, reply: Reply) -> AgentAtWork:
+def _set_reply(agent: AgentProgress, work: Work, reply: Reply) -> AgentProgress:
     of_whom = f" of {work.target_agent_id}" if work.target_agent_id else ""
     return replace(
         agent,
         position=reply.position or agent.position,
-        said=(reply.rendered or reply.text)[:MAX_KEPT],
-        said_in=f"{phase_of(work)}{of_whom}",
+        latest_text=(reply.rendered or reply.text)[:MAX_TEXT],
+        latest_phase=f"{work_phase_text(work)}{of_whom}",
     )
 
 
-def _with_piece(step: Step, piece: TextPiece) -> Step:
+def _append_text(step: StepProgress, piece: TextPiece) -> StepProgress:
     attempt = (piece.step_attempt, piece.route_attempt)
     if attempt < step.attempt:
         return step
@@ -139,4 +147,4 @@ def _with_piece(step: Step, piece: TextPiece) -> Step:
         step = replace(step, attempt=attempt, length=0, text="")
     new = piece.text[max(step.length - piece.offset, 0) :]
     length = max(step.length, piece.offset + len(piece.text))
-    return replace(step, length=length, text=(step.text + new)[-MAX_KEPT:])
+    return replace(step, length=length, text=(step.text + new)[-MAX_TEXT:])

@@ -3,9 +3,9 @@
 import os
 from typing import TextIO
 
-__all__ = ["is_capable"]
+__all__ = ["can_redraw"]
 
 
-def is_capable(stream: TextIO) -> bool:
+def can_redraw(stream: TextIO) -> bool:
     """Return whether the stream is a terminal that knows more than plain lines."""
     return stream.isatty() and os.environ.get("TERM", "").lower() not in {"", "dumb", "unknown"}

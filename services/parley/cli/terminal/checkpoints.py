@@ -6,17 +6,17 @@ from typing import Final
 
 from parley.cli.command_name import command_name
 from parley.cli.terminal.shorten import one_line
-from parley.cli.terminal.words import clock
+from parley.cli.terminal.words import utc_time_text
 from parley.v1.debate_pb2 import Debate, Intervention, Question, Waiting
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened
 
 __all__ = [
     "Checkpoint",
     "answer_hint",
-    "asked_text",
     "clarification_lines",
-    "intervention_words",
-    "said_text",
+    "closed_text",
+    "intervention_texts",
+    "opened_text",
 ]
 
 
@@ -46,9 +46,9 @@ def answer_hint(debate_id: str, checkpoint: Checkpoint, server: str | None) -> s
             return f"{command_name()} continue {debate_id}{at} (or answer, approve, guide, end)"
 
 
-def asked_text(opened: CheckpointOpened) -> str:
+def opened_text(opened: CheckpointOpened) -> str:
     """Return `waiting for a person until 14:05:09 UTC to approve: …`."""
-    until = f"waiting for a person until {clock(opened.until)}"
+    until = f"waiting for a person until {utc_time_text(opened.until)}"
     match opened.WhichOneof("request"):
         case "questions":
             asked = " ".join((opened.questions.text, *_numbered(opened.questions.questions)))
@@ -77,13 +77,13 @@ def clarification_lines(debate: Debate, width: int) -> Iterator[str]:
             yield "    went on without an answer"
 
 
-def said_text(closed: CheckpointClosed) -> str:
+def closed_text(closed: CheckpointClosed) -> str:
     """Return `a person said guide: be brief`."""
-    word, said = intervention_words(closed.intervention)
+    word, said = intervention_texts(closed.intervention)
     return f"a person said {word}: {said}" if said else f"a person said {word}"
 
 
-def intervention_words(intervention: Intervention) -> tuple[str, str]:  # noqa: PLR0911 (a case an act)
+def intervention_texts(intervention: Intervention) -> tuple[str, str]:  # noqa: PLR0911 (a case an act)
     """Return what was done in a word or two, such as `mute bo`, and what was said with it, on one line."""
     match act := intervention.WhichOneof("act"):
         case "cancel":

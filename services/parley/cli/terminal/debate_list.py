@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from parley.cli.terminal.debate_overview import status_word
+from parley.cli.terminal.debate_overview import status_text
 from parley.cli.terminal.shorten import one_line
-from parley.cli.terminal.words import moment
+from parley.cli.terminal.words import local_time_text
 from parley.client import DebateSummary
 
 __all__ = ["debate_rows"]
@@ -20,6 +20,8 @@ def debate_rows(found: Sequence[DebateSummary], *, interrupted: bool, narrow: bo
     """
     rows: list[tuple[str, ...]] = [("ID", "STATUS", "CREATED", "QUESTION")]
     for each in found:
-        status = status_word(each.status, interrupted=interrupted)
-        rows.append((each.id, status, moment(each.create_time), one_line(each.question, _QUESTION_WIDTH)))
+        status = status_text(each.status, interrupted=interrupted)
+        rows.append(
+            (each.id, status, local_time_text(each.create_time), one_line(each.question, _QUESTION_WIDTH))
+        )
     return [(row[0], row[1], row[3]) for row in rows] if narrow else rows

@@ -7,27 +7,27 @@ from parley.cli.command_name import command_name
 from parley.cli.statuses import ACTIVE, ENDED, RESUMABLE
 from parley.cli.terminal.checkpoints import clarification_lines
 from parley.cli.terminal.limits_and_waits import ending_text
-from parley.cli.terminal.rounds import end_of_rounds, vote_text
+from parley.cli.terminal.rounds import rounds_end_text, vote_text
 from parley.cli.terminal.shorten import one_line
-from parley.cli.terminal.words import cost_text, debaters, enum_word, failure_lines, moment
+from parley.cli.terminal.words import cost_text, debating_agents, enum_text, failure_lines, local_time_text
 from parley.client import Debate, DebateStatus
 from parley.v1.debate_pb2 import Feedback
 
-__all__ = ["feedback_text", "overview", "status_word"]
+__all__ = ["feedback_text", "overview_lines", "status_text"]
 
 _QUESTION_WIDTH: Final = 60
 _TEXT_WIDTH: Final = 76
 
 
-def overview(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
+def overview_lines(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
     """Yield the lines, without line ends and without the answer.
 
     `hint` is the command that answers the open checkpoint, empty where no person is waited for; `alone` says that nobody
     is there to run the debate.
     """
-    yield from _head(debate, alone=alone)
-    yield f"Created    {moment(debate.create_time)}"
-    yield f"Updated    {moment(debate.update_time)}"
+    yield from _head_lines(debate, alone=alone)
+    yield f"Created    {local_time_text(debate.create_time)}"
+    yield f"Updated    {local_time_text(debate.update_time)}"
     usage = debate.usage
     cost = f", {cost_text(usage.cost_micros)}" if usage.HasField("cost_micros") else ""
     yield f"Calls      {debate.calls}, {usage.input_tokens + usage.output_tokens:,} tokens{cost}"
@@ -36,11 +36,11 @@ def overview(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
         yield f"Evaluated  {', '.join(debate.evaluation_ids)}"
     if debate.HasField("feedback"):
         yield f"Feedback   {feedback_text(debate.feedback)}"
-    yield from _troubles(debate, hint, alone=alone)
+    yield from _problem_lines(debate, hint, alone=alone)
 
 
-def _head(debate: Debate, *, alone: bool) -> Iterable[str]:
-    status = status_word(debate.status, interrupted=alone)
+def _head_lines(debate: Debate, *, alone: bool) -> Iterable[str]:
+    status = status_text(debate.status, interrupted=alone)
     shows_phase = bool(debate.phase) and debate.status not in ENDED
     yield f"Debate     {debate.id}"
     yield f"Status     {status}{f' ({debate.phase})' if shows_phase else ''}"
@@ -48,31 +48,31 @@ def _head(debate: Debate, *, alone: bool) -> Iterable[str]:
     if debate.spec.labels:
         labels = (f"{name}={value}" for name, value in sorted(debate.spec.labels.items()))
         yield f"Labels     {', '.join(labels)}"
-    yield f"Agents     {', '.join(each.id for each in debaters(debate))}"
+    yield f"Agents     {', '.join(each.id for each in debating_agents(debate))}"
     if debate.spec.HasField("evaluation"):
         yield f"Evaluates  {debate.spec.evaluation.debate_id}"
     else:
         yield f"Judge      {debate.spec.judge.agent.id}"
-        yield f"Rounds     {_rounds(debate)}"
+        yield f"Rounds     {_rounds_text(debate)}"
     if debate.demonstration:
         yield "Note       a demonstration by a very small model; neither remembered nor rated"
     if debate.HasField("first_drafts"):
         yield f"Vote       {vote_text(debate.first_drafts)}"
 
 
-def _rounds(debate: Debate) -> str:
+def _rounds_text(debate: Debate) -> str:
     held = (
         f"{debate.current_round} of {debate.max_rounds}" if debate.max_rounds else str(debate.current_round)
     )
-    end = end_of_rounds(debate)
+    end = rounds_end_text(debate)
     return f"{held}; {end}" if end else held
 
 
-def _troubles(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
+def _problem_lines(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
     if debate.HasField("waiting"):
         waiting = debate.waiting
         whom = "a person" if waiting.checkpoint else f"{waiting.agent_id} ({waiting.reason})"
-        yield f"Waits      for {whom} until {moment(waiting.until)}: {waiting.message}"
+        yield f"Waits      for {whom} until {local_time_text(waiting.until)}: {waiting.message}"
         if hint:
             yield f"Answer     {hint}"
     if debate.ended_by:
@@ -99,8 +99,8 @@ def feedback_text(feedback: Feedback) -> str:
     )
 
 
-def status_word(status: DebateStatus.ValueType, *, interrupted: bool) -> str:
+def status_text(status: DebateStatus.ValueType, *, interrupted: bool) -> str:
     """Return the status in a word; `interrupted` where nobody is there to run what should run."""
     if interrupted and status in ACTIVE:
         return "interrupted"
-    return enum_word(DebateStatus.DESCRIPTOR, status)
+    return enum_text(DebateStatus.DESCRIPTOR, status)

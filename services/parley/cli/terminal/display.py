@@ -8,17 +8,17 @@ from typing import Final, Protocol
 
 from parley.cli.printing import say
 from parley.cli.progress_style import Style
-from parley.cli.terminal.agents_at_work import AgentsAtWork, event_seen, text_seen
-from parley.cli.terminal.capability import is_capable
+from parley.cli.terminal.agents_at_work import AgentsProgress, apply_event, apply_text
+from parley.cli.terminal.capability import can_redraw
 from parley.cli.terminal.live_view import LiveView
 from parley.cli.terminal.painter import Painter
-from parley.cli.terminal.progress import Progress, advance
-from parley.cli.terminal.progress_lines import news
-from parley.client import Event, TextPiece, kind_of
+from parley.cli.terminal.progress import DebateProgress, advance
+from parley.cli.terminal.progress_lines import progress_line
+from parley.client import Event, TextPiece, event_kind
 
-__all__ = ["VIEWS", "Display", "Seen", "View", "display", "style_of"]
+__all__ = ["VIEWS", "Display", "DisplayState", "View", "choose_style", "open_display"]
 
-_STAYING: Final = frozenset(
+_PERMANENT_KINDS: Final = frozenset(
     {
         "checkpoint_closed",
         "checkpoint_expired",
@@ -35,11 +35,11 @@ _STAYING: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class DisplayState:
     """What has been seen of a debate."""
 
-    progress: Progress = field(default_factory=Progress)
-    agents: AgentsAtWork = field(default_factory=dict)
+    progress: DebateProgress = field(default_factory=DebateProgress)
+    agents: AgentsProgress = field(default_factory=dict)
 
 
 class Display(Protocol):
@@ -49,7 +49,7 @@ class Display(Protocol):
         shows_text: Whether text of steps in flight is shown, and worth being asked for.
     """
 
-    seen: Seen
+    state: DisplayState
     shows_text: bool
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
@@ -64,34 +64,34 @@ class Display(Protocol):
         """Say one line that stays."""
         ...
 
-    def aside(self) -> AbstractContextManager[None]:
+    def release_terminal(self) -> AbstractContextManager[None]:
         """Show nothing in place while somebody else has the terminal."""
         ...
 
 
-def style_of(asked: Style | None) -> Style:
+def choose_style(asked: Style | None) -> Style:
     """Return how progress is shown where this was asked for: live only on a terminal that can show it."""
-    capable = is_capable(sys.stderr)
+    capable = can_redraw(sys.stderr)
     if asked is None:
         return "live" if capable else "lines"
     return "lines" if asked == "live" and not capable else asked
 
 
-def display(seen: Seen, style: Style) -> AbstractContextManager[Display]:
+def open_display(seen: DisplayState, style: Style) -> AbstractContextManager[Display]:
     """Return a block with the display, from what was seen on; what it shows in place is gone after the block."""
     return VIEWS[style](seen)
 
 
-class _Lines:
+class _LineDisplay:
     shows_text = False
 
-    def __init__(self, seen: Seen, *, tells: bool) -> None:
-        self.seen = seen
+    def __init__(self, seen: DisplayState, *, tells: bool) -> None:
+        self.state = seen
         self._tells = tells
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
-        line = None if quiet or not self._tells else news(self.seen.progress, event)
-        self.seen = Seen(advance(self.seen.progress, event), event_seen(self.seen.agents, event))
+        line = None if quiet or not self._tells else progress_line(self.state.progress, event)
+        self.state = DisplayState(advance(self.state.progress, event), apply_event(self.state.agents, event))
         if line is not None:
             indent = "  " if line.startswith("  ") else ""
             say(line, indent)
@@ -102,50 +102,50 @@ class _Lines:
     def say(self, text: str) -> None:
         say(text)
 
-    def aside(self) -> AbstractContextManager[None]:
+    def release_terminal(self) -> AbstractContextManager[None]:
         return nullcontext()
 
 
-class _Live:
+class _LiveDisplay:
     shows_text = True
 
-    def __init__(self, seen: Seen) -> None:
-        self.seen = seen
+    def __init__(self, seen: DisplayState) -> None:
+        self.state = seen
         view = LiveView()
         # What was seen is replaced as a whole: the painter's thread never meets it half changed.
         self.painter = Painter(
-            lambda width, height: view.picture(self.seen.progress, self.seen.agents, width, height)
+            lambda width, height: view.render(self.state.progress, self.state.agents, width, height)
         )
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
-        line = None if quiet else news(self.seen.progress, event)
-        self.seen = Seen(advance(self.seen.progress, event), event_seen(self.seen.agents, event))
-        if line is not None and kind_of(event) in _STAYING:
+        line = None if quiet else progress_line(self.state.progress, event)
+        self.state = DisplayState(advance(self.state.progress, event), apply_event(self.state.agents, event))
+        if line is not None and event_kind(event) in _PERMANENT_KINDS:
             self.say(line)
 
     def show_text(self, piece: TextPiece) -> None:
-        self.seen = Seen(self.seen.progress, text_seen(self.seen.agents, piece))
+        self.state = DisplayState(self.state.progress, apply_text(self.state.agents, piece))
 
     def say(self, text: str) -> None:
         self.painter.say(text)
 
-    def aside(self) -> AbstractContextManager[None]:
-        return self.painter.aside()
+    def release_terminal(self) -> AbstractContextManager[None]:
+        return self.painter.release_terminal()
 
 
 @contextmanager
-def _live(seen: Seen) -> Iterator[Display]:
-    live = _Live(seen)
+def _open_live_display(seen: DisplayState) -> Iterator[Display]:
+    live = _LiveDisplay(seen)
     with live.painter:
         yield live
 
 
-View = Callable[[Seen], AbstractContextManager[Display]]
+View = Callable[[DisplayState], AbstractContextManager[Display]]
 """Shows a debate in one way, from what was seen on."""
 
 VIEWS: Final[dict[Style, View]] = {
-    "live": _live,
-    "lines": lambda seen: nullcontext(_Lines(seen, tells=True)),
-    "none": lambda seen: nullcontext(_Lines(seen, tells=False)),
+    "live": _open_live_display,
+    "lines": lambda seen: nullcontext(_LineDisplay(seen, tells=True)),
+    "none": lambda seen: nullcontext(_LineDisplay(seen, tells=False)),
 }
 """By the names in `progress_style`."""

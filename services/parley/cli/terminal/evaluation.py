@@ -9,15 +9,15 @@ from typing import Final
 from parley.cli.errors import CommandError
 from parley.cli.printing import print_text, say
 from parley.cli.terminal.files import write_file
-from parley.cli.terminal.message_json import dumped, json_value
-from parley.cli.terminal.remark import remark
-from parley.cli.terminal.rendered import print_markdown, print_remark
-from parley.cli.terminal.words import enum_word
+from parley.cli.terminal.message_json import json_value, to_json
+from parley.cli.terminal.remark import summary_line
+from parley.cli.terminal.rendered import print_footer, print_markdown
+from parley.cli.terminal.words import enum_text
 from parley.client import Debate
 from parley.runtime.printable import printable
 from parley.v1.evaluation_pb2 import EvaluationDimension, EvaluationOutcome
 
-__all__ = ["csv_text", "put_evaluation"]
+__all__ = ["csv_text", "write_evaluation"]
 
 _HEAD: Final = ("debate", "evaluation", "evaluator", "dimension", "score", "reason")
 _AVERAGE: Final = "(average)"
@@ -25,7 +25,7 @@ _OVERALL: Final = "overall"
 _FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
-def put_evaluation(evaluation: Debate, form: str, output: Path | None) -> None:
+def write_evaluation(evaluation: Debate, form: str, output: Path | None) -> None:
     """Print the evaluation as `markdown`, `json` or `csv`, or write it to the file. Raise CommandError.
 
     Where it cannot be written, it is printed.
@@ -34,7 +34,7 @@ def put_evaluation(evaluation: Debate, form: str, output: Path | None) -> None:
     if output is None:
         _print(text, form)
         if form == "markdown":
-            print_remark(remark(evaluation))
+            print_footer(summary_line(evaluation))
         return
     try:
         write_file(output, text)
@@ -42,7 +42,7 @@ def put_evaluation(evaluation: Debate, form: str, output: Path | None) -> None:
         _print(text, form)
         raise CommandError(f"--output {error}", error.code) from None
     say(f"Evaluation: {output}")
-    say(remark(evaluation))
+    say(summary_line(evaluation))
 
 
 def csv_text(evaluation: Debate) -> str:
@@ -54,7 +54,7 @@ def csv_text(evaluation: Debate) -> str:
     rows = csv.writer(written)
     rows.writerow(_HEAD)
     outcome = evaluation.outcome.evaluation
-    for row in (*_scores(outcome), *_averages(outcome)):
+    for row in (*_score_rows(outcome), *_average_rows(outcome)):
         rows.writerow(map(_cell, (outcome.debate_id, evaluation.id, *row)))
     return written.getvalue()
 
@@ -63,7 +63,7 @@ def _text(evaluation: Debate, form: str) -> str:
     if form == "csv":
         return csv_text(evaluation)
     if form == "json":
-        return dumped({"id": evaluation.id, **json_value(evaluation.outcome.evaluation)})
+        return to_json({"id": evaluation.id, **json_value(evaluation.outcome.evaluation)})
     return printable(evaluation.answer.rstrip("\n") + "\n")
 
 
@@ -74,7 +74,7 @@ def _print(text: str, form: str) -> None:
         print_text(text)
 
 
-def _scores(outcome: EvaluationOutcome) -> Iterator[Sequence[str]]:
+def _score_rows(outcome: EvaluationOutcome) -> Iterator[Sequence[str]]:
     for evaluator in outcome.evaluators:
         given = {each.dimension: each for each in evaluator.scores}
         for dimension in _dimensions():
@@ -84,7 +84,7 @@ def _scores(outcome: EvaluationOutcome) -> Iterator[Sequence[str]]:
         yield evaluator.agent_id, _OVERALL, f"{evaluator.overall:.2f}", ""
 
 
-def _averages(outcome: EvaluationOutcome) -> Iterator[Sequence[str]]:
+def _average_rows(outcome: EvaluationOutcome) -> Iterator[Sequence[str]]:
     averages = {each.dimension: each.average for each in outcome.averages}
     for dimension in _dimensions():
         average = averages.get(dimension)
@@ -97,7 +97,7 @@ def _dimensions() -> list[EvaluationDimension.ValueType]:
 
 
 def _name(dimension: EvaluationDimension.ValueType) -> str:
-    return enum_word(EvaluationDimension.DESCRIPTOR, dimension)
+    return enum_text(EvaluationDimension.DESCRIPTOR, dimension)
 
 
 def _cell(text: str) -> str:

@@ -21,7 +21,7 @@ def write_file(path: Path, text: str) -> None:
     A person asked for it, so others may read it as far as that person's umask says.
     """
     try:
-        _make_folders(path.parent)
+        _create_folders(path.parent)
         if path.is_dir():
             raise IsADirectoryError(None, "Is a directory")
         if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
@@ -40,13 +40,13 @@ def write_new_file(path: Path, text: str) -> Path:
     for number in count(1):
         chosen = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
         try:
-            _make_folders(chosen.parent)
+            _create_folders(chosen.parent)
             chosen.open("x").close()  # from now on the name is ours
             chosen.chmod(_FILE & ~given_umask())
         except FileExistsError:
             if not chosen.parent.is_dir():
                 raise CommandError(f"{path}: cannot be written: {chosen.parent} is not a folder") from None
-            if _holds(chosen, text):
+            if _has_text(chosen, text):
                 return chosen
         except OSError as error:
             raise CommandError(f"{path}: cannot be written: {error.strerror or error}") from None
@@ -60,7 +60,7 @@ def write_new_file(path: Path, text: str) -> Path:
     raise AssertionError
 
 
-def _holds(path: Path, text: str) -> bool:
+def _has_text(path: Path, text: str) -> bool:
     try:
         return path.is_file() and path.read_bytes() == text.encode()
     except OSError:
@@ -83,7 +83,7 @@ def _replace(path: Path, text: str) -> None:
         raise
 
 
-def _make_folders(path: Path) -> None:
+def _create_folders(path: Path) -> None:
     """Make a folder and those above it that are missing, as the person's umask says."""
     for each in (*reversed(path.parents), path):
         if not each.exists():

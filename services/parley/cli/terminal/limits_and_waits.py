@@ -4,8 +4,8 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from parley.cli.terminal.checkpoints import asked_text, said_text
-from parley.cli.terminal.words import clock
+from parley.cli.terminal.checkpoints import closed_text, opened_text
+from parley.cli.terminal.words import utc_time_text
 from parley.v1.event_pb2 import (
     CheckpointClosed,
     CheckpointExpired,
@@ -39,13 +39,13 @@ def limit_or_wait_text(payload: Message | None) -> str | None:  # noqa: PLR0911 
         case LimitReached(limit=limit):
             return f"{ending_text(limit)}; only the answer is still asked for"
         case WaitStarted(reason=reason, message=message, agent_id=agent, phase=phase, until=until):
-            return f"waiting for {agent} in {phase} until {clock(until)}: {reason}: {message}"
+            return f"waiting for {agent} in {phase} until {utc_time_text(until)}: {reason}: {message}"
         case WaitFinished():
             return "trying again"
         case CheckpointOpened() as opened:
-            return asked_text(opened)
+            return opened_text(opened)
         case CheckpointClosed() as closed:
-            return said_text(closed)
+            return closed_text(closed)
         case CheckpointExpired():
             return "nobody came in time"
         case _:

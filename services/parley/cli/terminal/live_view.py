@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from parley.cli.terminal.agents_at_work import AgentAtWork, AgentsAtWork, Step
-from parley.cli.terminal.progress import Progress
+from parley.cli.terminal.agents_at_work import AgentProgress, AgentsProgress, StepProgress
+from parley.cli.terminal.progress import DebateProgress
 from parley.cli.terminal.progress_lines import status_line
-from parley.cli.terminal.words import working_text
+from parley.cli.terminal.words import work_text
 from parley.runtime.printable import picture_text
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-__all__ = ["Grid", "LiveView", "grid_of"]
+__all__ = ["LiveView", "PanelGrid", "arrange_panels"]
 
 _HEADER: Final = 2
 _MIN_COLUMN: Final = 60
@@ -29,7 +29,7 @@ _NAME_WIDTH: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class PanelGrid:
     """How agents share the room.
 
     Attributes:
@@ -41,14 +41,14 @@ class Grid:
     height: int
 
 
-def grid_of(agents: int, width: int, height: int) -> Grid:
+def arrange_panels(agents: int, width: int, height: int) -> PanelGrid:
     """Return how so many agents share so many columns and lines: beside one another only where it is needed and there is room."""
     most = max(width // _MIN_COLUMN, 1)
     for columns in range(1, most + 1):
         each = height // -(-agents // columns) if agents else height
         if each >= _GOOD_PANEL or (columns == most and each >= _MIN_PANEL):
-            return Grid(columns, min(each, _MAX_PANEL))
-    return Grid(1, 1)
+            return PanelGrid(columns, min(each, _MAX_PANEL))
+    return PanelGrid(1, 1)
 
 
 class LiveView:
@@ -61,30 +61,32 @@ class LiveView:
         self._began = time.monotonic()
         self._spinner = Spinner("dots")
 
-    def picture(self, progress: Progress, agents: AgentsAtWork, width: int, height: int) -> "RenderableType":
+    def render(
+        self, progress: DebateProgress, agents: AgentsProgress, width: int, height: int
+    ) -> "RenderableType":
         """Return the picture for a terminal of so many columns and lines."""
         from rich.console import Group
 
         shown = [each for each in agents.values() if each.debates or each.steps]
         room = height - 1 - _HEADER
-        grid = grid_of(len(shown), width, room)
+        grid = arrange_panels(len(shown), width, room)
         lines: list[RenderableType] = [self._status(progress), self._phases(progress)]
         if grid.height > 1:
             lines += self._panels(shown, grid, width)
         else:
-            lines += self._compact(shown, room)
+            lines += self._compact_lines(shown, room)
         return Group(*lines[: max(height - 1, 1)] if grid.height == 1 else lines)
 
-    def _status(self, progress: Progress) -> "Text":
+    def _status(self, progress: DebateProgress) -> "Text":
         return _cut(status_line(progress, time.monotonic() - self._began), "bold")
 
-    def _phases(self, progress: Progress) -> "Text":
+    def _phases(self, progress: DebateProgress) -> "Text":
         parts = [f"{each.name} {each.done}/{each.expected}" for each in progress.phases]
         # What no agent does has no panel.
-        parts += [working_text(each.work) for each in progress.working.values() if not each.work.agent_id]
+        parts += [work_text(each.work) for each in progress.working.values() if not each.work.agent_id]
         return _cut(f"  {' · '.join(parts)}")
 
-    def _panels(self, agents: Sequence[AgentAtWork], grid: Grid, width: int) -> "list[RenderableType]":
+    def _panels(self, agents: Sequence[AgentProgress], grid: PanelGrid, width: int) -> "list[RenderableType]":
         from rich.table import Table
 
         each_width = width // grid.columns
@@ -98,7 +100,7 @@ class LiveView:
             rows.append(row)
         return rows
 
-    def _panel(self, agent: AgentAtWork, width: int, height: int) -> "RenderableType":
+    def _panel(self, agent: AgentProgress, width: int, height: int) -> "RenderableType":
         from rich.console import Group
         from rich.panel import Panel
 
@@ -116,63 +118,63 @@ class LiveView:
             border_style="cyan" if agent.steps else "dim",
         )
 
-    def _title(self, agent: AgentAtWork) -> "Text":
+    def _title(self, agent: AgentProgress) -> "Text":
         from rich.text import Text
 
         role = f" ({agent.role})" if agent.role and agent.role != agent.id else ""
         title = Text(f"{agent.id}{role}", "bold")
         if agent.steps:
             title.append(" ")
-            title.append(self._spin())
-        doing = _doing(agent)
+            title.append(self._spinner_frame())
+        doing = _activity_text(agent)
         return title.append(f" {doing}", "not bold") if doing else title
 
-    def _spin(self) -> str:
+    def _spinner_frame(self) -> str:
         return str(self._spinner.render(time.monotonic()))
 
-    def _compact(self, agents: Sequence[AgentAtWork], room: int) -> "list[RenderableType]":
+    def _compact_lines(self, agents: Sequence[AgentProgress], room: int) -> "list[RenderableType]":
         ordered = sorted(agents, key=lambda each: not each.steps)
         fits = len(ordered) <= room
         shown = ordered if fits else ordered[: max(room - 1, 1)]
         width = min(max((len(each.id) for each in shown), default=0), _NAME_WIDTH)
-        lines: list[RenderableType] = [self._line(each, width) for each in shown]
+        lines: list[RenderableType] = [self._agent_line(each, width) for each in shown]
         if not fits and room > 1:
             lines.append(_cut(f"  and {len(ordered) - len(shown)} more", "dim"))
         return lines
 
-    def _line(self, agent: AgentAtWork, width: int) -> "Text":
-        sign = self._spin() if agent.steps else " "
-        said = (agent.position or agent.said)[:400]
-        parts = [part for part in (_doing(agent), said) if part]
+    def _agent_line(self, agent: AgentProgress, width: int) -> "Text":
+        sign = self._spinner_frame() if agent.steps else " "
+        said = (agent.position or agent.latest_text)[:400]
+        parts = [part for part in (_activity_text(agent), said) if part]
         return _cut(f"{sign} {agent.id[:width].ljust(width)}  {' · '.join(parts)}")
 
 
-def _doing(agent: AgentAtWork) -> str:
+def _activity_text(agent: AgentProgress) -> str:
     """Return `criticizes bo, cy`, or what it did last."""
     if not agent.steps:
-        return agent.said_in
+        return agent.latest_phase
     targets: dict[str, list[str]] = {}
     for step in agent.steps.values():
         targets.setdefault(step.work.doing or step.work.activity, []).append(step.work.target_agent_id)
     return ", ".join(f"{doing} {', '.join(filter(None, whom))}".rstrip() for doing, whom in targets.items())
 
 
-def _text_lines(agent: AgentAtWork, width: int, room: int) -> "Sequence[Text]":
+def _text_lines(agent: AgentProgress, width: int, room: int) -> "Sequence[Text]":
     """Return the end of the text that comes, or the beginning of what was said last."""
     coming = next((each for each in reversed([*agent.steps.values()]) if each.length), None)
     if coming is None:
-        said = picture_text(agent.said).strip()[: 2 * width * room]
-        return _wrapped(said, width, "dim" if agent.steps else "")[:room]
+        said = picture_text(agent.latest_text).strip()[: 2 * width * room]
+        return _wrap(said, width, "dim" if agent.steps else "")[:room]
     if coming.is_structured:
-        return [_cut(_size(coming), "dim")]
-    return _wrapped(picture_text(coming.text[-2 * width * room :]).rstrip(), width)[-room:]
+        return [_cut(_length_text(coming), "dim")]
+    return _wrap(picture_text(coming.text[-2 * width * room :]).rstrip(), width)[-room:]
 
 
-def _size(step: Step) -> str:
+def _length_text(step: StepProgress) -> str:
     return f"{step.length:,} characters so far"
 
 
-def _wrapped(text: str, width: int, style: str = "") -> "Sequence[Text]":
+def _wrap(text: str, width: int, style: str = "") -> "Sequence[Text]":
     """Return the text in lines of a width; of blank lines in a row, one."""
     from rich.text import Text
 

@@ -10,23 +10,23 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.cli.terminal.words import enum_word
+from parley.cli.terminal.words import enum_text
 from parley.runtime.printable import printable_json
 
-__all__ = ["dumped", "dumped_line", "json_text", "json_value"]
+__all__ = ["json_value", "message_to_json", "message_to_json_line", "to_json"]
 
 
-def json_text(message: Message) -> str:
+def message_to_json(message: Message) -> str:
     """Return the whole message as JSON text."""
-    return dumped(json_value(message))
+    return to_json(json_value(message))
 
 
-def dumped(value: Any) -> str:
+def to_json(value: Any) -> str:
     """Return plain values as JSON text for people and programs."""
     return printable_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n"
 
 
-def dumped_line(message: Message) -> str:
+def message_to_json_line(message: Message) -> str:
     """Return the whole message as JSON text on one line."""
     return printable_json(json.dumps(json_value(message), ensure_ascii=False)) + "\n"
 
@@ -38,16 +38,18 @@ def json_value(message: Message) -> Any:
     if isinstance(message, Duration):
         return message.ToNanoseconds() / 1e9
     return {
-        field.name: _field(message, field) for field in message.DESCRIPTOR.fields if _shown(message, field)
+        field.name: _field_value(message, field)
+        for field in message.DESCRIPTOR.fields
+        if _is_shown(message, field)
     }
 
 
-def _shown(message: Message, field: Any) -> bool:
+def _is_shown(message: Message, field: Any) -> bool:
     choice = field.containing_oneof
     return choice is None or choice.name.startswith("_") or message.WhichOneof(choice.name) == field.name
 
 
-def _field(message: Message, field: Any) -> Any:
+def _field_value(message: Message, field: Any) -> Any:
     value = getattr(message, field.name)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         inside = field.message_type.fields_by_name["value"]
@@ -64,7 +66,7 @@ def _value(field: Any, value: Any) -> Any:
         return json_value(value)
     if field.enum_type is not None:
         known = value in field.enum_type.values_by_number
-        return enum_word(field.enum_type, value) if known else value
+        return enum_text(field.enum_type, value) if known else value
     if isinstance(value, bytes):
         return value.hex()
     return value

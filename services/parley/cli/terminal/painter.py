@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from parley.cli.terminal.capability import is_capable
+from parley.cli.terminal.capability import can_redraw
 from parley.runtime.printable import printable_line
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
@@ -26,8 +26,8 @@ Frame = Callable[[int, int], "RenderableType"]
 _SECONDS: Final = 1 / 8
 """From one picture to the next, at least."""
 
-_PICTURE_BEGINS: Final = b"\x1b[?2026h"
-_PICTURE_ENDS: Final = b"\x1b[?2026l"
+_BEGIN_UPDATE: Final = b"\x1b[?2026h"
+_END_UPDATE: Final = b"\x1b[?2026l"
 """What is written between them is shown at once, by terminals that know of it; the others pass over them."""
 _WRAP_OFF: Final = b"\x1b[?7l"
 _WRAP_ON: Final = b"\x1b[?7h"
@@ -36,8 +36,8 @@ _CURSOR_ON: Final = b"\x1b[?25h"
 
 def restore_terminal() -> None:
     """Give the terminal back as it was, for whoever leaves without going through the blocks that do."""
-    if sys.__stderr__ is not None and is_capable(sys.__stderr__):
-        _write(_PICTURE_ENDS + _WRAP_ON + _CURSOR_ON + b"\r\n")
+    if sys.__stderr__ is not None and can_redraw(sys.__stderr__):
+        _write(_END_UPDATE + _WRAP_ON + _CURSOR_ON + b"\r\n")
 
 
 class Painter:
@@ -62,7 +62,7 @@ class Painter:
         self._thread = threading.Thread(target=self._run, name="painter", daemon=True)
 
     def __enter__(self) -> Self:
-        self._begin()
+        self._start_live()
         with suppress(
             NotImplementedError, RuntimeError, ValueError
         ):  # no loop runs, or not in the main thread
@@ -76,52 +76,52 @@ class Painter:
         self._leaving.set()
         self._thread.join()
         with suppress(OSError):  # nobody sees the terminal any more
-            self._say_lines()
+            self._print_lines()
         with suppress(OSError):
-            self._end()
+            self._stop_live()
 
     def say(self, text: str) -> None:
         """Have one line stand above the frame, for good."""
         self._lines.append(text)
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def release_terminal(self) -> Iterator[None]:
         """Leave the terminal to somebody else while the block runs; lines that are said meanwhile come after it."""
         with self._lock:
-            self._say_lines()
-            self._end()
+            self._print_lines()
+            self._stop_live()
             self._aside = True
         try:
             yield
         finally:
             with self._lock:
                 self._aside = False
-                self._begin()
+                self._start_live()
 
     def _run(self) -> None:
         while not self._leaving.wait(_SECONDS):
             try:
                 with self._lock:
                     if not self._aside:
-                        self._keep_up_with_width()
-                        self._say_lines()
+                        self._clear_after_resize()
+                        self._print_lines()
                         self._draw()
             except OSError:  # the terminal is gone; the debate is not
                 return
 
     def _draw(self) -> None:
-        _write(_PICTURE_BEGINS)
+        _write(_BEGIN_UPDATE)
         try:
             self._live.refresh()
         finally:
-            _write(_PICTURE_ENDS)
+            _write(_END_UPDATE)
 
-    def _begin(self) -> None:
+    def _start_live(self) -> None:
         from rich.live import Live
 
         _write(_WRAP_OFF)
         self._live = Live(
-            get_renderable=self._picture,
+            get_renderable=self._render,
             console=self._console,
             auto_refresh=False,
             transient=True,
@@ -130,11 +130,11 @@ class Painter:
         )
         self._live.start()
 
-    def _end(self) -> None:
+    def _stop_live(self) -> None:
         self._live.stop()
         _write(_WRAP_ON)
 
-    def _say_lines(self) -> None:
+    def _print_lines(self) -> None:
         from rich.text import Text
 
         if not self._lines:
@@ -144,7 +144,7 @@ class Painter:
             self._console.print(Text(printable_line(self._lines.popleft())), soft_wrap=True)
         _write(_WRAP_OFF)
 
-    def _picture(self) -> "RenderableType":
+    def _render(self) -> "RenderableType":
         from rich.segment import Segment, SegmentLines
 
         size = self._console.size
@@ -154,24 +154,24 @@ class Painter:
         self._drawn = [Segment.get_line_length(line) for line in lines]
         return SegmentLines(lines, new_lines=True)
 
-    def _keep_up_with_width(self) -> None:
+    def _clear_after_resize(self) -> None:
         """Wipe out what a terminal made of our lines that has become narrower than they are."""
         width = self._console.size.width
         added = sum(max(-(-each // width) - 1, 0) for each in self._drawn)
         if added:
-            self._end()
+            self._stop_live()
             _write(f"\x1b[{added}A\r\x1b[J".encode())
-            self._begin()
+            self._start_live()
 
     def _suspend(self) -> None:
         """Give the terminal back while the process is stopped by Ctrl-Z."""
         with self._lock:
             if not self._aside:
-                self._end()
+                self._stop_live()
             os.kill(os.getpid(), signal.SIGSTOP)
             time.sleep(0)  # the signal is taken here; what follows comes after `fg`
             if not self._aside:
-                self._begin()
+                self._start_live()
 
 
 def _write(codes: bytes) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from parley.cli.terminal.agreement import agreement_words
+from parley.cli.terminal.agreement import agreement_texts
 from parley.cli.terminal.words import cost_text, duration_text, run_seconds
 from parley.client import Debate
 from parley.v1.debate_pb2 import (
@@ -25,9 +25,9 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_UNANIMOUS_DRAFTS,
 )
 
-__all__ = ["remark"]
+__all__ = ["summary_line"]
 
-_STOPPED: Final = {
+_STOP_REASONS: Final = {
     STOP_REASON_ALL_ROUNDS_HELD: "all rounds held",
     STOP_REASON_CONVERGED: "ended by agreement",
     STOP_REASON_STABLE_DISAGREEMENT: "ended by stable disagreement",
@@ -48,17 +48,17 @@ _STOPPED: Final = {
 """Why the rounds ended, in few words."""
 
 
-def remark(debate: Debate) -> str:
+def summary_line(debate: Debate) -> str:
     """Return `2 of 3 first drafts agree (ada, bo) · all rounds held · scores: ada 8, bo 7.5 · m · 7 calls · 1,234 tokens · $0.01 · 5 s`."""
-    return " · ".join(_parts(debate))
+    return " · ".join(_summary_parts(debate))
 
 
-def _parts(debate: Debate) -> Iterator[str]:
+def _summary_parts(debate: Debate) -> Iterator[str]:
     if debate.demonstration:
         yield "demonstration"
-    yield from agreement_words(debate)
-    if debate.stop_reason in _STOPPED:
-        yield _STOPPED[debate.stop_reason]
+    yield from agreement_texts(debate)
+    if debate.stop_reason in _STOP_REASONS:
+        yield _STOP_REASONS[debate.stop_reason]
     if debate.outcome.scores:
         yield f"scores: {', '.join(f'{each.agent_id} {each.score:.3g}' for each in debate.outcome.scores)}"
     models = dict.fromkeys(each.reply.model for each in debate.contributions if each.reply.model)

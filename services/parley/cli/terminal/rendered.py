@@ -5,7 +5,7 @@ import textwrap
 from typing import TYPE_CHECKING, Final, TextIO
 
 from parley.cli.printing import print_text, say, say_text
-from parley.cli.terminal.capability import is_capable
+from parley.cli.terminal.capability import can_redraw
 from parley.runtime.printable import printable, printable_line
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # heavy: only a terminal needs it
     from rich.console import Console
     from rich.markdown import Markdown
 
-__all__ = ["print_markdown", "print_quoted", "print_remark", "show_markdown"]
+__all__ = ["print_footer", "print_indented", "print_markdown", "show_markdown"]
 
 _MAX_WIDTH: Final = 100
 """Longer lines are hard to read, however wide the terminal is."""
@@ -22,7 +22,7 @@ _INDENT: Final = 4
 
 def print_markdown(text: str) -> None:
     """Print CommonMark on stdout: rendered on a terminal that can show it, as it stands elsewhere."""
-    if not is_capable(sys.stdout):  # a pipe may end at a terminal too
+    if not can_redraw(sys.stdout):  # a pipe may end at a terminal too
         print_text(text)
     else:
         console = _console()
@@ -32,7 +32,7 @@ def print_markdown(text: str) -> None:
 def show_markdown(text: str) -> None:
     """Show CommonMark on stderr, between blank lines: rendered on a terminal that can show it, as it stands elsewhere."""
     plain = printable(text).strip("\n")
-    if not is_capable(sys.stderr):
+    if not can_redraw(sys.stderr):
         say_text(f"\n{plain}\n\n")
     else:
         console = _console(sys.stderr)
@@ -40,9 +40,9 @@ def show_markdown(text: str) -> None:
     sys.stderr.flush()
 
 
-def print_quoted(text: str) -> None:
+def print_indented(text: str) -> None:
     """Print CommonMark on stdout as part of something else: further to the right, a blank line after it."""
-    if not is_capable(sys.stdout):
+    if not can_redraw(sys.stdout):
         print_text(f"{textwrap.indent(printable(text), ' ' * _INDENT)}\n\n")
         return
     from rich.padding import Padding
@@ -53,13 +53,13 @@ def print_quoted(text: str) -> None:
     )
 
 
-def print_remark(text: str) -> None:
+def print_footer(text: str) -> None:
     """Print one line about what is on stdout: below it on a terminal, on stderr elsewhere."""
     line = printable_line(text)
     if not sys.stdout.isatty():
         sys.stdout.flush()
         say(line)
-    elif not is_capable(sys.stdout):
+    elif not can_redraw(sys.stdout):
         print_text(f"\n{line}\n")
     else:
         console = _console()
@@ -97,16 +97,16 @@ def _markdown(text: str) -> "Markdown":
     rendered = LeftMarkdown(text, code_theme="ansi_dark", hyperlinks=False)
     # Read anew as text without HTML: tags that an answer holds are part of what it says, and would not be shown.
     reading = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
-    rendered.parsed = _cleaned(reading.parse(text))
+    rendered.parsed = _clean(reading.parse(text))
     return rendered
 
 
-def _cleaned(tokens: "list[Token]") -> "list[Token]":
+def _clean(tokens: "list[Token]") -> "list[Token]":
     """Take out what has no place on a terminal; an entity such as `&#x202e;` becomes it only when the text is read."""
     for token in tokens:
         token.content = printable(token.content)
         token.attrs = {
             name: printable(value) if isinstance(value, str) else value for name, value in token.attrs.items()
         }
-        _cleaned(token.children or [])
+        _clean(token.children or [])
     return tokens

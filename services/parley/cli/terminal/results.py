@@ -7,21 +7,21 @@ from typing import Final
 from parley.cli.errors import CommandError
 from parley.cli.printing import say
 from parley.cli.terminal.files import write_file, write_new_file
-from parley.cli.terminal.message_json import json_text
-from parley.cli.terminal.remark import remark
-from parley.cli.terminal.rendered import print_markdown, print_remark
+from parley.cli.terminal.message_json import message_to_json
+from parley.cli.terminal.remark import summary_line
+from parley.cli.terminal.rendered import print_footer, print_markdown
 from parley.client import Debate
 from parley.runtime.printable import printable
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
-__all__ = ["put_answer", "write_decision", "write_report"]
+__all__ = ["write_answer", "write_decision", "write_report"]
 
 _DECISIONS: Final = Path("docs", "decisions")
 """Where decision documents are written, below the working folder."""
 _FILE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,119}\.md")
 
 
-def put_answer(debate: Debate, output: Path | None) -> None:
+def write_answer(debate: Debate, output: Path | None) -> None:
     """Print the answer, or write it to the file, and say in a line what it took; print it too where it cannot be written.
 
     Raise CommandError.
@@ -29,15 +29,15 @@ def put_answer(debate: Debate, output: Path | None) -> None:
     answer = debate.answer.rstrip("\n") + "\n"
     if output is None:
         print_markdown(answer)
-        print_remark(remark(debate))
+        print_footer(summary_line(debate))
         return
     try:
-        write_file(output, json_text(debate) if output.suffix.lower() == ".json" else printable(answer))
+        write_file(output, message_to_json(debate) if output.suffix.lower() == ".json" else printable(answer))
     except CommandError as error:
         print_markdown(answer)
         raise CommandError(f"--output {error}", error.code) from None
     say(f"Answer: {output}")
-    say(remark(debate))
+    say(summary_line(debate))
 
 
 def write_report(path: Path, text: str) -> None:

@@ -15,7 +15,7 @@ from parley.v1.arena_pb2 import (
 from parley.v1.debate_pb2 import DraftGroups
 from parley.v1.event_pb2 import RoundAssessed
 
-__all__ = ["assessed_text", "end_of_rounds", "trickster_text", "vote_lines", "vote_text"]
+__all__ = ["assessment_text", "rounds_end_text", "trickster_text", "vote_lines", "vote_text"]
 
 
 _CONSEQUENCES: Final = {
@@ -25,11 +25,13 @@ _CONSEQUENCES: Final = {
 }
 
 
-def assessed_text(assessed: RoundAssessed, ended_by: str = "") -> str:
+def assessment_text(assessed: RoundAssessed, ended_by: str = "") -> str:
     """Return `ended after round 2: the agents agree`; `ended_by` is why the rounds end whatever was found."""
     if assessed.ends_rounds or ended_by:
-        return _after("ended after", assessed.round, assessed.finding if assessed.ends_rounds else ended_by)
-    return _after("  after", assessed.round, assessed.finding)
+        return _after_round(
+            "ended after", assessed.round, assessed.finding if assessed.ends_rounds else ended_by
+        )
+    return _after_round("  after", assessed.round, assessed.finding)
 
 
 def trickster_text(finding: TricksterFinding) -> str:
@@ -39,15 +41,17 @@ def trickster_text(finding: TricksterFinding) -> str:
     )
     is_hollow = finding.verdict != TRICKSTER_VERDICT_SOUND
     told = found.format("hollow" if is_hollow else "not hollow", _CONSEQUENCES.get(finding.verdict, ""))
-    return _after("  after", finding.round, told)
+    return _after_round("  after", finding.round, told)
 
 
-def end_of_rounds(debate: Debate) -> str:
+def rounds_end_text(debate: Debate) -> str:
     """Return why the rounds of a debate ended; empty where they have not, or its format only says why they ended early."""
     if debate.stop_explanation:
         return f"ended: {debate.stop_explanation}"
     return (
-        _after("ended after", debate.current_round, debate.rounds_ended_by) if debate.rounds_ended_by else ""
+        _after_round("ended after", debate.current_round, debate.rounds_ended_by)
+        if debate.rounds_ended_by
+        else ""
     )
 
 
@@ -68,5 +72,5 @@ def vote_lines(drafts: DraftGroups, width: int) -> Iterator[str]:
         yield f"    {', '.join(group.agent_ids)}: {position}"
 
 
-def _after(place: str, number: int, why: str) -> str:
+def _after_round(place: str, number: int, why: str) -> str:
     return f"{place} round {number}: {why}" if why else f"{place} round {number}"

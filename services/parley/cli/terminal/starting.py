@@ -7,29 +7,29 @@ from contextlib import contextmanager
 from typing import Final
 
 from parley.cli.printing import erase_line, say_text
-from parley.cli.terminal.capability import is_capable
+from parley.cli.terminal.capability import can_redraw
 
-__all__ = ["starting"]
+__all__ = ["announce_slow_start"]
 
 _SILENT_SECONDS: Final = 1.0
 
 
 @contextmanager
-def starting(*, told: bool = True) -> Iterator[None]:
+def announce_slow_start(*, told: bool = True) -> Iterator[None]:
     """Say `starting…` on stderr where the block takes longer than a second.
 
     On a terminal it is gone afterwards; elsewhere it is said only if `told`.
     """
-    in_place = is_capable(sys.stderr)
+    in_place = can_redraw(sys.stderr)
     said = threading.Event()
 
-    def tell() -> None:
+    def announce() -> None:
         if in_place or told:
             said.set()
             say_text("starting…" if in_place else "starting…\n")
 
     # A thread of its own: what starts keeps the event loop busy with imports.
-    timer = threading.Timer(_SILENT_SECONDS, tell)
+    timer = threading.Timer(_SILENT_SECONDS, announce)
     timer.daemon = True
     timer.start()
     try:

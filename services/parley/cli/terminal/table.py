@@ -31,7 +31,7 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
 
     rows = [[printable_line(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        rows = _fitting(rows, shutil.get_terminal_size().columns)
+        rows = _drop_columns(rows, shutil.get_terminal_size().columns)
     widths = [max(cell_len(row[column]) for row in rows) for column in range(len(rows[0]))]
     if sys.stdout.isatty():
         left = shutil.get_terminal_size().columns - sum(width + _GAP for width in widths[:-1])
@@ -44,7 +44,7 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
         print_line((" " * _GAP).join([*cells, last]).rstrip())
 
 
-def _fitting(rows: Sequence[Sequence[str]], columns: int) -> Sequence[Sequence[str]]:
+def _drop_columns(rows: Sequence[Sequence[str]], columns: int) -> Sequence[Sequence[str]]:
     """Return the rows without the columns, from the last but one on, that leave the last one no room."""
     from rich.cells import cell_len
 

@@ -10,23 +10,23 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Debate, FailedContribution, Work
 
 __all__ = [
-    "clock",
     "cost_text",
-    "debaters",
+    "debating_agents",
     "duration_text",
-    "enum_word",
+    "enum_text",
     "failure_lines",
-    "moment",
-    "phase_of",
+    "local_time_text",
     "phase_text",
-    "rounds_words",
+    "rounds_text",
     "run_seconds",
-    "step_words",
-    "working_text",
+    "step_text",
+    "utc_time_text",
+    "work_phase_text",
+    "work_text",
 ]
 
 
-def enum_word(enum: EnumDescriptor, number: int) -> str:
+def enum_text(enum: EnumDescriptor, number: int) -> str:
     """Return `completed` for DEBATE_STATUS_COMPLETED of DebateStatus; the number where only a newer server knows it."""
     value = enum.values_by_number.get(number)
     if value is None:
@@ -35,7 +35,7 @@ def enum_word(enum: EnumDescriptor, number: int) -> str:
     return str(value.name).removeprefix(f"{prefix}_").lower()
 
 
-def phase_of(work: Work) -> str:
+def work_phase_text(work: Work) -> str:
     """Return `round 1 proposal`, as the services call the phase of a step."""
     return phase_text(work.title or work.activity, work.round)
 
@@ -45,20 +45,20 @@ def phase_text(name: str, number: int) -> str:
     return f"round {number} {name}" if number else name
 
 
-def working_text(work: Work) -> str:
+def work_text(work: Work) -> str:
     """Return `ada criticizes bo`."""
     return " ".join(
         part for part in (work.agent_id, work.doing or work.activity, work.target_agent_id) if part
     )
 
 
-def step_words(work: Work) -> str:
+def step_text(work: Work) -> str:
     """Return `ada critique of bo`."""
     target = f"of {work.target_agent_id}" if work.target_agent_id else ""
     return " ".join(part for part in (work.agent_id, work.title or work.activity, target) if part)
 
 
-def debaters(debate: Debate) -> list[Agent]:
+def debating_agents(debate: Debate) -> list[Agent]:
     """Return the agents that debate: those it began with, or the team of them, then those that came into being while it ran."""
     if debate.only_joined_debate:
         return list(debate.joined)
@@ -67,7 +67,7 @@ def debaters(debate: Debate) -> list[Agent]:
     return [*(each for each in began if each.id in team), *debate.joined]
 
 
-def rounds_words(number: int) -> str:
+def rounds_text(number: int) -> str:
     """Return `1 round`, `2 rounds`."""
     return f"{number} round" if number == 1 else f"{number} rounds"
 
@@ -76,7 +76,9 @@ def failure_lines(failures: Iterable[FailedContribution]) -> Iterator[str]:
     """Yield `ada, bo in round 1 proposal: PROVIDER_AUTH: …`: what failed alike is one line."""
     agents: dict[tuple[str, str, str], list[str]] = {}
     for each in failures:
-        agents.setdefault((phase_of(each.work), each.reason, each.message), []).append(each.work.agent_id)
+        agents.setdefault((work_phase_text(each.work), each.reason, each.message), []).append(
+            each.work.agent_id
+        )
     for (phase, reason, message), names in agents.items():
         yield f"{', '.join(dict.fromkeys(names))} in {phase}: {reason}: {message}"
 
@@ -99,11 +101,11 @@ def duration_text(seconds: float) -> str:
     return f"{minutes} min {int(seconds) % 60} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def moment(time: Timestamp) -> str:
+def local_time_text(time: Timestamp) -> str:
     """Return the time on this machine's clock, such as `2026-11-21 14:05:09`."""
     return time.ToDatetime(UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def clock(time: Timestamp) -> str:
+def utc_time_text(time: Timestamp) -> str:
     """Return the time of day that everybody reads alike, such as `14:05:09 UTC`."""
     return f"{time.ToDatetime(UTC):%H:%M:%S} UTC"

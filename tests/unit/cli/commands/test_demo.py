@@ -9,9 +9,9 @@ import pytest
 
 from parley.cli.__main__ import run
 from parley.cli.commands import demo
-from parley.cli.commands.playback import moments, paced
-from parley.client import Event, TextPiece, payload_of
-from parley.example import example_debate
+from parley.cli.commands.playback import play_at_speed, timed_items
+from parley.client import Event, TextPiece, event_payload
+from parley.example import read_example
 from parley.runtime.clock import SystemClock
 from parley.v1.event_pb2 import StepStarted, StepSucceeded
 from tests.support.terminal import on_terminal
@@ -41,7 +41,7 @@ def test_in_a_pipe_it_is_played_at_once(
     assert run(["demo"]) == 0
     told = capsys.readouterr()
     assert pauses.passed == 0
-    assert told.out == example_debate().debate.answer
+    assert told.out == read_example().debate.answer
     lines = told.err.splitlines()
     assert lines[0] == HAND
     assert lines[1].startswith("Question: At checkout our shop")
@@ -53,14 +53,14 @@ def test_in_a_pipe_it_is_played_at_once(
 
 def test_its_report_is_printed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "--report"]) == 0
-    assert capsys.readouterr().out == example_debate().report
+    assert capsys.readouterr().out == read_example().report
 
 
 @pytest.mark.parametrize("speed", [1.0, 4.0])
 async def test_it_is_played_at_the_pace_of_its_record(speed: float) -> None:
     pauses = Pauses()
-    events = example_debate().events
-    seen = [each async for each in paced(moments(events), speed, pauses)]
+    events = read_example().events
+    seen = [each async for each in play_at_speed(timed_items(events), speed, pauses)]
     assert [each for each in seen if isinstance(each, Event)] == list(events)
     recorded = (events[-1].time.ToNanoseconds() - events[0].time.ToNanoseconds()) / 1e9
     assert pauses.passed == pytest.approx(recorded / speed, abs=0.01)
@@ -68,12 +68,12 @@ async def test_it_is_played_at_the_pace_of_its_record(speed: float) -> None:
 
 def test_text_comes_piece_by_piece_while_its_step_runs() -> None:
     open_steps: dict[str, str] = {}
-    for _, seen in moments(example_debate().events):
+    for _, seen in timed_items(read_example().events):
         if isinstance(seen, TextPiece):
             assert seen.offset == len(open_steps[seen.key])
             open_steps[seen.key] += seen.text
             continue
-        match payload_of(seen):
+        match event_payload(seen):
             case StepStarted():
                 open_steps[seen.key] = ""
             case StepSucceeded(reply=reply):
@@ -113,5 +113,5 @@ class Interrupted(Pauses):
 
 def test_an_interrupt_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "SystemClock", Interrupted)
-    monkeypatch.setattr(demo, "is_watched", lambda: True)
+    monkeypatch.setattr(demo, "is_on_terminal", lambda: True)
     assert run(["demo"]) == 130

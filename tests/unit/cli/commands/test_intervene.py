@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from parley.cli.__main__ import run
 from parley.cli.terminal.event_lines import event_lines
-from parley.cli.terminal.progress import Progress, advance
+from parley.cli.terminal.progress import DebateProgress, advance
 from parley.cli.terminal.progress_lines import status_line
 from parley.runtime.errors import FieldViolation, ParleyError, failed_precondition, invalid_argument
 from parley.v1.debate_pb2 import (
@@ -293,7 +293,7 @@ def test_a_debate_taken_up_again_at_an_open_checkpoint_says_how_to_answer(
     ],
 )
 def test_the_status_line_says_that_a_person_is_waited_for(after: tuple[Message, ...], shown: str) -> None:
-    progress = Progress()
+    progress = DebateProgress()
     for each in (DIRECTION, *after):
         progress = advance(progress, made_event(each, KEY))
     assert status_line(progress, 5) == shown

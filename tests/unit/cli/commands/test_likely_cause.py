@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.cli.commands.likely_cause import asked_and_why
+from parley.cli.commands.likely_cause import explain_provider_failure
 from parley.config import Provider
 
 OPENAI = Provider("openai", "openai", api_key_env="OPENAI_API_KEY", declared=False)
@@ -51,20 +51,20 @@ def test_the_address_and_the_likely_cause_are_named(
     url: str, message: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", url)
-    assert asked_and_why((LAB, OPENAI), message) == f"; asked {url}: {said}"
+    assert explain_provider_failure((LAB, OPENAI), message) == f"; asked {url}: {said}"
 
 
 def test_the_address_is_that_of_the_provider_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://h:1/v1")
-    assert asked_and_why((LAB, OPENAI), "lab/m: 503 busy") == "; asked https://lab:8443/v1"
-    assert asked_and_why((LAB, OPENAI), "other/m: 503 busy") == ""
+    assert explain_provider_failure((LAB, OPENAI), "lab/m: 503 busy") == "; asked https://lab:8443/v1"
+    assert explain_provider_failure((LAB, OPENAI), "other/m: 503 busy") == ""
 
 
 def test_no_key_in_an_address_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://me:secret@h:1/v1?key=secret")
-    assert asked_and_why((OPENAI,), "openai/m: 503 busy") == "; asked http://h:1/v1"
+    assert explain_provider_failure((OPENAI,), "openai/m: 503 busy") == "; asked http://h:1/v1"
 
 
 def test_without_an_address_of_ones_own_nothing_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    assert asked_and_why((OPENAI,), "openai/m: 404 Not Found") == ""
+    assert explain_provider_failure((OPENAI,), "openai/m: 404 Not Found") == ""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.input import context_documents
-from parley.cli.input.context_documents import context_of
+from parley.cli.input.context_documents import read_context
 
 
 def written(folder: Path, files: dict[str, bytes | str]) -> Path:
@@ -24,7 +24,7 @@ def written(folder: Path, files: dict[str, bytes | str]) -> Path:
 def refusal(path: Path, code: int = INVALID_ARGUMENTS) -> str:
     """The one line that says why, without option and path."""
     with pytest.raises(CommandError) as caught:
-        context_of(path)
+        read_context(path)
     assert caught.value.code == code
     message = str(caught.value)
     assert "\n" not in message
@@ -48,7 +48,7 @@ def test_documents_have_sorted_plain_relative_paths_and_each_file_is_read_or_cou
             {f"a{number}-{top}/{low}": held for number, ((top, low), held) in enumerate(files.items())},
         )
         written(folder, {"zz": "there is always one"})
-        found = context_of(folder)
+        found = read_context(folder)
         paths = [path for path, _ in found.documents]
         assert paths == sorted(set(paths))
         assert all(path.isprintable() or "\n" not in path for path in paths)
@@ -62,25 +62,25 @@ def test_documents_have_sorted_plain_relative_paths_and_each_file_is_read_or_cou
 
 def test_documents_come_from_all_folders_below_in_the_order_of_their_paths(tmp_path: Path) -> None:
     written(tmp_path, {"b.md": "3", "a/z.md": "2", "a-b/x.md": "1", "a/deep/er.md": "2b"})
-    assert context_of(tmp_path).documents == (
+    assert read_context(tmp_path).documents == (
         ("a-b/x.md", "1"),
         ("a/deep/er.md", "2b"),
         ("a/z.md", "2"),
         ("b.md", "3"),
     )
-    assert context_of(tmp_path).notice == ""
+    assert read_context(tmp_path).notice == ""
 
 
 def test_one_file_is_one_document_under_its_name_hidden_or_not(tmp_path: Path) -> None:
     written(tmp_path, {"docs/.a.md": b"\xef\xbb\xbfone\r\n"})
-    assert context_of(tmp_path / "docs/.a.md").documents == ((".a.md", "one\r\n"),)
+    assert read_context(tmp_path / "docs/.a.md").documents == ((".a.md", "one\r\n"),)
 
 
 def test_what_is_left_out_is_counted_by_why(tmp_path: Path) -> None:
     written(tmp_path, {".git/config": "x", ".env": "x", "latin.txt": b"\xe9t\xe9", "x.bin": b"a\0b"})
     written(tmp_path, {"blank": " \n", "a.md": "one", "line\nend.md": "x"})
     os.mkfifo(tmp_path / "pipe")
-    found = context_of(tmp_path)
+    found = read_context(tmp_path)
     assert found.documents == (("a.md", "one"),)
     assert found.notice == (
         f"--context {tmp_path}: left out 7 (empty: 1, hidden: 2, no plain file or no plain name: 2, not UTF-8 text: 2)"
@@ -106,7 +106,7 @@ def test_links_that_lead_out_are_not_followed_whatever_they_pass_on_the_way(tmp_
     }
     for name, target in links.items():
         (docs / name).symlink_to(target)
-    found = context_of(docs)
+    found = read_context(docs)
     assert found.documents == (("a.md", "one"), ("in/b.md", "two"), ("same.md", "one"))
     assert found.notice == f"--context {docs}: left out 7 (hidden: 1, links out of the folder: 6)"
 
@@ -115,19 +115,19 @@ def test_a_link_that_was_named_itself_is_followed(tmp_path: Path) -> None:
     written(tmp_path, {"docs/a.md": "one"})
     (tmp_path / "link").symlink_to("docs")
     (tmp_path / "b.md").symlink_to("docs/a.md")
-    assert context_of(tmp_path / "link").documents == (("a.md", "one"),)
-    assert context_of(tmp_path / "b.md").documents == (("b.md", "one"),)
+    assert read_context(tmp_path / "link").documents == (("a.md", "one"),)
+    assert read_context(tmp_path / "b.md").documents == (("b.md", "one"),)
 
 
 def test_four_mebibytes_are_the_most_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert context_documents.MAX_BYTES == 4 * 1024 * 1024
     monkeypatch.setattr(context_documents, "MAX_BYTES", 12)
     written(tmp_path, {"docs/a.md": "123456", "docs/b.md": b"\xef\xbb\xbf12345\xc3\xa9"[:-2] + b"6"})
-    assert len(context_of(tmp_path / "docs").documents) == 2
+    assert len(read_context(tmp_path / "docs").documents) == 2
     written(tmp_path, {"docs/c.md": "1"})
     assert "of text; name a smaller part" in refusal(tmp_path / "docs")
     written(tmp_path, {"one.md": "é" * 6})
-    assert len(context_of(tmp_path / "one.md").documents) == 1
+    assert len(read_context(tmp_path / "one.md").documents) == 1
     for length in range(12, 20):
         written(tmp_path, {"one.md": "1" + "é" * (length // 2)})
         assert "of text" in refusal(tmp_path / "one.md")
@@ -149,13 +149,13 @@ def test_a_large_binary_is_left_out_without_being_read_whole(
     written(tmp_path, {"a.md": "one"})
     with (tmp_path / "b.bin").open("wb") as file:
         file.truncate(8 * 1024**3)
-    assert context_of(tmp_path).notice == f"--context {tmp_path}: left out 1 (not UTF-8 text: 1)"
+    assert read_context(tmp_path).notice == f"--context {tmp_path}: left out 1 (not UTF-8 text: 1)"
 
 
 def test_a_folder_with_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context_documents, "MAX_FILES", 3)
     written(tmp_path, dict.fromkeys(("a/1", "a/2", "b/3"), "x"))
-    assert len(context_of(tmp_path).documents) == 3
+    assert len(read_context(tmp_path).documents) == 3
     written(tmp_path, {"b/4.bin": b"\0"})
     assert refusal(tmp_path) == "holds more than 3 files; name a smaller part"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
-from parley.cli.input.question import question_of
+from parley.cli.input.question import read_question
 
 
 class Terminal(io.BytesIO):
@@ -24,15 +24,15 @@ def give(monkeypatch: pytest.MonkeyPatch, stdin: io.BytesIO) -> None:
 @pytest.mark.parametrize("text", [None, "-"])
 def test_what_is_piped_is_the_question_trimmed(text: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     give(monkeypatch, io.BytesIO("  Which?\nÄ or B?\n\n".encode()))
-    assert question_of(text, None) == "Which?\nÄ or B?"
+    assert read_question(text, None) == "Which?\nÄ or B?"
 
 
 def test_a_question_that_is_given_leaves_stdin_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stdin = io.BytesIO(b"other")
     give(monkeypatch, stdin)
     (tmp_path / "q.md").write_text("From a file?\n")
-    assert question_of("Which?", None) == "Which?"
-    assert question_of(None, tmp_path / "q.md") == "From a file?\n"
+    assert read_question("Which?", None) == "Which?"
+    assert read_question(None, tmp_path / "q.md") == "From a file?\n"
     assert stdin.read() == b"other"
 
 
@@ -41,8 +41,8 @@ def test_a_terminal_is_read_only_where_that_was_asked_for(
 ) -> None:
     give(monkeypatch, Terminal(b"Typed?\n"))
     with pytest.raises(CommandError, match="give a question, or a file"):
-        question_of(None, None)
-    assert question_of("-", None) == "Typed?"
+        read_question(None, None)
+    assert read_question("-", None) == "Typed?"
     assert "Ctrl-D" in capsys.readouterr().err
 
 
@@ -57,11 +57,11 @@ def test_a_terminal_is_read_only_where_that_was_asked_for(
 def test_what_is_no_question_is_refused(given: bytes, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     give(monkeypatch, io.BytesIO(given))
     with pytest.raises(CommandError, match=problem) as raised:
-        question_of("-", None)
+        read_question("-", None)
     assert raised.value.code == INVALID_ARGUMENTS
 
 
 def test_stdin_that_was_closed_is_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(CommandError, match="give a question, or a file"):
-        question_of(None, None)
+        read_question(None, None)

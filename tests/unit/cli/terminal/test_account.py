@@ -1,6 +1,6 @@
 """What `--verbose` tells after a debate."""
 
-from parley.cli.terminal.account import account
+from parley.cli.terminal.account import account_lines
 from parley.client import Debate
 from parley.v1.agent_pb2 import Agent, PromptText, ToolCall
 from parley.v1.debate_pb2 import (
@@ -41,7 +41,7 @@ def debate(*groups: tuple[list[str], str], majority: bool = False) -> Debate:
 
 
 def told(state: Debate) -> str:
-    return "\n".join(account(state))
+    return "\n".join(account_lines(state))
 
 
 def test_the_vote_over_the_first_drafts_stands_with_the_first_round() -> None:

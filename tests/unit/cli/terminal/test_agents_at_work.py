@@ -2,7 +2,7 @@
 
 from google.protobuf.message import Message
 
-from parley.cli.terminal.agents_at_work import MAX_KEPT, AgentsAtWork, event_seen, text_seen
+from parley.cli.terminal.agents_at_work import MAX_TEXT, AgentsProgress, apply_event, apply_text
 from parley.client import TextPiece
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateSpec, Participant, Work
@@ -27,14 +27,14 @@ CREATED = DebateCreated(
 )
 
 
-def after(*seen: Message | tuple[str, Message] | TextPiece) -> AgentsAtWork:
-    agents: AgentsAtWork = {}
+def after(*seen: Message | tuple[str, Message] | TextPiece) -> AgentsProgress:
+    agents: AgentsProgress = {}
     for each in (CREATED, *seen):
         if isinstance(each, TextPiece):
-            agents = text_seen(agents, each)
+            agents = apply_text(agents, each)
         else:
             key, payload = each if isinstance(each, tuple) else ("k", each)
-            agents = event_seen(agents, made_event(payload, key))
+            agents = apply_event(agents, made_event(payload, key))
     return agents
 
 
@@ -59,7 +59,7 @@ def test_text_is_kept_with_its_step_until_the_step_ends() -> None:
     said = reply()
     said.position = "One service."
     ended = after(*coming, succeeded(ADA, said))["ada"]
-    assert (dict(ended.steps), ended.said, ended.said_in, ended.position) == (
+    assert (dict(ended.steps), ended.latest_text, ended.latest_phase, ended.position) == (
         {},
         "text",
         "round 1 proposal",
@@ -80,22 +80,26 @@ def test_a_new_attempt_voids_the_text_before_and_repeated_text_counts_once() -> 
 
 
 def test_of_a_long_text_the_end_is_kept_while_it_comes() -> None:
-    step = after(started(ADA), TextPiece("k", 1, 1, 0, "a" * MAX_KEPT), TextPiece("k", 1, 1, MAX_KEPT, "z"))[
+    step = after(started(ADA), TextPiece("k", 1, 1, 0, "a" * MAX_TEXT), TextPiece("k", 1, 1, MAX_TEXT, "z"))[
         "ada"
     ].steps["k"]
-    assert (len(step.text), step.text[-1], step.length) == (MAX_KEPT, "z", MAX_KEPT + 1)
+    assert (len(step.text), step.text[-1], step.length) == (MAX_TEXT, "z", MAX_TEXT + 1)
 
 
 def test_what_a_person_reads_is_kept_rather_than_json() -> None:
     said = reply()
     said.text, said.rendered = '{"stance": 1}', "agrees"
-    assert after(started(ADA), succeeded(ADA, said))["ada"].said == "agrees"
+    assert after(started(ADA), succeeded(ADA, said))["ada"].latest_text == "agrees"
 
 
 def test_a_failure_is_told_in_place_of_what_was_said() -> None:
     failed = StepFailed(work=ADA, reason="CALL_TIMEOUT")
     ada = after(started(ADA), succeeded(ADA, reply()), ("b", started(ADA)), ("b", failed))["ada"]
-    assert (dict(ada.steps), ada.said, ada.said_in) == ({}, "", "round 1 proposal failed: CALL_TIMEOUT")
+    assert (dict(ada.steps), ada.latest_text, ada.latest_phase) == (
+        {},
+        "",
+        "round 1 proposal failed: CALL_TIMEOUT",
+    )
 
 
 def test_work_of_an_earlier_owner_is_void() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from parley.cli.terminal.answering import answering_line
+from parley.cli.terminal.answering import models_line
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateSpec, Participant
 from parley.v1.gateway_pb2 import FoundServer, ListRoutesResponse, RouteStatus
@@ -18,7 +18,7 @@ VLLM = FoundServer(provider="vllm", title="vLLM", base_url="http://127.0.0.1:800
 
 
 def line(spec: DebateSpec | None = None, *, own: bool = True, **listed: Any) -> str:
-    return answering_line(spec or DebateSpec(), ListRoutesResponse(**listed), own=own) or ""
+    return models_line(spec or DebateSpec(), ListRoutesResponse(**listed), own=own) or ""
 
 
 def test_the_small_model_is_named_and_called_a_demonstration() -> None:

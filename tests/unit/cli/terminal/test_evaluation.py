@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli.terminal.evaluation import csv_text, put_evaluation
+from parley.cli.terminal.evaluation import csv_text, write_evaluation
 from parley.v1.debate_pb2 import Debate, Outcome
 from parley.v1.evaluation_pb2 import (
     EVALUATION_DIMENSION_PERFORMANCE,
@@ -73,7 +73,7 @@ def test_a_reason_that_looks_like_a_formula_is_none_in_csv(reason: str) -> None:
 
 
 def test_json_names_both_debates_and_who_failed(capsys: pytest.CaptureFixture[str]) -> None:
-    put_evaluation(evaluation(), "json", None)
+    write_evaluation(evaluation(), "json", None)
     found = json.loads(capsys.readouterr().out)
     assert (found["id"], found["debate_id"], found["overall"]) == (ID, JUDGED, 5.75)
     assert found["evaluators"][0]["scores"][1] == {"dimension": "security", "score": 7.5, "reason": "sealed"}
@@ -83,7 +83,7 @@ def test_json_names_both_debates_and_who_failed(capsys: pytest.CaptureFixture[st
 def test_an_evaluation_is_written_where_it_was_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put_evaluation(evaluation(), "csv", tmp_path / "deep" / "x.csv")
+    write_evaluation(evaluation(), "csv", tmp_path / "deep" / "x.csv")
     assert (tmp_path / "deep" / "x.csv").read_bytes() == csv_text(evaluation()).encode()
     told = capsys.readouterr()
     assert told.out == ""

@@ -6,32 +6,32 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from parley.cli.terminal.agents_at_work import AgentAtWork, Step
-from parley.cli.terminal.live_view import Grid, LiveView, grid_of
-from parley.cli.terminal.progress import Phase, Progress
+from parley.cli.terminal.agents_at_work import AgentProgress, StepProgress
+from parley.cli.terminal.live_view import LiveView, PanelGrid, arrange_panels
+from parley.cli.terminal.progress import DebateProgress, PhaseProgress
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import StepStarted
 
-PROGRESS = Progress(
+PROGRESS = DebateProgress(
     state="running",
     round=1,
     rounds=3,
-    phases=(Phase("proposal", 1, 3, 1), Phase("critique", 1, 6)),
+    phases=(PhaseProgress("proposal", 1, 3, 1), PhaseProgress("critique", 1, 6)),
     working={"v": StepStarted(work=Work(activity="vote", doing="comparing the first drafts"))},
 )
 
 
-def agent(name: str, text: str = "", *, structured: bool = False, **given: str) -> AgentAtWork:
+def agent(name: str, text: str = "", *, structured: bool = False, **given: str) -> AgentProgress:
     work = Work(activity="proposal", doing="proposes", agent_id=name, round=1)
-    steps = {"k": Step(work, structured, (1, 1), len(text), text)} if text else {}
-    return AgentAtWork(name, debates=True, steps=steps, **given)
+    steps = {"k": StepProgress(work, structured, (1, 1), len(text), text)} if text else {}
+    return AgentProgress(name, debates=True, steps=steps, **given)
 
 
 def picture(
-    *agents: AgentAtWork, width: int = 80, height: int = 24, progress: Progress = PROGRESS
+    *agents: AgentProgress, width: int = 80, height: int = 24, progress: DebateProgress = PROGRESS
 ) -> list[str]:
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
-    shown = LiveView().picture(progress, {each.id: each for each in agents}, width, height)
+    shown = LiveView().render(progress, {each.id: each for each in agents}, width, height)
     with console.capture() as caught:
         console.print(shown)
     return caught.get().rstrip("\n").split("\n")
@@ -39,7 +39,7 @@ def picture(
 
 def test_a_panel_an_agent_shows_its_stand_and_its_text_as_it_comes() -> None:
     ada = agent("ada", "Use one.\n\n" + "word " * 100 + "end", role="security", position="One is enough.")
-    lines = picture(ada, agent("bo", said="Use two.", said_in="round 1 proposal", role="bo"))
+    lines = picture(ada, agent("bo", latest_text="Use two.", latest_phase="round 1 proposal", role="bo"))
     assert lines[0].startswith("Round 1/3 · 0:00 · 0 tokens")
     assert lines[1] == "  proposal 1/3 · critique 0/6 · comparing the first drafts"
     panel = "\n".join(lines[2:])
@@ -64,7 +64,7 @@ def test_what_several_steps_of_an_agent_are_about_is_told_in_one() -> None:
         Work(activity="critique", doing="criticizes", agent_id="ada", target_agent_id=each)
         for each in ("bo", "cy")
     ]
-    ada = replace(agent("ada"), steps={each.target_agent_id: Step(each) for each in works})
+    ada = replace(agent("ada"), steps={each.target_agent_id: StepProgress(each) for each in works})
     assert "criticizes bo, cy" in "\n".join(picture(ada))
 
 
@@ -88,7 +88,9 @@ def test_every_picture_fits_its_terminal(count: int, width: int, height: int) ->
 
 
 def test_many_agents_are_a_line_each_those_at_work_first() -> None:
-    agents = [agent(f"a{number}", said=f"Use {number}.") for number in range(20)] + [agent("z", "Coming.")]
+    agents = [agent(f"a{number}", latest_text=f"Use {number}.") for number in range(20)] + [
+        agent("z", "Coming.")
+    ]
     lines = picture(*agents, height=12)
     assert lines[2].split()[1] == "z"
     assert lines[-1] == "  and 13 more"
@@ -98,15 +100,15 @@ def test_many_agents_are_a_line_each_those_at_work_first() -> None:
 @pytest.mark.parametrize(
     ("agents", "width", "height", "grid"),
     [
-        (1, 80, 21, Grid(1, 12)),
-        (3, 80, 21, Grid(1, 7)),
-        (4, 80, 21, Grid(1, 5)),
-        (4, 120, 21, Grid(2, 10)),
-        (7, 80, 21, Grid(1, 1)),
-        (7, 120, 21, Grid(2, 5)),
-        (2, 120, 21, Grid(1, 10)),
-        (0, 80, 21, Grid(1, 12)),
+        (1, 80, 21, PanelGrid(1, 12)),
+        (3, 80, 21, PanelGrid(1, 7)),
+        (4, 80, 21, PanelGrid(1, 5)),
+        (4, 120, 21, PanelGrid(2, 10)),
+        (7, 80, 21, PanelGrid(1, 1)),
+        (7, 120, 21, PanelGrid(2, 5)),
+        (2, 120, 21, PanelGrid(1, 10)),
+        (0, 80, 21, PanelGrid(1, 12)),
     ],
 )
-def test_agents_share_the_rows(agents: int, width: int, height: int, grid: Grid) -> None:
-    assert grid_of(agents, width, height) == grid
+def test_agents_share_the_rows(agents: int, width: int, height: int, grid: PanelGrid) -> None:
+    assert arrange_panels(agents, width, height) == grid

@@ -2,7 +2,7 @@
 
 import json
 
-from parley.cli.terminal.message_json import json_text
+from parley.cli.terminal.message_json import message_to_json
 from parley.v1 import agent_pb2
 from parley.v1 import debate_pb2 as pb
 
@@ -16,7 +16,7 @@ def test_state_as_json_has_plain_values() -> None:
     debate.contributions.add(work=pb.Work(activity="critique"))
     debate.spec.panel.rounds = 2
     debate.spec.concurrency["proposals"] = 4
-    value = json.loads(json_text(debate))
+    value = json.loads(message_to_json(debate))
     assert (value["status"], value["last_sequence"]) == ("completed", 9)
     assert value["spec"]["agents"][0]["agent"]["id"] == "ada"
     assert "agent_id" not in value["spec"]["agents"][0]
@@ -34,7 +34,7 @@ def test_an_outcome_is_told_with_what_its_format_says() -> None:
     debate.outcome.description = "Use one."
     debate.outcome.scores.add(agent_id="ada", score=7.5)
     debate.outcome.panel.confidence = 72
-    outcome = json.loads(json_text(debate))["outcome"]
+    outcome = json.loads(message_to_json(debate))["outcome"]
     assert outcome["scores"] == [{"agent_id": "ada", "score": 7.5}]
     assert (outcome["description"], outcome["panel"]["confidence"]) == ("Use one.", 72)
 
@@ -42,6 +42,6 @@ def test_an_outcome_is_told_with_what_its_format_says() -> None:
 def test_a_value_that_only_a_newer_server_knows_is_its_number() -> None:
     debate = pb.Debate(status=99)  # type: ignore[arg-type]
     debate.spec.agents.add().agent.tools.extend([agent_pb2.TOOL_FILE_READ, 98])  # type: ignore[list-item]
-    value = json.loads(json_text(debate))
+    value = json.loads(message_to_json(debate))
     assert value["status"] == 99
     assert value["spec"]["agents"][0]["agent"]["tools"] == ["file_read", 98]

@@ -5,8 +5,8 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.cli.terminal.progress import Phase, Progress, advance
-from parley.cli.terminal.progress_lines import news, resumed_text, status_line
+from parley.cli.terminal.progress import DebateProgress, PhaseProgress, advance
+from parley.cli.terminal.progress_lines import progress_line, resumed_text, status_line
 from parley.v1.debate_pb2 import DebateFailure, EndRounds, Intervention, Work
 from parley.v1.event_pb2 import (
     CheckpointClosed,
@@ -29,8 +29,8 @@ from tests.support.made_events import made_event
 from tests.unit.cli.terminal.events import ADA, BO, reply, started, succeeded
 
 
-def after(*happened: Message | tuple[Message, str]) -> Progress:
-    progress = Progress()
+def after(*happened: Message | tuple[Message, str]) -> DebateProgress:
+    progress = DebateProgress()
     for each in happened:
         payload, key = each if isinstance(each, tuple) else (each, "k")
         progress = advance(progress, made_event(payload, key))
@@ -47,7 +47,7 @@ def test_a_round_shows_its_phases_who_works_and_what_it_took() -> None:
         (succeeded(ADA, reply()), "a"),
     )
     assert (progress.state, progress.round, progress.rounds) == ("running", 2, 3)
-    assert progress.phases == (Phase("proposal", 1, 2, 1),)
+    assert progress.phases == (PhaseProgress("proposal", 1, 2, 1),)
     assert progress.working == {"b": started(BO)}
     assert (progress.calls, progress.input_tokens, progress.output_tokens, progress.cost_micros) == (
         1,
@@ -68,7 +68,7 @@ def test_phases_that_overlap_are_counted_apart() -> None:
         (succeeded(BO, reply()), "b"),
         PhaseFinished(activity="proposal", round=1),
     )
-    assert progress.phases == (Phase("critique", 1, 2, 1),)
+    assert progress.phases == (PhaseProgress("critique", 1, 2, 1),)
 
 
 def test_a_cost_that_is_unknown_once_stays_unknown() -> None:
@@ -90,7 +90,7 @@ def test_without_an_outcome_a_debate_was_cancelled() -> None:
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]).map(lambda key: (key, True)) | st.just(("a", False))))
 def test_whoever_ended_is_not_at_work(steps: list[tuple[str, bool]]) -> None:
-    progress, open_steps = Progress(), set[str]()
+    progress, open_steps = DebateProgress(), set[str]()
     for key, starts in steps:
         progress = advance(progress, made_event(started(ADA) if starts else succeeded(ADA), key))
         (open_steps.add if starts else open_steps.discard)(key)
@@ -98,10 +98,10 @@ def test_whoever_ended_is_not_at_work(steps: list[tuple[str, bool]]) -> None:
 
 
 def test_plain_lines_tell_rounds_phases_failures_and_warnings() -> None:
-    def told(payload: Message | None, before: Progress | None = None) -> str | None:
-        return news(before or Progress(), made_event(payload))
+    def told(payload: Message | None, before: DebateProgress | None = None) -> str | None:
+        return progress_line(before or DebateProgress(), made_event(payload))
 
-    phase = Progress(phases=(Phase("ballot", 1, 2, 2, "vote"),))
+    phase = DebateProgress(phases=(PhaseProgress("ballot", 1, 2, 2, "vote"),))
     assert told(RoundStarted(number=1, total=3)) == "round 1/3"
     assert told(PhaseStarted(activity="proposal", round=1, expected=2)) == "  proposal: 2 to come"
     assert told(PhaseStarted(activity="ballot", title="vote", expected=2)) == "  vote: 2 to come"
@@ -116,36 +116,41 @@ def test_plain_lines_tell_rounds_phases_failures_and_warnings() -> None:
 def test_the_step_that_makes_the_answer_is_told() -> None:
     work = Work(activity="synthesis", doing="writes the answer", agent_id="judge")
     answering = StepStarted(work=work, is_answer=True)
-    assert news(Progress(), made_event(answering)) == "judge writes the answer"
+    assert progress_line(DebateProgress(), made_event(answering)) == "judge writes the answer"
     progress = after(RoundStarted(number=3, total=3), (answering, "answer"))
     assert status_line(progress, 5) == "Answer · 0:05 · 0 tokens"
 
 
 def test_work_outside_of_every_phase_is_told_and_work_of_a_phase_is_not() -> None:
     summary = started(Work(activity="summary", doing="summarizes", agent_id="judge"))
-    assert news(Progress(), made_event(summary)) == "judge summarizes"
-    assert news(Progress(phases=(Phase("proposal", 1, 2),)), made_event(started(ADA))) is None
-    assert news(Progress(), made_event(started(Work(activity="recall", doing="looks")))) is None
+    assert progress_line(DebateProgress(), made_event(summary)) == "judge summarizes"
+    assert (
+        progress_line(DebateProgress(phases=(PhaseProgress("proposal", 1, 2),)), made_event(started(ADA)))
+        is None
+    )
+    assert (
+        progress_line(DebateProgress(), made_event(started(Work(activity="recall", doing="looks")))) is None
+    )
 
 
 def test_a_prompt_that_was_cut_for_a_route_is_told_once_a_route() -> None:
     said = reply()
     said.route, said.prompt_characters_left_out = "small", 12345
     cut = succeeded(ADA, said)
-    assert news(Progress(), made_event(cut)) == (
+    assert progress_line(DebateProgress(), made_event(cut)) == (
         "warning: 12,345 characters of a prompt were left out to fit the context of small; that may happen again"
     )
-    assert news(after(cut), made_event(cut)) is None
-    assert news(Progress(), made_event(succeeded(ADA, reply()))) is None
+    assert progress_line(after(cut), made_event(cut)) is None
+    assert progress_line(DebateProgress(), made_event(succeeded(ADA, reply()))) is None
 
 
 def test_what_was_found_after_a_round_is_told() -> None:
     found = RoundAssessed(round=2, finding="the agents do not agree yet (51 %, threshold 90 %)")
-    assert news(after(RoundStarted(number=2, total=3)), made_event(found)) == (
+    assert progress_line(after(RoundStarted(number=2, total=3)), made_event(found)) == (
         "  after round 2: the agents do not agree yet (51 %, threshold 90 %)"
     )
     found.ends_rounds = True
-    assert news(Progress(), made_event(found)) == (
+    assert progress_line(DebateProgress(), made_event(found)) == (
         "ended after round 2: the agents do not agree yet (51 %, threshold 90 %)"
     )
     assert after(RoundStarted(number=2, total=3), found).rounds_ended_by == found.finding
@@ -160,25 +165,31 @@ def test_rounds_that_a_person_ended_go_on_with_the_answer(
     progress = after(RoundStarted(number=1, total=3), asked, RoundFinished(number=1))
     assert resumed_text(progress) == "1 round is recorded; going on with the answer"
     assessed = made_event(RoundAssessed(round=1, finding="not yet"))
-    assert news(progress, assessed) == "ended after round 1: a person asked for it"
+    assert progress_line(progress, assessed) == "ended after round 1: a person asked for it"
 
 
 @pytest.mark.parametrize(
     ("progress", "text"),
     [
-        (Progress(), "no round is recorded; beginning with the first"),
+        (DebateProgress(), "no round is recorded; beginning with the first"),
         (
-            Progress(round=1, rounds=3, phases=(Phase("critique", 1, 6, 2),)),
+            DebateProgress(round=1, rounds=3, phases=(PhaseProgress("critique", 1, 6, 2),)),
             "no round is complete; going on in round 1 (critique 2/6)",
         ),
-        (Progress(round=1, rounds=3, complete=1), "1 round is recorded; going on in round 2"),
-        (Progress(round=13, rounds=20, complete=12), "12 rounds are recorded; going on in round 13"),
-        (Progress(round=3, rounds=3, complete=3), "3 rounds are recorded; going on with the answer"),
+        (DebateProgress(round=1, rounds=3, completed_rounds=1), "1 round is recorded; going on in round 2"),
         (
-            Progress(round=1, rounds=3, complete=1, rounds_ended_by="enough"),
+            DebateProgress(round=13, rounds=20, completed_rounds=12),
+            "12 rounds are recorded; going on in round 13",
+        ),
+        (
+            DebateProgress(round=3, rounds=3, completed_rounds=3),
+            "3 rounds are recorded; going on with the answer",
+        ),
+        (
+            DebateProgress(round=1, rounds=3, completed_rounds=1, rounds_ended_by="enough"),
             "1 round is recorded; going on with the answer",
         ),
     ],
 )
-def test_a_resumed_debate_says_where_it_goes_on(progress: Progress, text: str) -> None:
+def test_a_resumed_debate_says_where_it_goes_on(progress: DebateProgress, text: str) -> None:
     assert resumed_text(progress) == text

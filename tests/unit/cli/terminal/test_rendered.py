@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from parley.cli.terminal.rendered import print_markdown, print_quoted
+from parley.cli.terminal.rendered import print_indented, print_markdown
 
 ANSWER = r"""# Use one
 
@@ -63,7 +63,7 @@ def test_nothing_of_an_answer_is_lost(text: str, shown: str) -> None:
 def test_elsewhere_an_answer_stands_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     print_markdown(ANSWER)
     assert capsys.readouterr().out == ANSWER
-    print_quoted("a\n\n- b")
+    print_indented("a\n\n- b")
     assert capsys.readouterr().out == "    a\n\n    - b\n\n"
 
 

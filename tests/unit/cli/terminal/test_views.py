@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from parley.cli.progress_style import STYLES, Style
-from parley.cli.terminal.display import VIEWS, Display, Seen, display
+from parley.cli.terminal.display import VIEWS, Display, DisplayState, open_display
 from parley.cli.terminal.progress import advance
 from parley.client import Event, TextPiece
 from parley.v1.event_pb2 import RoundStarted
@@ -18,14 +18,14 @@ class Counter:
 
     shows_text = False
 
-    def __init__(self, seen: Seen) -> None:
-        self.seen = seen
+    def __init__(self, state: DisplayState) -> None:
+        self.state = state
         self.said: list[str] = []
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
-        self.seen = Seen(advance(self.seen.progress, event), self.seen.agents)
+        self.state = DisplayState(advance(self.state.progress, event), self.state.agents)
         if not quiet:
-            self.say(f"event {event.sequence}, round {self.seen.progress.round}")
+            self.say(f"event {event.sequence}, round {self.state.progress.round}")
 
     def show_text(self, piece: TextPiece) -> None:
         pass
@@ -33,7 +33,7 @@ class Counter:
     def say(self, text: str) -> None:
         self.said.append(text)
 
-    def aside(self) -> AbstractContextManager[None]:
+    def release_terminal(self) -> AbstractContextManager[None]:
         return nullcontext()
 
 
@@ -42,12 +42,12 @@ def test_every_name_has_its_view() -> None:
 
 
 def test_a_view_from_outside_shows_a_debate(monkeypatch: pytest.MonkeyPatch) -> None:
-    name, made = cast("Style", "count"), Counter(Seen())
+    name, made = cast("Style", "count"), Counter(DisplayState())
 
-    def count(_seen: Seen) -> AbstractContextManager[Display]:
+    def count(_state: DisplayState) -> AbstractContextManager[Display]:
         return nullcontext(made)
 
     monkeypatch.setitem(VIEWS, name, count)
-    with display(Seen(), name) as shown:
+    with open_display(DisplayState(), name) as shown:
         shown.show(made_event(RoundStarted(number=1, total=2), "round/1/started"))
     assert made.said == ["event 1, round 1"]
