@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from parley.local_services import FREE_PORTS, NOBODY, LocalOptions, LocalServices, Ports, Purpose
+from parley.runtime.entry import tune_gc_and_threads
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.private_files import open_private
-from parley.runtime.spared_loop import spare_the_loop
 from parley.storage.folder import FolderLock, is_shared, read_address
 from parley.storage.opening import in_use, sqlite_folder
 
@@ -250,7 +250,7 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
         orchestrator = await stack.enter_async_context(services.orchestrator(settings))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
-        spare_the_loop()  # as `runtime.entry` does, for whoever runs the system in a process of its own making
+        tune_gc_and_threads()  # as `runtime.entry` does, for whoever runs the system in a process of its own making
         yield LocalSystem(
             orchestrator,
             None if others.gateway == NOBODY else others.gateway,

@@ -210,20 +210,20 @@ class LocalServices:
     async def _served(
         self, service: "Service", port: int, auth: str, draining: "Draining | None" = None
     ) -> AsyncIterator[str]:
-        from parley.runtime.server import ServerSettings, serving
+        from parley.runtime.server import ServerSettings, start_server
 
-        reached = service.listening
+        reached = service.on_listening
 
         def listening(address: str) -> None:
             if reached is not None:
                 reached(address)
             if auth != "none":
-                files.enter_context(self._token.told(int(address.rpartition(":")[2])))
+                files.enter_context(self._token.publish(int(address.rpartition(":")[2])))
 
         settings = ServerSettings(loopback(), port, _GRACE_SECONDS, guard=self._guard(service, auth))
-        service = dataclasses.replace(service, listening=listening)
+        service = dataclasses.replace(service, on_listening=listening)
         with ExitStack() as files:
-            async with serving([service], settings, draining=draining) as running:
+            async with start_server([service], settings, draining=draining) as running:
                 yield running.address
 
     def _guard(self, service: "Service", auth: str) -> "Guard":
@@ -233,17 +233,17 @@ class LocalServices:
         if auth == "none":
             return OPEN
         secret: str = self._shared["service_secret"].get_secret_value()
-        return Guard(self._token, ServiceTokens(lambda: (secret.encode(),)), *service.ways)
+        return Guard(self._token, ServiceTokens(lambda: (secret.encode(),)), *service.authenticators)
 
 
 @asynccontextmanager
 async def together(*starts: AbstractAsyncContextManager[str]) -> AsyncIterator[list[str]]:
     """Enters several at a time, each in a task of its own, and leaves them together, or as soon as one fails."""
-    from parley.runtime.beside import stoppable
+    from parley.runtime.tasks import cancellable_block
 
     leave = asyncio.Event()
     ready = [asyncio.get_running_loop().create_future() for _ in starts]
-    async with stoppable() as stop:
+    async with cancellable_block() as stop:
         tasks = [
             asyncio.create_task(_held(start, each, leave, stop))
             for start, each in zip(starts, ready, strict=True)

@@ -15,11 +15,11 @@ from parley.orchestrator.keys.store import KeyStore
 from parley.orchestrator.keys.way import ApiKeys
 from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.clock import SystemClock
-from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Guard, Shown, bearer
+from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Credentials, Guard, bearer_token
 from parley.runtime.identity.json_web_tokens import JsonWebTokens, TokenRules
 from parley.runtime.identity.service_tokens import ServiceTokens
-from parley.runtime.identity.signing_keys import SigningKeys, fetch_keys
-from parley.runtime.server import ServerSettings, serving
+from parley.runtime.identity.signing_keys import SigningKeys, key_fetcher
+from parley.runtime.server import ServerSettings, start_server
 from parley.runtime.tls import ClientTls, ServerTls
 from parley.storage.opening import open_store
 from parley.v1.access_pb2 import ACCESS_ROLE_READ
@@ -61,9 +61,9 @@ class _Way:
         self.admitted.append((time.process_time() - began) * 1000 / calls)
 
 
-def _shown(headers: Headers) -> Shown:
+def _shown(headers: Headers) -> Credentials:
     given = dict(headers)
-    return Shown(bearer(given.get(AUTHORIZATION, "")), given.get(SERVICE_TOKEN, ""), "", dict)
+    return Credentials(bearer_token(given.get(AUTHORIZATION, "")), given.get(SERVICE_TOKEN, ""), "", dict)
 
 
 async def run(quick: bool) -> None:
@@ -98,7 +98,7 @@ async def _ways(stack: AsyncExitStack, folder: Path, calls: int) -> list[_Way]:
     key = await key_for(store.documents, "acme", {ACCESS_ROLE_READ})
     rules = TokenRules(issuer.url, AUDIENCE, ("RS256", "ES256"))
     clock = SystemClock()
-    tokens = JsonWebTokens(rules, SigningKeys(fetch_keys(issuer.url, None), clock))
+    tokens = JsonWebTokens(rules, SigningKeys(key_fetcher(issuer.url, None), clock))
     guard = Guard(
         ServiceTokens(lambda: (SECRET.encode(),)),
         ApiKeys(KeyStore(store.documents), clock),
@@ -120,7 +120,7 @@ async def _ways(stack: AsyncExitStack, folder: Path, calls: int) -> list[_Way]:
             new,
             guard,
             is_aim=False,
-            forget=tokens._known._values.clear,
+            forget=tokens._cache._values.clear,
         ),
         _Way("a service's token", closed, [service_headers("acme")], guard),
         _Way("an API key, over TLS", private, [key], guard),
@@ -136,7 +136,7 @@ async def _served(stack: AsyncExitStack, settings: ServerSettings, tls: ClientTl
         return request
 
     running = await stack.enter_async_context(
-        serving([make_service(_SERVICE, GetDebate=get_debate)], settings)
+        start_server([make_service(_SERVICE, GetDebate=get_debate)], settings)
     )
     connected = await stack.enter_async_context(channel(running.address, ChannelSettings(tls=tls)))
     return method(connected, "GetDebate", _SERVICE)

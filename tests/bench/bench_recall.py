@@ -24,7 +24,7 @@ from parley.memory.debate import DEBATES, RememberedDebate, key_of, point_id, to
 from parley.memory.meaning import Meaning
 from parley.memory.settings import MemorySettings
 from parley.runtime.channel import channel
-from parley.runtime.server import Service, serving
+from parley.runtime.server import Service, start_server
 from parley.storage.opening import open_store, open_vectors
 from parley.storage.ports import Point, VectorCollection
 from parley.v1 import memory_pb2 as pb
@@ -84,7 +84,7 @@ async def convergence() -> AsyncIterator[str]:
             "parley.v1.ConvergenceService",
             lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),
         )
-        async with serving([service]) as server:
+        async with start_server([service]) as server:
             yield server.address
 
 
@@ -94,7 +94,7 @@ async def measure(folder: Path, recalls: int) -> tuple[float, list[float]]:
         began = time.perf_counter()
         async with (
             build(settings(folder, address)) as service,
-            serving([service]) as server,
+            start_server([service]) as server,
             channel(server.address) as opened,
         ):
             stub = MemoryServiceStub(opened)

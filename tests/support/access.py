@@ -12,7 +12,7 @@ import parley.v1
 from parley.orchestrator.keys.store import KEYS, KeyStore
 from parley.runtime.identity.identity import Role
 from parley.runtime.identity.service_tokens import ServiceSigner
-from parley.runtime.labels import labelled
+from parley.runtime.labels import label_scope
 from parley.storage.ports import Documents
 from parley.v1 import (
     convergence_pb2,
@@ -55,7 +55,7 @@ async def key_for(documents: Documents, tenant: str, roles: Iterable[Role]) -> H
 
 def service_headers(tenant: str, secret: str = SECRET, service: str = "orchestrator") -> Headers:
     """What a service sends on behalf of a tenant."""
-    with labelled(tenant=tenant):
+    with label_scope(tenant=tenant):
         return ServiceSigner(service, lambda: (secret.encode(),)).headers()
 
 

@@ -40,7 +40,7 @@ from parley.runtime.channel import channel
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ParleyError, from_rpc_error
-from parley.runtime.server import RunningServer, serving
+from parley.runtime.server import RunningServer, start_server
 from parley.storage.opening import Store, open_store
 from parley.storage.ports import Log, Record
 from parley.v1 import debate_pb2, event_pb2, orchestrator_pb2, orchestrator_pb2_grpc
@@ -423,7 +423,7 @@ async def orchestrating(
     chosen = OrchestratorSettings(port=0, grace_seconds=5.0, **values)
     async with (
         build(chosen, draining=draining, formats=formats, roles=roles) as service,
-        serving([service], chosen.server(*service.ways), draining=draining) as server,
+        start_server([service], chosen.server(*service.authenticators), draining=draining) as server,
         channel(server.address) as connection,
     ):
         yield Orchestrator(orchestrator_pb2_grpc.OrchestratorServiceStub(connection), server, connection)

@@ -15,7 +15,7 @@ from parley.ratings.matches import Matches
 from parley.ratings.servicer import RatingsServicer
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import unavailable
-from parley.runtime.server import ServerSettings, Service, serving
+from parley.runtime.server import ServerSettings, Service, start_server
 from parley.storage.opening import open_store
 from parley.v1 import ratings_pb2
 from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
@@ -102,5 +102,5 @@ async def convergence_at(address: str) -> AsyncIterator[HashEmbedder]:
 @asynccontextmanager
 async def _serving(service: Service, address: str) -> AsyncIterator[None]:
     settings = ServerSettings(port=int(address.rpartition(":")[2]), grace_seconds=0)
-    async with serving([service], settings):
+    async with start_server([service], settings):
         yield

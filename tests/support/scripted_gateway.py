@@ -16,7 +16,7 @@ import grpc
 
 from parley.runtime.errors import DRAINING, ParleyError, not_found, unavailable
 from parley.runtime.identity.guard import OPEN, Guard
-from parley.runtime.server import RunningServer, ServerSettings, Service, serving
+from parley.runtime.server import RunningServer, ServerSettings, Service, start_server
 from parley.v1 import (
     agent_pb2,
     convergence_pb2,
@@ -274,7 +274,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             Service("parley.v1.RatingsService", self._register_ratings),
             Service("parley.v1.MemoryService", self._register_memory),
         ]
-        async with serving(services, ServerSettings(port=port, grace_seconds=0, guard=guard)) as server:
+        async with start_server(services, ServerSettings(port=port, grace_seconds=0, guard=guard)) as server:
             yield server
 
     def _register(self, server: grpc.aio.Server) -> None:

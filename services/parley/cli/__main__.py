@@ -33,9 +33,9 @@ def _open_standard_streams() -> None:
 
 def _create_private_files() -> None:
     """Have all that this process keeps be read by its user alone."""
-    from parley.runtime.private_files import keep_private
+    from parley.runtime.private_files import set_private_umask
 
-    keep_private()
+    set_private_umask()
 
 
 def _tolerate_lost_messages() -> None:

@@ -8,9 +8,9 @@ from typing import Final
 
 from parley.runtime.channel import ChannelSettings
 from parley.runtime.identity.guard import AUTHORIZATION
-from parley.runtime.identity.local_token import token_for
+from parley.runtime.identity.local_token import find_token
 from parley.runtime.identity.service_tokens import ServiceSigner
-from parley.runtime.loopback import port_of
+from parley.runtime.loopback import loopback_port
 from parley.runtime.tls import SYSTEM_AUTHORITIES, ClientTls
 
 __all__ = ["channel_settings"]
@@ -35,26 +35,26 @@ def channel_settings(
     return ChannelSettings(
         tls=_tls(_default_authority(target) if ca is None else ca),
         headers=_headers(target, tenant, token),
-        in_the_clear=os.environ.get("PARLEY_TLS") == "off",
+        allow_plaintext=os.environ.get("PARLEY_TLS") == "off",
     )
 
 
 def _headers(target: str, tenant: str, token: str | None) -> _Headers | None:
     told = _environment_headers(tenant) if token is None else _bearer_headers(token)
-    port = port_of(target)
+    port = loopback_port(target)
     if token is not None or port is None:
         return told
 
     def read_with_each_call() -> Sequence[tuple[str, str]]:  # another process may listen there by now
-        return _bearer_headers(token_for(port), told)()
+        return _bearer_headers(find_token(port), told)()
 
     return read_with_each_call
 
 
 def _default_authority(target: str) -> str:
     """Return what PARLEY_CA says; nothing for a system of this user's on this machine, which speaks in the clear."""
-    port = port_of(target)
-    return "" if port is not None and token_for(port) else os.environ.get("PARLEY_CA", "")
+    port = loopback_port(target)
+    return "" if port is not None and find_token(port) else os.environ.get("PARLEY_CA", "")
 
 
 def _environment_headers(tenant: str) -> _Headers | None:

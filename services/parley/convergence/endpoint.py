@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from parley.convergence.vectors import Vector, mean_direction, unit, windows
 from parley.runtime.errors import internal, unavailable
 from parley.runtime.redaction import Redaction
-from parley.runtime.unpacking import ACCEPTED, end_early, unpack
+from parley.runtime.unpacking import ACCEPT_GZIP, truncate, unpack
 
 __all__ = ["EndpointEmbedder", "vectors_of"]
 
@@ -52,7 +52,7 @@ class EndpointEmbedder:
             api_key="none",  # each request brings its own
             timeout=timeout_seconds,
             max_retries=2,
-            default_headers=ACCEPTED,
+            default_headers=ACCEPT_GZIP,
             http_client=openai.DefaultAioHttpClient(
                 follow_redirects=False, event_hooks={"response": [unpack, _bound]}
             ),
@@ -88,7 +88,7 @@ class EndpointEmbedder:
 
 
 async def _bound(response: httpx2.Response) -> None:
-    end_early(response, _MAX_ANSWER)
+    truncate(response, _MAX_ANSWER)
 
 
 def _read(answer: bytes, texts: int) -> list[Vector]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from parley.runtime.changing_files import ChangingFiles
+from parley.runtime.watched_files import WatchedFiles
 
 __all__ = ["key_in_file"]
 
@@ -17,7 +17,7 @@ def key_in_file(path: Path) -> Callable[[], str]:
     Raises:
         ConfigurationError: the file cannot be read or holds no key. Later its last good key counts.
     """
-    files = ChangingFiles("PARLEY_EMBEDDING_API_KEY_FILE", path, check=lambda held: _check(path, held[0]))
+    files = WatchedFiles("PARLEY_EMBEDDING_API_KEY_FILE", path, check=lambda held: _check(path, held[0]))
     return lambda: files.contents()[0].decode("ascii").strip()
 
 

@@ -11,7 +11,7 @@ from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Grouping, Reading, group
 from parley.convergence.stands import Stand, sentences
 from parley.convergence.vectors import Vector, centred
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 
 __all__ = ["Rounds", "Settled"]
 
@@ -65,7 +65,7 @@ class Rounds:
         self, question: str, stands: Sequence[Stand]
     ) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
         """Return the vectors of a round's texts, and of their sentences."""
-        said = await beside_loop((each.text for each in stands), partial(_sentences, stands))
+        said = await in_thread_if_large((each.text for each in stands), partial(_sentences, stands))
         return await self._texts(question, stands), tuple(await self._fast.of(said))
 
     async def _texts(self, question: str, stands: Sequence[Stand]) -> tuple[Vector, ...]:

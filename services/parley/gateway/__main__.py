@@ -35,12 +35,12 @@ from parley.gateway.routing.table import RouteTable
 from parley.gateway.servicer import GatewayServicer
 from parley.gateway.settings import GatewaySettings
 from parley.runtime import entry
-from parley.runtime.beside import beside
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging, get_logger
 from parley.runtime.server import Service, serve
+from parley.runtime.tasks import background_task
 from parley.runtime.telemetry import configure_telemetry
 from parley.storage.opening import Store, open_store, refuse_unusable_store, used_by
 from parley.v1 import gateway_pb2_grpc
@@ -121,7 +121,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
 
         if settings.agents_file is not None:
             watch = FileWatch(settings.agents_file, hangup or asyncio.Event(), reload, lambda: key_files)
-            await stack.enter_async_context(beside("following the agents file", watch.run()))
+            await stack.enter_async_context(background_task("following the agents file", watch.run()))
 
         def register(server: grpc.aio.Server) -> None:
             gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, server)
@@ -166,7 +166,10 @@ async def _calls(
         await draining.wait()
         began.append(loop.time())
 
-    async with beside("keeping the calls", calls.keep()), beside("the stop", note_the_time()):
+    async with (
+        background_task("keeping the calls", calls.keep()),
+        background_task("the stop", note_the_time()),
+    ):
         try:
             yield calls
         finally:
@@ -189,7 +192,7 @@ async def _shared(
     with refuse_unusable_store():
         await sharing.prepare()
     table.share(sharing.may_send_trial)
-    async with beside("sharing the breakers", sharing.run()):
+    async with background_task("sharing the breakers", sharing.run()):
         yield
 
 

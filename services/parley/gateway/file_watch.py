@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from parley.runtime.changing_files import Stamp, stamp
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import get_logger
+from parley.runtime.watched_files import FileVersion, file_version
 
 __all__ = ["FileWatch"]
 
@@ -62,10 +62,10 @@ class FileWatch:
         return self._path, *self._beside()
 
 
-def _stamps(paths: Sequence[Path]) -> dict[Path, Stamp]:
+def _stamps(paths: Sequence[Path]) -> dict[Path, FileVersion]:
     """Return the stamp of each file that is there."""
     found = {}
     for path in paths:
         with suppress(OSError):
-            found[path] = stamp(path)
+            found[path] = file_version(path)
     return found

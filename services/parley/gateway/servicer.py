@@ -22,7 +22,7 @@ from parley.gateway.routing.table import RouteTable
 from parley.runtime.draining import Draining
 from parley.runtime.errors import not_found, permission_denied
 from parley.runtime.identity.identity import current_identity
-from parley.runtime.large_texts import in_turn
+from parley.runtime.large_texts import in_thread_per_tenant
 from parley.v1 import agent_pb2, gateway_pb2, gateway_pb2_grpc
 
 __all__ = ["GatewayServicer"]
@@ -145,7 +145,7 @@ async def _checked(request: gateway_pb2.GenerateRequest) -> tuple[CheckedRequest
     """Return what `check_generate` does, and the digest of a call that has an id; a large request leaves the loop to others."""
     if request.ByteSize() <= _SMALL_BYTES and len(request.schema.json_schema) <= _SMALL_SCHEMA:
         return _check(request)
-    return await in_turn(partial(_check, request))
+    return await in_thread_per_tenant(partial(_check, request))
 
 
 def _check(request: gateway_pb2.GenerateRequest) -> tuple[CheckedRequest, str]:

@@ -12,11 +12,11 @@ from parley.memory.memories import Memories
 from parley.memory.servicer import MemoryServicer
 from parley.memory.settings import MemorySettings
 from parley.runtime import entry
-from parley.runtime.beside import beside
 from parley.runtime.channel import channel
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
+from parley.runtime.tasks import background_task
 from parley.runtime.telemetry import configure_telemetry
 from parley.storage.opening import Store, open_store, open_vectors, refuse_unusable_store, used_by
 from parley.storage.ports import StorageError, Vectors
@@ -45,7 +45,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
             await stack.enter_async_context(channel(settings.convergence, settings.channels()))
         )
         index = DebateIndex(store.documents, vectors, meanings)
-        await stack.enter_async_context(beside("making memory's index", index.run()))
+        await stack.enter_async_context(background_task("making memory's index", index.run()))
         memories = Memories(store.documents, index, meanings)
         servicer = MemoryServicer(memories, settings.recall_floor_percent)
         yield Service(

@@ -15,7 +15,7 @@ from parley.memory.debate import (
 )
 from parley.memory.meaning import Meaning, Meanings
 from parley.runtime.logs import get_logger
-from parley.runtime.unreadable import each_readable
+from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
     Above,
     Document,
@@ -82,7 +82,7 @@ class Filler:
         _logger.info("memory's index is whole", index=collection.name)
 
     async def _write(self, collection: VectorCollection, model: str, page: Sequence[Document]) -> int:
-        readable = list(each_readable(page, _checked, KIND, key_in_store))
+        readable = list(skip_unreadable(page, _checked, KIND, key_in_store))
         for start in range(0, len(readable), _EMBEDDED_AT_ONCE):
             part = readable[start : start + _EMBEDDED_AT_ONCE]
             meanings = await self._meanings_of(part, model, collection.size)

@@ -12,7 +12,7 @@ from parley.memory.meaning import Meaning, Meanings
 from parley.runtime.backoff import Backoff
 from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
-from parley.runtime.unreadable import each_readable
+from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
     Document,
     Documents,
@@ -66,7 +66,7 @@ class DebateIndex:
     async def remove(self, document: Document) -> None:
         """Remove a debate; nothing happens where it is not there. One whose vector cannot be read is in no index."""
         ids = [point_id(document.key)]
-        for meaning in each_readable([document], meaning_of, KIND, key_in_store):
+        for meaning in skip_unreadable([document], meaning_of, KIND, key_in_store):
             await self._in_collection(meaning, lambda index: self._vectors.delete(index.collection, ids))
 
     async def nearest(

@@ -15,7 +15,7 @@ from parley.memory.debate import (
 )
 from parley.memory.index import DebateIndex
 from parley.memory.meaning import Meanings
-from parley.runtime.unreadable import each_readable
+from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Document, Documents, DuplicateError
 
 __all__ = ["DebateReusedError", "Memories", "Recalled"]
@@ -96,5 +96,5 @@ class Memories:
         )
         for near in found:
             document = await self._documents.get(DEBATES, near.fields["key"])
-            for debate in each_readable([document] if document else [], from_document, KIND, key_in_store):
+            for debate in skip_unreadable([document] if document else [], from_document, KIND, key_in_store):
                 yield Recalled(debate, min(max(near.score, 0.0), 1.0))

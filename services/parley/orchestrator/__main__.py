@@ -40,15 +40,15 @@ from parley.orchestrator.watch.deltas import Deltas
 from parley.orchestrator.watch.feed import Feeds
 from parley.orchestrator.watch.forwarding import Forwarding
 from parley.orchestrator.watch.watching import Watching
-from parley.runtime.beside import beside
 from parley.runtime.channel import channel
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.draining import Draining
 from parley.runtime.entry import run
 from parley.runtime.errors import ConfigurationError
-from parley.runtime.identity.guard import Way
+from parley.runtime.identity.guard import Authenticator
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
+from parley.runtime.tasks import background_task
 from parley.runtime.telemetry import configure_telemetry
 from parley.storage.opening import Store, open_store, refuse_unusable_store, used_by
 from parley.storage.ports import StorageError
@@ -145,24 +145,24 @@ async def build(
             reporter=reporter,
             deletions=deletions,
             allowance=allowance,
-            keys=TenantKeys(KeyStore(store.documents), clock, used="key" in settings.ways),
+            keys=TenantKeys(KeyStore(store.documents), clock, used="key" in settings.auth_methods),
             reader_seconds=settings.reader_seconds,
         )
         service = Service(
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name,
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
             lambda address: _reached(index, address),
-            ways=_ways(settings, store, clock),
+            authenticators=_ways(settings, store, clock),
             admission=allowance.call,
             ready=store.answers,
         )
         async with (
-            beside("counting what tenants use", use.run()) if not reading else nullcontext(),
-            beside("running debates", _run(runner)),
-            beside("reporting feedback", reporter.run()),
+            background_task("counting what tenants use", use.run()) if not reading else nullcontext(),
+            background_task("running debates", _run(runner)),
+            background_task("reporting feedback", reporter.run()),
             # Who only reads debates deletes none by the way.
-            beside("deleting debates", deletions.run()) if settings.max_debates else nullcontext(),
-            beside("giving debates up", _drained(draining, runner)),
+            background_task("deleting debates", deletions.run()) if settings.max_debates else nullcontext(),
+            background_task("giving debates up", _drained(draining, runner)),
         ):
             try:
                 yield service
@@ -191,16 +191,16 @@ def _checked(roles: Roles, formats: Formats) -> Roles:
     return roles
 
 
-def _ways(settings: OrchestratorSettings, store: Store, clock: Clock) -> tuple[Way, ...]:
+def _ways(settings: OrchestratorSettings, store: Store, clock: Clock) -> tuple[Authenticator, ...]:
     """Return the ways in that the settings name, beside those of every service."""
-    keys = [ApiKeys(KeyStore(store.documents), clock)] if "key" in settings.ways else []
-    return (*keys, *([_tokens(settings, clock)] if "jwt" in settings.ways else []))
+    keys = [ApiKeys(KeyStore(store.documents), clock)] if "key" in settings.auth_methods else []
+    return (*keys, *([_tokens(settings, clock)] if "jwt" in settings.auth_methods else []))
 
 
-def _tokens(settings: OrchestratorSettings, clock: Clock) -> Way:
+def _tokens(settings: OrchestratorSettings, clock: Clock) -> Authenticator:
     # Heavy, and most do without.
     from parley.runtime.identity.json_web_tokens import JsonWebTokens, TokenRules
-    from parley.runtime.identity.signing_keys import SigningKeys, fetch_keys
+    from parley.runtime.identity.signing_keys import SigningKeys, key_fetcher
 
     rules = TokenRules(
         issuer=settings.jwt_issuer,
@@ -210,7 +210,7 @@ def _tokens(settings: OrchestratorSettings, clock: Clock) -> Way:
         roles_claim=settings.jwt_roles_claim,
     )
     return JsonWebTokens(
-        rules, SigningKeys(fetch_keys(settings.jwt_issuer, settings.jwt_keys_url or None), clock)
+        rules, SigningKeys(key_fetcher(settings.jwt_issuer, settings.jwt_keys_url or None), clock)
     )
 
 
@@ -244,7 +244,7 @@ async def serve_orchestrator() -> None:
     try:
         with used_by(settings.store, NAME, alone=True):
             async with build(settings, draining=draining) as service:
-                await serve([service], settings.server(*service.ways), draining=draining)
+                await serve([service], settings.server(*service.authenticators), draining=draining)
     finally:
         stop_telemetry()
 

@@ -190,7 +190,7 @@ class OrchestratorSettings(ServiceSettings):
 
     @model_validator(mode="after")
     def _issuer_is_whole(self) -> Self:
-        if "jwt" not in self.ways:
+        if "jwt" not in self.auth_methods:
             return self
         if not (self.jwt_issuer and self.jwt_audience):
             raise ValueError("PARLEY_AUTH=jwt needs PARLEY_JWT_ISSUER and PARLEY_JWT_AUDIENCE")

@@ -6,20 +6,20 @@ from typing import ClassVar, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings
 
-from parley.runtime.changing_files import ChangingFiles
 from parley.runtime.channel import ChannelSettings
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.identity.certificates import CertificateRule, Certificates
-from parley.runtime.identity.guard import OPEN, Guard, Way
+from parley.runtime.identity.guard import OPEN, Authenticator, Guard
 from parley.runtime.identity.identity import DEFAULT_TENANT, is_tenant
-from parley.runtime.identity.roles import EVERY_ROLE, roles_named
+from parley.runtime.identity.roles import EVERY_ROLE, roles_by_name
 from parley.runtime.identity.service_tokens import Secrets, ServiceSigner, ServiceTokens
 from parley.runtime.loopback import is_loopback
 from parley.runtime.tls import SYSTEM_AUTHORITIES, ClientTls, ServerTls
+from parley.runtime.watched_files import WatchedFiles
 
 __all__ = ["AccessSettings", "CertificateRuleSetting"]
 
-_WAY: Final = "(key|jwt|mtls)"
+_METHOD: Final = "(key|jwt|mtls)"
 _MIN_SECRET: Final = 32
 
 
@@ -33,8 +33,8 @@ class CertificateRuleSetting(BaseModel):
     roles: tuple[str, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _can_be_used(self) -> Self:
-        roles_named(self.roles, EVERY_ROLE)
+    def _check_names(self) -> Self:
+        roles_by_name(self.roles, EVERY_ROLE)
         if not is_tenant(self.tenant):
             raise ValueError(
                 "tenant must be 1 to 64 characters of A-Z a-z 0-9 . _ -, and begin with a letter or digit"
@@ -43,7 +43,7 @@ class CertificateRuleSetting(BaseModel):
 
     def rule(self) -> CertificateRule:
         """Return the rule."""
-        return CertificateRule(self.subject, self.tenant, roles_named(self.roles, EVERY_ROLE))
+        return CertificateRule(self.subject, self.tenant, roles_by_name(self.roles, EVERY_ROLE))
 
 
 class AccessSettings(BaseSettings):
@@ -56,7 +56,7 @@ class AccessSettings(BaseSettings):
     host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 or [::] for all.")
     auth: str = Field(
         default="",
-        pattern=rf"^(none|{_WAY}(,{_WAY})*)?$",
+        pattern=rf"^(none|{_METHOD}(,{_METHOD})*)?$",
         description="Ways in, such as key,jwt,mtls. none: everybody is let in, and names the tenant. Unset: the same, on an "
         "address of this machine alone, unless a service secret is set.",
     )
@@ -90,13 +90,13 @@ class AccessSettings(BaseSettings):
     )
 
     @model_validator(mode="after")
-    def _is_whole(self) -> Self:
-        problems = [*self._incomplete(), *self._exposed()]
+    def _check_whole(self) -> Self:
+        problems = [*self._find_incomplete(), *self._find_exposed()]
         if problems:
             raise ValueError("; ".join(problems))
         return self
 
-    def _incomplete(self) -> list[str]:
+    def _find_incomplete(self) -> list[str]:
         found = []
         if (self.tls_certificate is None) != (self.tls_key is None):
             found.append("PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY are of use together: set both, or none")
@@ -104,17 +104,17 @@ class AccessSettings(BaseSettings):
             found.append(
                 "PARLEY_TLS_CLIENT_CA is of use with PARLEY_TLS_CERTIFICATE alone: set both, or none"
             )
-        if "mtls" in self.ways and not (self.tls_client_ca and self.mtls_rules):
+        if "mtls" in self.auth_methods and not (self.tls_client_ca and self.mtls_rules):
             found.append("PARLEY_AUTH=mtls needs PARLEY_TLS_CLIENT_CA and PARLEY_MTLS_RULES")
         if self.service_secret is not None and self.service_secret_file is not None:
             found.append("PARLEY_SERVICE_SECRET and PARLEY_SERVICE_SECRET_FILE say the same: set one of them")
         return found
 
-    def _exposed(self) -> list[str]:
+    def _find_exposed(self) -> list[str]:
         if is_loopback(self.host):
             return []
         found, reached = [], "PARLEY_HOST: is reached from other machines"
-        if not self.asks_callers and self.auth != "none":
+        if not self.requires_credentials and self.auth != "none":
             ways = "PARLEY_SERVICE_SECRET" if self.internal else "PARLEY_AUTH=key, jwt or mtls"
             found.append(
                 f"{reached}; set {ways} to ask callers who they are, or PARLEY_AUTH=none to let everybody in"
@@ -126,35 +126,35 @@ class AccessSettings(BaseSettings):
         return found
 
     @property
-    def ways(self) -> frozenset[str]:
+    def auth_methods(self) -> frozenset[str]:
         """The ways in for clients that the settings name."""
         return frozenset(self.auth.split(",")) - {"", "none"}
 
     @property
-    def asks_callers(self) -> bool:
+    def requires_credentials(self) -> bool:
         """Whether callers must say who they are."""
-        return self.auth != "none" and bool(self.ways or (self.internal and self._has_secret))
+        return self.auth != "none" and bool(self.auth_methods or (self.internal and self._has_secret))
 
     @property
     def _has_secret(self) -> bool:
         return self.service_secret is not None or self.service_secret_file is not None
 
-    def guard(self, *ways: Way) -> Guard:
-        """Return who lets callers in: other services, those whose certificates rules name, and those that `ways` know.
+    def guard(self, *ways: Authenticator) -> Guard:
+        """Return who lets callers in: other services, those whose certificates rules name, and those that `auth_methods` know.
 
         Raises:
             ConfigurationError: a file that a setting names cannot be used.
         """
-        if not self.asks_callers:
+        if not self.requires_credentials:
             return OPEN
         secrets = self._secrets()
-        if self.internal and secrets is None and "mtls" not in self.ways:
+        if self.internal and secrets is None and "mtls" not in self.auth_methods:
             raise ConfigurationError(
                 "PARLEY_AUTH: this service lets in other services alone; set PARLEY_SERVICE_SECRET too, or mtls"
             )
         services = [ServiceTokens(secrets)] if secrets is not None else []
         certificates = (
-            [Certificates([each.rule() for each in self.mtls_rules])] if "mtls" in self.ways else []
+            [Certificates([each.rule() for each in self.mtls_rules])] if "mtls" in self.auth_methods else []
         )
         return Guard(*services, *ways, *certificates)
 
@@ -170,7 +170,7 @@ class AccessSettings(BaseSettings):
         return ChannelSettings(
             tls=self._client_tls(),
             headers=ServiceSigner(self.service_name, secrets).headers if secrets is not None else None,
-            in_the_clear=self.tls == "off",
+            allow_plaintext=self.tls == "off",
         )
 
     def _client_tls(self) -> ClientTls | None:
@@ -185,15 +185,15 @@ class AccessSettings(BaseSettings):
             return lambda: known
         if self.service_secret_file is None:
             return None
-        files = ChangingFiles("PARLEY_SERVICE_SECRET_FILE", self.service_secret_file, check=_check_secrets)
-        return lambda: _lines(files.contents())
+        files = WatchedFiles("PARLEY_SERVICE_SECRET_FILE", self.service_secret_file, check=_check_secrets)
+        return lambda: _read_lines(files.contents())
 
 
-def _lines(contents: tuple[bytes, ...]) -> tuple[bytes, ...]:
+def _read_lines(contents: tuple[bytes, ...]) -> tuple[bytes, ...]:
     return tuple(line.strip() for line in contents[0].splitlines() if line.strip())
 
 
 def _check_secrets(contents: tuple[bytes, ...]) -> None:
-    lines = _lines(contents)
+    lines = _read_lines(contents)
     if not lines or min(map(len, lines)) < _MIN_SECRET:
         raise ValueError(f"each line must be a secret of {_MIN_SECRET} characters or more")

@@ -1,24 +1,29 @@
 """Channels to other services: every replica in turn, found again when they change."""
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 import grpc
 
-from parley.runtime.client_interceptors import CallingChannel
+from parley.runtime.client_interceptors import ContextChannel
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.loopback import is_loopback_target
-from parley.runtime.message_size import MAX_MESSAGE_BYTES
-from parley.runtime.renewed_channel import RenewedChannel
+from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 from parley.runtime.tls import ClientTls
 
-__all__ = ["ChannelSettings", "channel"]
+__all__ = ["ChannelSettings", "ReloadingChannel", "channel"]
 
 _SCHEMES: Final = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "xds:")
 # Repeating is decided above, where it is known what a call did; gRPC itself repeats nothing.
 _SERVICE_CONFIG: Final = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
+_CLOSE_GRACE_SECONDS: Final = 900.0
+"""How long calls on a channel that was replaced may still run: as long as on a connection that has grown old."""
+
+_Multi = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ class ChannelSettings:
     """The name that the server's certificate must have; empty: the one that it is called by."""
     headers: Callable[[], Sequence[tuple[str, str]]] | None = None
     """Returns what is shown of the caller with each call."""
-    in_the_clear: bool = False
+    allow_plaintext: bool = False
     """Whether that is shown to other machines without TLS too."""
 
 
@@ -51,16 +56,16 @@ def channel(target: str, settings: ChannelSettings | None = None) -> grpc.aio.Ch
         ConfigurationError: what is shown of the caller could be read on its way to another machine.
     """
     chosen = settings or ChannelSettings()
-    return CallingChannel(_connected(_target(target), chosen), chosen.headers)
+    return ContextChannel(_connect(_target(target), chosen), chosen.headers)
 
 
-def _connected(target: str, settings: ChannelSettings) -> grpc.aio.Channel:
+def _connect(target: str, settings: ChannelSettings) -> grpc.aio.Channel:
     options, tls = _options(settings), settings.tls
     if tls is not None:
-        return RenewedChannel(
+        return ReloadingChannel(
             tls.contents, lambda: grpc.aio.secure_channel(target, tls.credentials(), options=options)
         )
-    if settings.headers is not None and not settings.in_the_clear and not is_loopback_target(target):
+    if settings.headers is not None and not settings.allow_plaintext and not is_loopback_target(target):
         raise ConfigurationError(
             f"PARLEY_CA: the key or token for {target.removeprefix('dns:///')} could be read on the way; name the file of the "
             "authority that signed the server's certificate (or system), or set PARLEY_TLS=off to send it in the clear"
@@ -95,3 +100,87 @@ def _options(settings: ChannelSettings) -> list[tuple[str, int | str]]:
             else []
         ),
     ]
+
+
+class ReloadingChannel(grpc.aio.Channel):
+    """Calls go over the channel of the time; those that run on the one before end there."""
+
+    def __init__(self, version: Callable[[], object], make: Callable[[], grpc.aio.Channel]) -> None:
+        """Make a channel, and another one as soon as `version` returns something else."""
+        self._version = version
+        self._make = make
+        self._channel_version = version()
+        self._channel = make()
+        self._closing: dict[asyncio.Task[None], grpc.aio.Channel] = {}
+
+    async def __aenter__(self) -> Self:
+        await self._channel.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        await self.close()
+        return None
+
+    async def close(self, grace: float | None = None) -> None:
+        """Close the channel, and those before it; running calls have `grace` seconds to end."""
+        channels = [self._channel, *self._closing.values()]
+        for task in self._closing:
+            task.cancel()
+        await asyncio.gather(*(each.close(grace) for each in channels))
+
+    def get_state(  # the signature is grpc.aio.Channel's
+        self,
+        try_to_connect: bool = False,  # noqa: FBT001, FBT002
+    ) -> grpc.ChannelConnectivity:
+        """Return the state of the connection."""
+        return self._current().get_state(try_to_connect)
+
+    async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
+        """Wait until the state is another one."""
+        await self._current().wait_for_state_change(last_observed_state)
+
+    async def channel_ready(self) -> None:
+        """Wait until there is a connection."""
+        await self._current().channel_ready()
+
+    def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a method of one request and one answer."""
+        return self._multi(lambda channel: channel.unary_unary(method, *args, **kwargs))
+
+    def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a method of one request and a stream of answers."""
+        return self._multi(lambda channel: channel.unary_stream(method, *args, **kwargs))
+
+    def stream_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a method of a stream of requests and one answer."""
+        return self._multi(lambda channel: channel.stream_unary(method, *args, **kwargs))
+
+    def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a method of a stream of requests and a stream of answers."""
+        return self._multi(lambda channel: channel.stream_stream(method, *args, **kwargs))
+
+    def _multi(self, of: Callable[[grpc.aio.Channel], _Multi]) -> _Multi:
+        made: tuple[grpc.aio.Channel, _Multi] | None = None
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal made
+            channel = self._current()
+            if made is None or made[0] is not channel:
+                made = channel, of(channel)
+            return made[1](*args, **kwargs)
+
+        return call
+
+    def _current(self) -> grpc.aio.Channel:
+        version = self._version()
+        if version != self._channel_version:
+            task = asyncio.create_task(self._channel.close(_CLOSE_GRACE_SECONDS))
+            self._closing[task] = self._channel
+            task.add_done_callback(self._closing.pop)
+            self._channel_version, self._channel = version, self._make()
+        return self._channel

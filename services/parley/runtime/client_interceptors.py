@@ -16,7 +16,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from parley.runtime import deadline, telemetry
 from parley.runtime.labels import LABELS, labels
 
-__all__ = ["CallingChannel"]
+__all__ = ["ContextChannel"]
 
 _tracer = telemetry.tracer("parley.runtime")
 
@@ -24,7 +24,7 @@ _Multi = Callable[..., Any]
 _Headers = Callable[[], Sequence[tuple[str, str]]]
 
 
-class CallingChannel(grpc.aio.Channel):
+class ContextChannel(grpc.aio.Channel):
     """A channel whose calls get the time left, `traceparent`, labels, and a client span that always ends."""
 
     def __init__(self, inner: grpc.aio.Channel, headers: _Headers | None = None) -> None:
@@ -65,22 +65,26 @@ class CallingChannel(grpc.aio.Channel):
 
     def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return a method of one request and one answer."""
-        return _multi(method, self._inner.unary_unary(method, *args, **kwargs), self._headers)
+        return _wrap_call(method, self._inner.unary_unary(method, *args, **kwargs), self._headers)
 
     def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return a method of one request and a stream of answers."""
-        return _streamed(_multi(method, self._inner.unary_stream(method, *args, **kwargs), self._headers))
+        return _wrap_stream(
+            _wrap_call(method, self._inner.unary_stream(method, *args, **kwargs), self._headers)
+        )
 
     def stream_unary(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return a method of a stream of requests and one answer."""
-        return _multi(method, self._inner.stream_unary(method, *args, **kwargs), self._headers)
+        return _wrap_call(method, self._inner.stream_unary(method, *args, **kwargs), self._headers)
 
     def stream_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return a method of a stream of requests and a stream of answers."""
-        return _streamed(_multi(method, self._inner.stream_stream(method, *args, **kwargs), self._headers))
+        return _wrap_stream(
+            _wrap_call(method, self._inner.stream_stream(method, *args, **kwargs), self._headers)
+        )
 
 
-def _multi(path: str, multi: _Multi, headers: _Headers) -> _Multi:
+def _wrap_call(path: str, multi: _Multi, headers: _Headers) -> _Multi:
     method = path.removeprefix("/")
 
     def call(
@@ -95,7 +99,7 @@ def _multi(path: str, multi: _Multi, headers: _Headers) -> _Multi:
         )
         allowed = deadline.timeout_for_call(timeout)
         if allowed is not None and allowed <= 0:
-            raise _too_late(span)
+            raise _deadline_error(span)
         try:
             started = multi(
                 request,
@@ -107,13 +111,13 @@ def _multi(path: str, multi: _Multi, headers: _Headers) -> _Multi:
             span.end()
             raise
         if span.is_recording():
-            started.add_done_callback(_Ending(span))
+            started.add_done_callback(_SpanEnd(span))
         return started
 
     return call
 
 
-def _streamed(multi: _Multi) -> _Multi:
+def _wrap_stream(multi: _Multi) -> _Multi:
     def call(*args: Any, **kwargs: Any) -> StreamCall:
         return StreamCall(multi(*args, **kwargs))
 
@@ -232,7 +236,7 @@ class _Messages:
         return self._messages.__anext__()
 
 
-def _too_late(span: trace.Span) -> grpc.aio.AioRpcError:
+def _deadline_error(span: trace.Span) -> grpc.aio.AioRpcError:
     """Return the failure of a call that is never sent: gRPC would send it, and a quick server might do what it asks."""
     _end(span, grpc.StatusCode.DEADLINE_EXCEEDED)
     nothing = grpc.aio.Metadata()
@@ -241,7 +245,7 @@ def _too_late(span: trace.Span) -> grpc.aio.AioRpcError:
     )
 
 
-class _Ending:
+class _SpanEnd:
     """The end of a span with its call, whichever way that came about: also dropped or half-read."""
 
     def __init__(self, span: trace.Span) -> None:

@@ -6,7 +6,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-__all__ = ["MARGIN_SECONDS", "MARGIN_SHARE", "deadline_scope", "remaining", "start_call", "timeout_for_call"]
+__all__ = [
+    "MARGIN_SECONDS",
+    "MARGIN_SHARE",
+    "deadline_scope",
+    "remaining",
+    "set_call_deadline",
+    "timeout_for_call",
+]
 
 MARGIN_SECONDS: Final = 0.05
 MARGIN_SHARE: Final = 0.02
@@ -39,7 +46,7 @@ def deadline_scope(seconds: float | None) -> Iterator[None]:
         _deadline.reset(token)
 
 
-def start_call(seconds: float | None) -> None:
+def set_call_deadline(seconds: float | None) -> None:
     """Make the deadline of a call that came in the one of this task, replacing any that was inherited."""
     _deadline.set(None if seconds is None else time.monotonic() + seconds)
 

@@ -14,7 +14,7 @@ __all__ = [
     "DOMAIN",
     "DRAINING",
     "INTERRUPTED",
-    "NOT_KNOWN",
+    "UNKNOWN_CALLER",
     "ConfigurationError",
     "FieldViolation",
     "ParleyError",
@@ -40,7 +40,7 @@ DRAINING: Final = "DRAINING"
 """Reason of a call or stream that ended because its server is stopping; resume it on another one."""
 INTERRUPTED: Final = "INTERRUPTED"
 """Reason of a call that the service gave up through no fault of the caller; try again."""
-NOT_KNOWN: Final = frozenset({"NO_CREDENTIALS", "BAD_CREDENTIALS", "EXPIRED_CREDENTIALS"})
+UNKNOWN_CALLER: Final = frozenset({"NO_CREDENTIALS", "BAD_CREDENTIALS", "EXPIRED_CREDENTIALS"})
 """Reasons for not letting a caller in. Between services, they mean that one has another secret, as while it is replaced."""
 
 # Trailing metadata of more than 8 KiB is dropped by the peer together with the status. Both of these travel in it:
@@ -49,7 +49,7 @@ _MAX_STATUS: Final = 4096  # in bytes, before base64
 _MAX_LISTED: Final = 1000
 _MAX_DETAIL: Final = 256
 _MAX_METADATA: Final = 512
-_CUT: Final = "…"
+_ELLIPSIS: Final = "…"
 _PLAIN: Final = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 
 _TRANSPORT_REASONS: Final = frozenset({DRAINING, INTERRUPTED})
@@ -116,7 +116,7 @@ def invalid_argument(
     The wire has room for the first of very many; a status tells how many there are.
     """
     found = tuple(violations)
-    text = message or _listed(found) or "invalid argument"
+    text = message or _list_violations(found) or "invalid argument"
     return ParleyError(grpc.StatusCode.INVALID_ARGUMENT, reason, text, violations=found)
 
 
@@ -184,7 +184,7 @@ def to_status(error: ParleyError) -> status_pb2.Status:
     has their number as `violations`.
     """
     status = status_pb2.Status(
-        code=error.code.value[0], message=_shortened(error.message, _MAX_MESSAGE, _wire_length)
+        code=error.code.value[0], message=_shorten(error.message, _MAX_MESSAGE, _wire_length)
     )
     for detail in _details(error):
         status.details.add().Pack(detail)
@@ -235,12 +235,12 @@ def is_transport(error: BaseException) -> bool:
     return error.code in _TRANSPORT_CODES
 
 
-def _listed(violations: Sequence[FieldViolation]) -> str:
+def _list_violations(violations: Sequence[FieldViolation]) -> str:
     """Return bad fields in words: as many as a message holds, and how many more there are."""
     told: list[str] = []
     room = _MAX_LISTED
     for each in violations:
-        words = _shortened(f"{each.field}: {each.description}", _MAX_DETAIL)
+        words = _shorten(f"{each.field}: {each.description}", _MAX_DETAIL)
         room -= _wire_length(words) + 2
         if room < 0:
             return "; ".join([*told, f"and {len(violations) - len(told)} more"])
@@ -248,18 +248,18 @@ def _listed(violations: Sequence[FieldViolation]) -> str:
     return "; ".join(told)
 
 
-def _shortened(text: str, limit: int, measure: Callable[[str], int] | None = None) -> str:
+def _shorten(text: str, limit: int, measure: Callable[[str], int] | None = None) -> str:
     """Return a text, cut where it is longer than `limit`: in bytes of UTF-8, or as `measure` says."""
     length = measure or _utf8_length
     if len(text) <= limit and length(text) <= limit:
         return text
-    left, end = limit - length(_CUT), 0
+    left, end = limit - length(_ELLIPSIS), 0
     for each in text:
         left -= length(each)
         if left < 0:
             break
         end += 1
-    return text[:end] + _CUT
+    return text[:end] + _ELLIPSIS
 
 
 def _utf8_length(text: str) -> int:
@@ -282,14 +282,14 @@ def _details(error: ParleyError) -> Iterable[Message]:
     if error.resource is not None:
         kind, name = error.resource
         yield error_details_pb2.ResourceInfo(
-            resource_type=_shortened(kind, _MAX_DETAIL), resource_name=_shortened(name, _MAX_DETAIL)
+            resource_type=_shorten(kind, _MAX_DETAIL), resource_name=_shorten(name, _MAX_DETAIL)
         )
 
 
 def _metadata(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     room = _MAX_METADATA
     for key, value in given.items():
-        told = _shortened(value, _MAX_DETAIL)
+        told = _shorten(value, _MAX_DETAIL)
         room -= _utf8_length(key) + _utf8_length(told)
         if room >= 0:
             yield key, told
@@ -302,7 +302,7 @@ def _add_violations(status: status_pb2.Status, violations: Sequence[FieldViolati
     room = _MAX_STATUS - status.ByteSize() - 128  # for the count and what wraps a detail
     for each in violations:
         told = error_details_pb2.BadRequest.FieldViolation(
-            field=_shortened(each.field, _MAX_DETAIL), description=_shortened(each.description, _MAX_DETAIL)
+            field=_shorten(each.field, _MAX_DETAIL), description=_shorten(each.description, _MAX_DETAIL)
         )
         room -= told.ByteSize() + 3
         if room < 0:

@@ -9,9 +9,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from parley.runtime.logs import get_logger
 
-__all__ = ["LIVENESS", "Health", "Ready"]
+__all__ = ["LIVENESS", "Health", "ReadyCheck"]
 
-Ready = Callable[[], Awaitable[object]]
+ReadyCheck = Callable[[], Awaitable[object]]
 """Returns if a service can work now, and raises if not: because its store does not answer, for one."""
 
 LIVENESS: Final = "liveness"
@@ -31,7 +31,7 @@ class Health:
     start it again would help nothing, so `liveness` stays SERVING.
     """
 
-    def __init__(self, checks: Mapping[str, Ready | None]) -> None:
+    def __init__(self, checks: Mapping[str, ReadyCheck | None]) -> None:
         self._servicer = health.aio.HealthServicer()
         self._checks = checks
         self._failing: frozenset[str] = frozenset()
@@ -40,16 +40,16 @@ class Health:
         """Let a server tell of it."""
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
 
-    async def ready(self) -> None:
+    async def start_serving(self) -> None:
         """Say that everything can work."""
         for name in ("", LIVENESS, *self._checks):
             await self._servicer.set(name, _SERVING)
 
-    async def flip(self) -> None:
+    async def stop_serving(self) -> None:
         """Say that nothing will be served any more."""
         await self._servicer.enter_graceful_shutdown()
 
-    async def follow(self, seconds: float = _CHECK_SECONDS) -> None:
+    async def check_forever(self, seconds: float = _CHECK_SECONDS) -> None:
         """Check every so many seconds, until cancelled."""
         while True:
             await asyncio.sleep(seconds)
@@ -59,14 +59,14 @@ class Health:
         """Check each service once, for so many seconds at most, and say what came of it."""
         failing = set()
         for name, ready in self._checks.items():
-            if ready is not None and not await self._works(name, ready, seconds):
+            if ready is not None and not await self._is_ready(name, ready, seconds):
                 failing.add(name)
         for name in self._checks:
             await self._servicer.set(name, _NOT_SERVING if name in failing else _SERVING)
         await self._servicer.set("", _NOT_SERVING if failing else _SERVING)
         self._failing = frozenset(failing)
 
-    async def _works(self, name: str, ready: Ready, seconds: float) -> bool:
+    async def _is_ready(self, name: str, ready: ReadyCheck, seconds: float) -> bool:
         try:
             async with asyncio.timeout(seconds):
                 await ready()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-__all__ = ["LABELS", "labelled", "labels", "set_labels"]
+__all__ = ["LABELS", "label_scope", "labels", "set_labels"]
 
 LABELS: Final[Mapping[str, str]] = {"tenant": "parley-tenant", "debate": "parley-debate"}
 """What a call is about, and the metadata key it travels under. For logs and traces; where callers are asked who they are,
@@ -25,7 +25,7 @@ def set_labels(found: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def labelled(*, tenant: str | None = None, debate: str | None = None) -> Iterator[None]:
+def label_scope(*, tenant: str | None = None, debate: str | None = None) -> Iterator[None]:
     """Put these labels on log lines written and calls made inside."""
     added = {name: value for name, value in (("tenant", tenant), ("debate", debate)) if value is not None}
     token = _labels.set({**_labels.get(), **added})

@@ -28,7 +28,7 @@ _SEVERITIES: Final = {
     "error": SeverityNumber.ERROR,
     "critical": SeverityNumber.FATAL,
 }
-_SAID: Final = frozenset({"event", "level", "timestamp", "exc_info", "trace_id", "span_id"})
+_STANDARD_FIELDS: Final = frozenset({"event", "level", "timestamp", "exc_info", "trace_id", "span_id"})
 """What a record of OpenTelemetry has a place of its own for."""
 
 
@@ -48,7 +48,7 @@ def configure_logging(level: Level = "info", *, stream: TextIO | None = None) ->
         _add_trace,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _send,
+        _export,
     ]
     renderer: list[Processor] = (
         # Plain: a prettier traceback would print local variables, and with them keys and prompts.
@@ -107,7 +107,7 @@ def _add_labels(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
     return event
 
 
-def _send(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def _export(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Hand a line to OpenTelemetry, which drops it unless telemetry was asked to export lines."""
     source = str(event.get("module") or event.get("logger") or "")
     if source.startswith("opentelemetry"):
@@ -119,8 +119,10 @@ def _send(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         severity_text=level,
         severity_number=_SEVERITIES.get(level),
         body=str(event.get("event", "")),
-        attributes={name: str(event[name]) for name in event.keys() - _SAID if not name.startswith("_")},
-        exception=_exception(event.get("exc_info")),
+        attributes={
+            name: str(event[name]) for name in event.keys() - _STANDARD_FIELDS if not name.startswith("_")
+        },
+        exception=_exception_of(event.get("exc_info")),
     )
     get_otel_logger(source).emit(record)
     return event
@@ -144,7 +146,7 @@ def _printable_json(_logger: WrappedLogger, _method: str, line: Any) -> str:
     return printable_json(str(line))
 
 
-def _exception(info: object) -> BaseException | None:
+def _exception_of(info: object) -> BaseException | None:
     if isinstance(info, tuple):
         info = info[1]
     if isinstance(info, BaseException):

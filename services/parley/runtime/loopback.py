@@ -6,7 +6,7 @@ from functools import cache
 from ipaddress import ip_address
 from typing import Final
 
-__all__ = ["is_loopback", "is_loopback_target", "loopback", "port_of"]
+__all__ = ["is_loopback", "is_loopback_target", "loopback", "loopback_port"]
 
 _LOCAL_SCHEMES: Final = ("unix:", "unix-abstract:")
 _SCHEMES: Final = ("dns:///", "dns:", "ipv4:", "ipv6:")
@@ -43,7 +43,7 @@ def is_loopback_target(target: str) -> bool:
     return all(is_loopback(each.rpartition(":")[0] or each) for each in _addresses(target))
 
 
-def port_of(target: str) -> int | None:
+def loopback_port(target: str) -> int | None:
     """Return the port of a gRPC target on this machine's loopback; None for any other, or several."""
     addresses = _addresses(target)
     port = addresses[0].rpartition(":")[2]

@@ -11,7 +11,7 @@ _SEQUENCE: Final = re.compile(
     r"|\x1b[ -/]*[0-~]?"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
-_NOT_SHOWN: Final = re.compile(
+_UNPRINTABLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but TAB and LF
     "\u202a-\u202e\u2066-\u206f"  # what turns the direction of text, beyond its own end too
     "\u200b\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # invisible, and joins nothing: text could hide in it
@@ -26,17 +26,17 @@ def printable(text: str) -> str:
     """Return the text without escape sequences and control characters; its lines and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
-    return _NOT_SHOWN.sub("", _SEQUENCE.sub("", _LINE_END.sub("\n", text)))
+    return _UNPRINTABLE.sub("", _SEQUENCE.sub("", _LINE_END.sub("\n", text)))
 
 
 def printable_json(text: str) -> str:
     """Return JSON text that means the same, with escapes for what does not belong on a terminal."""
-    for pattern in (_NOT_SHOWN, _LINE_END):
-        text = pattern.sub(_escaped, text)
+    for pattern in (_UNPRINTABLE, _LINE_END):
+        text = pattern.sub(_escape, text)
     return text
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     units = found.group().encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 

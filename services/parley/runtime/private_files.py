@@ -5,22 +5,22 @@ import os
 from pathlib import Path
 from typing import Final
 
-__all__ = ["given_umask", "keep_private", "make_folder", "open_private"]
+__all__ = ["initial_umask", "make_folder", "open_private", "set_private_umask"]
 
 _PRIVATE: Final = 0o077
 
 
 @functools.cache
-def given_umask() -> int:
+def initial_umask() -> int:
     """Return the umask that this process was started with."""
     present = os.umask(_PRIVATE)
     os.umask(present)
     return present
 
 
-def keep_private() -> None:
+def set_private_umask() -> None:
     """From now on, make files 0600 and folders 0700, also those that libraries make. For the entry of a process."""
-    os.umask(_PRIVATE | given_umask())
+    os.umask(_PRIVATE | initial_umask())
 
 
 def make_folder(path: Path) -> None:

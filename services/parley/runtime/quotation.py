@@ -3,19 +3,19 @@
 import re
 from typing import Final
 
-__all__ = ["between_marks"]
+__all__ = ["quote_in_marks"]
 
 _LEAST: Final = 3
 _CLOSING: Final = re.compile(">+")
 
 
-def between_marks(text: str) -> str:
+def quote_in_marks(text: str) -> str:
     """Return the text between a line of `<` and a line of as many `>`, more than stand together anywhere in it."""
-    width = max(_LEAST, _longest(text) + 1)
+    width = max(_LEAST, _longest_run(text) + 1)
     return f"{'<' * width}\n{text}\n{'>' * width}"
 
 
-def _longest(text: str) -> int:
+def _longest_run(text: str) -> int:
     """Return how many `>` stand together at most. Only what is longer than all before is looked at: a text may have millions of them."""
     longest, place = 0, text.find(">")
     while place >= 0:

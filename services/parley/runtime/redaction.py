@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 __all__ = ["Redaction"]
 
-_SHOWN: Final = "***"
+_REDACTED: Final = "***"
 _MIN_SECRET: Final = 4
 """Characters of a secret that give something away; fewer are found in any text."""
 _MIN_WORD: Final = 8
@@ -17,7 +17,7 @@ _MIN_BASE64: Final = 8
 """Characters of base64 that give something away."""
 _MASK: Final = re.compile(r"\*{3}|•{3}|\.{3}|…|[xX]{4}")
 """What endpoints put in the place of most of a key."""
-_BETWEEN: Final = re.compile(r"[\s,;=]+")
+_SEPARATORS: Final = re.compile(r"[\s,;=]+")
 _USER_IN_URL: Final = re.compile(r"(?<=://)[^\s/?#@]{1,512}@")
 _KEY_IN_URL: Final = re.compile(
     r"(?i)([?&;](?:[a-z_-]{0,40}(?:key|token|secret|signature|password)|sig|auth)=)[^\s&;#\"'<>]{1,2048}"
@@ -28,7 +28,9 @@ class Redaction:
     """Hides a key, the values of headers and whatever looks like a key: as they are, in URLs, and in base64."""
 
     def __init__(self, key: str, header_values: Iterable[str] = ()) -> None:
-        words = {word for value in header_values for word in _BETWEEN.split(value) if len(word) >= _MIN_WORD}
+        words = {
+            word for value in header_values for word in _SEPARATORS.split(value) if len(word) >= _MIN_WORD
+        }
         secrets = words | ({key} if len(key) >= _MIN_SECRET else set())
         self._ends = {end for each in secrets for end in (each[:_MIN_SECRET], each[-_MIN_SECRET:])}
         forms = {form for secret in secrets for form in _forms(secret)}
@@ -37,14 +39,14 @@ class Redaction:
     def __call__(self, message: str) -> str:
         """Return the message without them, also where it breaks off within one."""
         for secret in self._secrets:
-            message = message.replace(secret, _SHOWN)
+            message = message.replace(secret, _REDACTED)
         for secret in self._secrets:
-            message = _without_beginning(message, secret)
-        message = _USER_IN_URL.sub(f"{_SHOWN}@", message)
-        message = _KEY_IN_URL.sub(rf"\g<1>{_SHOWN}", message)
+            message = _remove_beginning(message, secret)
+        message = _USER_IN_URL.sub(f"{_REDACTED}@", message)
+        message = _KEY_IN_URL.sub(rf"\g<1>{_REDACTED}", message)
         words = message.split(" ")
         return " ".join(
-            _SHOWN if _looks_like_a_key(each) or self._is_masked(each) else each for each in words
+            _REDACTED if _looks_like_a_key(each) or self._is_masked(each) else each for each in words
         )
 
     def _is_masked(self, word: str) -> bool:
@@ -66,12 +68,12 @@ def _forms(secret: str) -> Iterator[str]:
             yield inner.replace("+", "-").replace("/", "_")
 
 
-def _without_beginning(message: str, secret: str) -> str:
+def _remove_beginning(message: str, secret: str) -> str:
     """Return the message without the beginning of the secret that it ends in."""
     text = message.removesuffix("…")
     for length in range(min(len(secret) - 1, len(text)), _MIN_SECRET - 1, -1):
         if text.endswith(secret[:length]):
-            return f"{text[:-length]}{_SHOWN}{message[len(text) :]}"
+            return f"{text[:-length]}{_REDACTED}{message[len(text) :]}"
     return message
 
 

@@ -12,16 +12,24 @@ from grpc_health.v1 import health
 
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ConfigurationError
-from parley.runtime.health import Health, Ready
-from parley.runtime.identity.guard import OPEN, Guard, Way
+from parley.runtime.health import Health, ReadyCheck
+from parley.runtime.identity.guard import OPEN, Authenticator, Guard
 from parley.runtime.logs import get_logger
-from parley.runtime.message_size import MAX_MESSAGE_BYTES
+from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 from parley.runtime.reflection import add_reflection
 from parley.runtime.server_interceptors import Admission, CallInterceptor
-from parley.runtime.stopping import stop_task
+from parley.runtime.tasks import stop_task
 from parley.runtime.tls import ServerTls
 
-__all__ = ["CannotListenError", "Draining", "RunningServer", "ServerSettings", "Service", "serve", "serving"]
+__all__ = [
+    "CannotListenError",
+    "Draining",
+    "RunningServer",
+    "ServerSettings",
+    "Service",
+    "serve",
+    "start_server",
+]
 
 _logger = get_logger(__name__)
 
@@ -30,25 +38,25 @@ _logger = get_logger(__name__)
 class Service:
     """A service to be served: its full gRPC name (`parley.v1.MemoryService`) and what adds it to a server.
 
-    `ways` are its own ways in, beside those of every service. `listening` hears where the server is reached, just before the first call.
+    `authenticators` are its own ways in, beside those of every service. `on_listening` hears where the server is reached, just before the first call.
     `admission` may refuse a call to a tenant that was let in.
-    `ready` is asked every few seconds whether the service can work.
+    `start_serving` is asked every few seconds whether the service can work.
     """
 
     name: str
     register: Callable[[grpc.aio.Server], None]
-    listening: Callable[[str], None] | None = None
-    ways: tuple[Way, ...] = ()
+    on_listening: Callable[[str], None] | None = None
+    authenticators: tuple[Authenticator, ...] = ()
     admission: Admission | None = None
-    ready: Ready | None = None
+    ready: ReadyCheck | None = None
 
 
 class CannotListenError(ConfigurationError):
-    """Nothing can listen where a server should; `where` is the address, with the reason where there is one."""
+    """Nothing can listen where a server should; `address` is the address, with the reason where there is one."""
 
     def __init__(self, where: str, variable: str = "PARLEY_PORT") -> None:
         super().__init__(f"PARLEY_HOST, {variable}: cannot listen on {where}; choose another")
-        self.where = where
+        self.address = where
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ class ServerSettings:
 
 
 class RunningServer:
-    """A server that listens; it drains when its `serving` block is left."""
+    """A server that listens; it drains when its `start_server` block is left."""
 
     def __init__(
         self,
@@ -91,11 +99,11 @@ class RunningServer:
         beside: Sequence[grpc.aio.Server] = (),
     ) -> None:
         self._server = server
-        self._beside = beside
+        self._health_servers = beside
         self._checks = checks
         self._grace_seconds = settings.grace_seconds
-        self._drained: asyncio.Task[None] | None = None
-        self._following = asyncio.create_task(checks.follow())
+        self._drain_task: asyncio.Task[None] | None = None
+        self._health_task = asyncio.create_task(checks.check_forever())
         self.port = port
         self.address = _address(settings.host, port)
         self.draining = draining
@@ -111,29 +119,29 @@ class RunningServer:
         Takes `grace_seconds` at most in all, or ends as soon as `at_once` is set. A second call
         waits for the first one's end.
         """
-        if self._drained is None:
-            self._drained = asyncio.create_task(self._drain(on_drain, at_once or asyncio.Event()))
-        await asyncio.shield(self._drained)
+        if self._drain_task is None:
+            self._drain_task = asyncio.create_task(self._drain(on_drain, at_once or asyncio.Event()))
+        await asyncio.shield(self._drain_task)
 
     async def _drain(self, on_drain: Sequence[Callable[[], Awaitable[None]]], at_once: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
         ends = loop.time() + self._grace_seconds
-        await self._checks.flip()
+        await self._checks.stop_serving()
         self.draining.set()
         try:
-            await _bounded(_hand_over(on_drain), at_once, self._grace_seconds)
+            await _wait_bounded(_run_callbacks(on_drain), at_once, self._grace_seconds)
         finally:
             stopping = asyncio.create_task(self._server.stop(max(ends - loop.time(), 0.0)))
-            if not await _bounded(asyncio.shield(stopping), at_once, None):
+            if not await _wait_bounded(asyncio.shield(stopping), at_once, None):
                 await self._server.stop(None)
             await stopping
-            await stop_task(self._following)
-            for each in self._beside:
+            await stop_task(self._health_task)
+            for each in self._health_servers:
                 await each.stop(None)
 
 
 @asynccontextmanager
-async def serving(
+async def start_server(
     services: Iterable[Service], settings: ServerSettings | None = None, *, draining: Draining | None = None
 ) -> AsyncIterator[RunningServer]:
     """Serve until the block is left, then drain. `draining` is the one the servicers were given, if any.
@@ -162,15 +170,15 @@ async def serve(
     """
     stop, at_once = asyncio.Event(), asyncio.Event()
 
-    def signalled() -> None:
+    def handle_signal() -> None:
         (at_once if stop.is_set() else stop).set()
 
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
     for number in signals:
-        loop.add_signal_handler(number, signalled)
+        loop.add_signal_handler(number, handle_signal)
     try:
-        async with serving(services, settings, draining=draining) as running:
+        async with start_server(services, settings, draining=draining) as running:
             _logger.info("serving", address=running.address)
             if on_ready is not None:
                 on_ready(running)
@@ -194,13 +202,13 @@ async def _start(services: Sequence[Service], settings: ServerSettings, draining
     add_reflection((*names, health.SERVICE_NAME), server)
     port = _listen(server, settings)
     beside = _health_server(checks, settings)
-    await checks.ready()
+    await checks.start_serving()
     for each in beside:
         await each.start()
     running = RunningServer(server, checks, settings, port, draining, beside)
     for service in services:
-        if service.listening is not None:
-            service.listening(running.address)
+        if service.on_listening is not None:
+            service.on_listening(running.address)
     await server.start()
     return running
 
@@ -261,17 +269,17 @@ def _probe(host: str, port: int) -> None:
         probe.bind(address)
 
 
-async def _hand_over(on_drain: Sequence[Callable[[], Awaitable[None]]]) -> None:
+async def _run_callbacks(on_drain: Sequence[Callable[[], Awaitable[None]]]) -> None:
     async with asyncio.TaskGroup() as group:
         for callback in on_drain:
-            group.create_task(_awaited(callback))
+            group.create_task(_run_callback(callback))
 
 
-async def _awaited(callback: Callable[[], Awaitable[None]]) -> None:
+async def _run_callback(callback: Callable[[], Awaitable[None]]) -> None:
     await callback()
 
 
-async def _bounded(work: Awaitable[None], at_once: asyncio.Event, seconds: float | None) -> bool:
+async def _wait_bounded(work: Awaitable[None], at_once: asyncio.Event, seconds: float | None) -> bool:
     """Wait for `work`, `seconds` at most and not beyond `at_once`; return whether it ended itself."""
     working, hurry = asyncio.ensure_future(work), asyncio.create_task(at_once.wait())
     try:

@@ -15,16 +15,21 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from parley.runtime import deadline, errors, logs, telemetry
-from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Guard, Shown, bearer
+from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Credentials, Guard, bearer_token
 from parley.runtime.identity.identity import is_tenant, set_identity
 from parley.runtime.labels import LABELS, labels, set_labels
-from parley.runtime.message_entries import MAX_ENTRIES, MAX_FIELDS, crowded_bytes, crowded_field
+from parley.runtime.message_limits import (
+    MAX_ENTRIES,
+    MAX_FIELDS,
+    find_crowded_field,
+    find_crowded_field_in_bytes,
+)
 
 __all__ = ["Admission", "CallInterceptor"]
 
 # Probes and tooling ask these all the time, and they tell nothing of anybody; a span for each would bury the rest.
-_OPEN_TO_ALL: Final = ("/grpc.health.", "/grpc.reflection.")
-_CARRIED: Final = frozenset({"traceparent", "tracestate"})
+_PUBLIC: Final = ("/grpc.health.", "/grpc.reflection.")
+_TRACE_KEYS: Final = frozenset({"traceparent", "tracestate"})
 _TENANT: Final = LABELS["tenant"]
 _DEBATE: Final = LABELS["debate"]
 _MAX_LABEL: Final = 128
@@ -72,24 +77,24 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         """Return the method's own handler, wrapped once and kept."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
-        if handler is None or method.startswith(_OPEN_TO_ALL):
+        if handler is None or method.startswith(_PUBLIC):
             return handler
         known = self._wrapped.get(method)
         if known is None or known[0] is not handler:
             name = method.removeprefix("/")
-            door = _Door(self._guard, self._admissions.get(name.partition("/")[0]))
+            door = _Admittance(self._guard, self._admissions.get(name.partition("/")[0]))
             known = self._wrapped[method] = (handler, _wrap(name, handler, door))
         return known[1]
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
+class _Admittance:
     """What stands before a method."""
 
     guard: Guard
     admission: Admission | None
 
-    def entered(self, method: str, tenant: str) -> AbstractAsyncContextManager[None]:
+    def enter(self, method: str, tenant: str) -> AbstractAsyncContextManager[None]:
         """Let a tenant's call in while the block runs. A name that is none is refused by whoever asks for it."""
         if self.admission is None or not is_tenant(tenant):
             return nullcontext()
@@ -97,75 +102,77 @@ class _Door:
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
+class _RefusedRequest:
     """Stands for bytes that are no message, or one that is refused as it is. A deserializer that raises makes gRPC answer UNKNOWN and log a traceback."""
 
     error: errors.ParleyError
 
 
-def _wrap(method: str, handler: _Method, door: _Door) -> _Method:
+def _wrap(method: str, handler: _Method, door: _Admittance) -> _Method:
     codec = {
-        "request_deserializer": _decoding(method, handler.request_deserializer),
+        "request_deserializer": _safe_decoder(method, handler.request_deserializer),
         "response_serializer": handler.response_serializer,
     }
     if handler.request_streaming and handler.response_streaming:
-        return grpc.stream_stream_rpc_method_handler(_streaming(method, handler.stream_stream, door), **codec)
+        return grpc.stream_stream_rpc_method_handler(
+            _wrap_stream(method, handler.stream_stream, door), **codec
+        )
     if handler.request_streaming:
-        return grpc.stream_unary_rpc_method_handler(_single(method, handler.stream_unary, door), **codec)
+        return grpc.stream_unary_rpc_method_handler(_wrap_unary(method, handler.stream_unary, door), **codec)
     if handler.response_streaming:
-        return grpc.unary_stream_rpc_method_handler(_streaming(method, handler.unary_stream, door), **codec)
-    return grpc.unary_unary_rpc_method_handler(_single(method, handler.unary_unary, door), **codec)
+        return grpc.unary_stream_rpc_method_handler(_wrap_stream(method, handler.unary_stream, door), **codec)
+    return grpc.unary_unary_rpc_method_handler(_wrap_unary(method, handler.unary_unary, door), **codec)
 
 
-def _decoding(method: str, decode: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
+def _safe_decoder(method: str, decode: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
     if decode is None:
         return None
 
     kind = getattr(getattr(decode, "__self__", None), "DESCRIPTOR", None)
 
-    def decoded(given: bytes) -> Any:
-        if kind is not None and (crowded := crowded_bytes(given, kind)) is not None:
+    def decode_or_refuse(given: bytes) -> Any:
+        if kind is not None and (crowded := find_crowded_field_in_bytes(given, kind)) is not None:
             told = errors.FieldViolation(crowded, f"brings the message above {MAX_FIELDS} fields")
-            return _Refused(errors.invalid_argument([told]))
+            return _RefusedRequest(errors.invalid_argument([told]))
         try:
             request = decode(given)
         except Exception as error:  # noqa: BLE001 - whatever it is, the bytes are no message
             message = f"{method}: the bytes are no request of this method ({error}); send its message"
-            return _Refused(errors.invalid_argument((), reason="UNDECODABLE", message=message))
+            return _RefusedRequest(errors.invalid_argument((), reason="UNDECODABLE", message=message))
         crowded = (
-            crowded_field(request) if isinstance(request, Message) and len(given) > MAX_ENTRIES else None
+            find_crowded_field(request) if isinstance(request, Message) and len(given) > MAX_ENTRIES else None
         )
         if crowded is None:
             return request
         told = errors.FieldViolation(
             crowded, f"brings the message above {MAX_ENTRIES} entries of all its lists"
         )
-        return _Refused(errors.invalid_argument([told]))
+        return _RefusedRequest(errors.invalid_argument([told]))
 
-    return decoded
+    return decode_or_refuse
 
 
-def _decoded(request: Any) -> Any:
+def _require_decoded(request: Any) -> Any:
     """Return a request, or a stream of requests, of which each is decoded or raises."""
-    if isinstance(request, _Refused):
+    if isinstance(request, _RefusedRequest):
         raise request.error
-    return _each_decoded(request) if isinstance(request, AsyncIterable) else request
+    return _require_each_decoded(request) if isinstance(request, AsyncIterable) else request
 
 
-async def _each_decoded(requests: AsyncIterable[Any]) -> AsyncIterator[Any]:
+async def _require_each_decoded(requests: AsyncIterable[Any]) -> AsyncIterator[Any]:
     async for request in requests:
-        yield _decoded(request)
+        yield _require_decoded(request)
 
 
-def _single(method: str, handle: _Handler, door: _Door) -> _Handler:
+def _wrap_unary(method: str, handle: _Handler, door: _Admittance) -> _Handler:
     if not inspect.iscoroutinefunction(handle):
         raise TypeError(f"{method}: a handler must be async")
 
-    async def handled(request: Any, context: _Context) -> Any:
+    async def handle_call(request: Any, context: _Context) -> Any:
         span, shown = _begin(method, context)
         try:
-            async with door.entered(method, await _admit(method, shown, door.guard, span)):
-                response = await handle(_decoded(request), context)
+            async with door.enter(method, await _admit(method, shown, door.guard, span)):
+                response = await handle(_require_decoded(request), context)
         except BaseException as error:
             answer = _fail(method, context, span, error)
             if answer is not None:
@@ -174,25 +181,25 @@ def _single(method: str, handle: _Handler, door: _Door) -> _Handler:
         _end(span, _code(context))
         return response
 
-    return handled
+    return handle_call
 
 
-def _streaming(method: str, handle: _Handler, door: _Door) -> _Handler:
+def _wrap_stream(method: str, handle: _Handler, door: _Admittance) -> _Handler:
     """Write the handler's messages itself, so that a stream cut while writing closes it here and now."""
     generator = inspect.isasyncgenfunction(handle)
     if not generator and not inspect.iscoroutinefunction(handle):
         raise TypeError(f"{method}: a handler must be async")
 
-    async def handled(request: Any, context: _Context) -> None:
+    async def handle_call(request: Any, context: _Context) -> None:
         span, shown = _begin(method, context)
         try:
-            async with door.entered(method, await _admit(method, shown, door.guard, span)):
+            async with door.enter(method, await _admit(method, shown, door.guard, span)):
                 if generator:
-                    async with aclosing(handle(_decoded(request), context)) as responses:
+                    async with aclosing(handle(_require_decoded(request), context)) as responses:
                         async for response in responses:
                             await context.write(response)
                 else:
-                    await handle(_decoded(request), context)
+                    await handle(_require_decoded(request), context)
         except BaseException as error:
             answer = _fail(method, context, span, error)
             if answer is not None:
@@ -200,17 +207,17 @@ def _streaming(method: str, handle: _Handler, door: _Door) -> _Handler:
             raise
         _end(span, _code(context))
 
-    return handled
+    return handle_call
 
 
-def _begin(method: str, context: _Context) -> tuple[trace.Span, Shown]:
+def _begin(method: str, context: _Context) -> tuple[trace.Span, Credentials]:
     """Give this call's task its own deadline, labels and span; nothing is taken over from the starter."""
     carrier: dict[str, str] = {}
     found: dict[str, str] = {}
     for key, value in context.invocation_metadata() or ():
-        (carrier if key in _CARRIED else found)[key] = str(value)
+        (carrier if key in _TRACE_KEYS else found)[key] = str(value)
     about = {"debate": found[_DEBATE][:_MAX_LABEL]} if _DEBATE in found else {}
-    deadline.start_call(context.time_remaining())
+    deadline.set_call_deadline(context.time_remaining())
     set_labels(about)
     parent = telemetry.extract(carrier)
     span = _tracer.start_span(
@@ -220,8 +227,8 @@ def _begin(method: str, context: _Context) -> tuple[trace.Span, Shown]:
         attributes={"rpc.system.name": "grpc", "rpc.method": method, **_span_labels(about)},
     )
     otel_context.attach(trace.set_span_in_context(span, parent))
-    shown = Shown(
-        bearer(found.get(AUTHORIZATION, "")),
+    shown = Credentials(
+        bearer_token(found.get(AUTHORIZATION, "")),
         found.get(SERVICE_TOKEN, ""),
         found.get(_TENANT, "")[:_MAX_LABEL],
         context.auth_context,
@@ -229,7 +236,7 @@ def _begin(method: str, context: _Context) -> tuple[trace.Span, Shown]:
     return span, shown
 
 
-async def _admit(method: str, shown: Shown, guard: Guard, span: trace.Span) -> str:
+async def _admit(method: str, shown: Credentials, guard: Guard, span: trace.Span) -> str:
     """Let the caller in, and name its tenant to logs, spans and the calls made for it; return it. Raises ParleyError."""
     identity = await guard.admit(method, shown)
     set_identity(identity)
@@ -260,17 +267,17 @@ def _fail(
         _end(span, _code(context), context.details())
         return None
     if _was_cancelled(error):
-        _end(span, grpc.StatusCode.DEADLINE_EXCEEDED if _late() else grpc.StatusCode.CANCELLED)
+        _end(span, grpc.StatusCode.DEADLINE_EXCEEDED if _is_late() else grpc.StatusCode.CANCELLED)
         return None
     if not isinstance(error, Exception | asyncio.CancelledError):  # KeyboardInterrupt, SystemExit
         _end(span, grpc.StatusCode.UNKNOWN)
         return None
-    answer = _answer(method, error)
+    answer = _error_answer(method, error)
     _end(span, answer.code, answer.message)
     return answer
 
 
-def _late() -> bool:
+def _is_late() -> bool:
     """Return whether the time is used up, or all but the margin that calls made from here did not get."""
     left = deadline.remaining()
     return left is not None and left <= deadline.MARGIN_SECONDS
@@ -284,8 +291,8 @@ def _was_cancelled(error: BaseException) -> bool:
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
-def _answer(method: str, error: BaseException) -> errors.ParleyError:
-    told = next(_leaves(error), error)
+def _error_answer(method: str, error: BaseException) -> errors.ParleyError:
+    told = next(_own_errors(error), error)
     if isinstance(told, errors.ParleyError):
         return told
     if isinstance(told, asyncio.CancelledError):
@@ -294,7 +301,7 @@ def _answer(method: str, error: BaseException) -> errors.ParleyError:
     unanswered = isinstance(told, grpc.aio.AioRpcError) and (
         errors.is_transport(told) or told.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     )
-    if _late() and (unanswered or isinstance(told, TimeoutError)):
+    if _is_late() and (unanswered or isinstance(told, TimeoutError)):
         return errors.deadline_exceeded("the deadline passed before the answer was there")
     if isinstance(told, grpc.aio.AioRpcError) and told.code() is grpc.StatusCode.UNAUTHENTICATED:
         message = "a service this call needs does not know who asks; PARLEY_SERVICE_SECRET must be the same for both"
@@ -308,11 +315,11 @@ def _answer(method: str, error: BaseException) -> errors.ParleyError:
     )
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def _own_errors(error: BaseException) -> Iterator[BaseException]:
     """Return the errors of ours in an exception group, which is what a task group raises."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
-            yield from _leaves(inner)
+            yield from _own_errors(inner)
     elif isinstance(error, errors.ParleyError):
         yield error
 

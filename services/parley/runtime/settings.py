@@ -10,14 +10,14 @@ from pydantic_settings import SettingsConfigDict, SettingsError
 
 from parley.runtime.access_settings import AccessSettings
 from parley.runtime.errors import ConfigurationError
-from parley.runtime.identity.guard import Way
+from parley.runtime.identity.guard import Authenticator
 from parley.runtime.logs import Level
 from parley.runtime.server import ServerSettings
 
 __all__ = ["ServiceSettings"]
 
 _MASK: Final = "**********"
-_LONG: Final = 8
+_MIN_MASKED: Final = 8
 _OWN_MESSAGES: Final = frozenset({"value_error", "assertion_error"})
 
 
@@ -49,9 +49,9 @@ class ServiceSettings(AccessSettings):
             problems = (_line(cls, each) for each in error.errors(include_url=False))
             raise ConfigurationError(*problems) from None
         except SettingsError as error:
-            raise ConfigurationError(_unreadable(cls, error)) from None
+            raise ConfigurationError(_json_error(cls, error)) from None
 
-    def server(self, *ways: Way) -> ServerSettings:
+    def server(self, *ways: Authenticator) -> ServerSettings:
         """Return the part that `serving()` and `serve()` take; `ways` are the service's own ways in.
 
         Raises:
@@ -87,14 +87,14 @@ def _message(problem: ErrorDetails) -> str:
     given = problem["input"]
     for value in given.values() if isinstance(given, Mapping) else [given]:
         text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
-        if len(text) >= _LONG:
+        if len(text) >= _MIN_MASKED:
             message = message.replace(text, _MASK)
         elif text and problem["type"] in _OWN_MESSAGES:  # anywhere else, a short value is a word by chance
             message = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", _MASK, message)
     return message
 
 
-def _unreadable(settings: type[AccessSettings], error: SettingsError) -> str:
+def _json_error(settings: type[AccessSettings], error: SettingsError) -> str:
     """Return the message for a variable of JSON that could not be parsed; pydantic-settings names only the field."""
     for name in settings.model_fields:
         if f'"{name}"' in str(error):

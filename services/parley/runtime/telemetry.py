@@ -79,7 +79,7 @@ def configure_telemetry(service_name: str) -> Callable[[], None]:
     `service_name`), and the last one to stop shuts it down. A second start after that exports nothing.
     """
     if _flag("OTEL_SDK_DISABLED"):
-        return _nothing
+        return _do_nothing
     return _shared.join(service_name)
 
 
@@ -210,5 +210,5 @@ def _flag(name: str) -> bool:
     return os.environ.get(name, "").strip().lower() == "true"
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Stop what was never started."""

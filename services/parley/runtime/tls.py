@@ -10,7 +10,7 @@ from typing import Final
 
 import grpc
 
-from parley.runtime.changing_files import ChangingFiles
+from parley.runtime.watched_files import WatchedFiles
 
 __all__ = ["SYSTEM_AUTHORITIES", "ClientTls", "ServerTls"]
 
@@ -28,29 +28,29 @@ class ServerTls:
             ConfigurationError: a file cannot be read or is no PEM.
         """
         paths = (certificate, key, *([client_ca] if client_ca else []))
-        self._files = ChangingFiles(
+        self._files = WatchedFiles(
             "PARLEY_TLS_CERTIFICATE, PARLEY_TLS_KEY, PARLEY_TLS_CLIENT_CA",
             *paths,
-            check=_fitting(certificate, key),
+            check=_pem_check(certificate, key),
         )
-        self._asks_clients = client_ca is not None
-        self._offered: tuple[bytes, ...] = ()
+        self._requires_client_certificate = client_ca is not None
+        self._last_contents: tuple[bytes, ...] = ()
 
     def credentials(self) -> grpc.ServerCredentials:
         """Return what a port takes; a connection that comes after a change is shown the new certificate."""
         return grpc.dynamic_ssl_server_credentials(
             self._configuration(),
-            self._changed,  # type: ignore[arg-type]  # None: no other one
-            self._asks_clients,
+            self._new_configuration,  # type: ignore[arg-type]  # None: no other one
+            self._requires_client_certificate,
         )
 
-    def _changed(self) -> grpc.ServerCertificateConfiguration | None:
+    def _new_configuration(self) -> grpc.ServerCertificateConfiguration | None:
         """Return the configuration where it is another one; gRPC asks at every handshake, in a thread of its own."""
-        return None if self._files.contents() == self._offered else self._configuration()
+        return None if self._files.contents() == self._last_contents else self._configuration()
 
     def _configuration(self) -> grpc.ServerCertificateConfiguration:
-        self._offered = self._files.contents()
-        certificate, key, *client_ca = self._offered
+        self._last_contents = self._files.contents()
+        certificate, key, *client_ca = self._last_contents
         return grpc.ssl_server_certificate_configuration([(key, certificate)], *client_ca)
 
 
@@ -65,8 +65,8 @@ class ClientTls:
         """
         paths = [*([ca] if ca else []), *([certificate, key] if certificate and key else [])]
         self._has_ca, self._has_certificate = ca is not None, len(paths) > 1
-        self._files = ChangingFiles(
-            "PARLEY_CA, PARLEY_TLS_CERTIFICATE, PARLEY_TLS_KEY", *paths, check=_fitting(certificate, key)
+        self._files = WatchedFiles(
+            "PARLEY_CA, PARLEY_TLS_CERTIFICATE, PARLEY_TLS_KEY", *paths, check=_pem_check(certificate, key)
         )
 
     def contents(self) -> tuple[bytes, ...]:
@@ -81,7 +81,7 @@ class ClientTls:
         return grpc.ssl_channel_credentials(ca, key, certificate)
 
 
-def _fitting(certificate: Path | None, key: Path | None) -> Callable[[tuple[bytes, ...]], None]:
+def _pem_check(certificate: Path | None, key: Path | None) -> Callable[[tuple[bytes, ...]], None]:
     def check(contents: tuple[bytes, ...]) -> None:
         if not all(b"-----BEGIN " in each for each in contents):
             raise ValueError("each must be a file in PEM, which begins with -----BEGIN")

@@ -7,9 +7,9 @@ from typing import Final
 
 import httpx2
 
-__all__ = ["ACCEPTED", "end_early", "unpack"]
+__all__ = ["ACCEPT_GZIP", "truncate", "unpack"]
 
-ACCEPTED: Final = {"Accept-Encoding": "gzip"}
+ACCEPT_GZIP: Final = {"Accept-Encoding": "gzip"}
 """The header that asks for no more than is unpacked here."""
 _ENCODING: Final = "content-encoding"
 _PIECE_BYTES: Final = 16 * 1024
@@ -22,16 +22,16 @@ async def unpack(response: httpx2.Response) -> None:
     """
     encoding = response.headers.pop(_ENCODING, "identity").strip().lower()
     if encoding in {"gzip", "x-gzip"} and isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Unpacked(response.stream)
+        response.stream = _UnpackedStream(response.stream)
 
 
-def end_early(response: httpx2.Response, after: int) -> None:
+def truncate(response: httpx2.Response, after: int) -> None:
     """Have an answer end after so many bytes, whatever would follow."""
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Beginning(response.stream, after)
+        response.stream = _TruncatedStream(response.stream, after)
 
 
-class _Beginning(httpx2.AsyncByteStream):
+class _TruncatedStream(httpx2.AsyncByteStream):
     def __init__(self, whole: httpx2.AsyncByteStream, size: int) -> None:
         self._whole = whole
         self._size = size
@@ -48,7 +48,7 @@ class _Beginning(httpx2.AsyncByteStream):
         await self._whole.aclose()
 
 
-class _Unpacked(httpx2.AsyncByteStream):
+class _UnpackedStream(httpx2.AsyncByteStream):
     def __init__(self, packed: httpx2.AsyncByteStream) -> None:
         self._packed = packed
 

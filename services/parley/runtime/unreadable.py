@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 from parley.runtime.logs import get_logger
 from parley.runtime.telemetry import meter
 
-__all__ = ["UnreadableError", "each_readable", "read_or_raise", "report_unreadable"]
+__all__ = ["UnreadableError", "read_or_raise", "report_unreadable", "skip_unreadable"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -17,15 +17,15 @@ _counter: Final = meter(__name__).create_counter(
     "{item}",
     "Stored things that could not be read and were passed over, each counted once.",
 )
-_MAX_TOLD: Final = 10_000
-_told: dict[tuple[str, str], None] = {}
+_MAX_REPORTED: Final = 10_000
+_reported: dict[tuple[str, str], None] = {}
 
 
 class UnreadableError(Exception):
     """Something stored is not of the form that this version reads."""
 
 
-def each_readable(
+def skip_unreadable(
     found: Iterable[S], read: Callable[[S], T], kind: str, name: Callable[[S], str]
 ) -> Iterator[T]:
     """Read things, passing over those that cannot be read. `kind` and `name` say what they are, in logs and metrics."""
@@ -47,11 +47,11 @@ def read_or_raise(found: S, read: Callable[[S], T], kind: str, name: Callable[[S
 
 def report_unreadable(kind: str, name: str, error: Exception) -> None:
     """Count and log something that cannot be read, once a process: a scan comes by it every second."""
-    if (kind, name) in _told:
+    if (kind, name) in _reported:
         return
-    if len(_told) >= _MAX_TOLD:
-        del _told[next(iter(_told))]
-    _told[kind, name] = None
+    if len(_reported) >= _MAX_REPORTED:
+        del _reported[next(iter(_reported))]
+    _reported[kind, name] = None
     _counter.add(1, {"parley.kind": kind})
     reason = f"{type(error).__name__}: {error}"
     _logger.error("stored data cannot be read and is passed over", kind=kind, name=name, reason=reason)

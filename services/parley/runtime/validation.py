@@ -25,7 +25,7 @@ REQUEST_ID: Final = NAME
 CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MAX_PATH_CHARACTERS: Final = 1024
 
-_PAGE: Final = 50
+_DEFAULT_PAGE: Final = 50
 _MAX_PAGE: Final = 200
 
 
@@ -60,7 +60,7 @@ class Violations:
     def page_size(self, asked: int) -> int:
         """Return how many a page has where so many are asked for: 200 at most, 50 where nothing is said; note a negative one."""
         self.check(that=asked >= 0, field="page_size", otherwise="must not be negative")
-        return min(asked or _PAGE, _MAX_PAGE)
+        return min(asked or _DEFAULT_PAGE, _MAX_PAGE)
 
     def check_label(self, field: str, label: str) -> None:
         """Note a label that is too long, such as a domain."""

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from parley.runtime.errors import ConfigurationError
-from parley.runtime.stopping import stop_task
+from parley.runtime.tasks import stop_task
 from parley.storage.folder import FolderLock, holders, is_shared, read_address
 from parley.storage.ports import Documents, Log, StorageError, Vectors
 from parley.storage.sqlite.database import open_database

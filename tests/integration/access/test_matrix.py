@@ -20,7 +20,7 @@ from parley.runtime.identity.guard import Guard
 from parley.runtime.identity.identity import Identity, Role, current_identity
 from parley.runtime.identity.roles import CLIENT_ROLES, allows, needed_role
 from parley.runtime.identity.service_tokens import ServiceTokens
-from parley.runtime.server import ServerSettings, Service, serving
+from parley.runtime.server import ServerSettings, Service, start_server
 from parley.storage.opening import open_store
 from parley.storage.ports import Documents
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE, ACCESS_ROLE_UNSPECIFIED
@@ -66,7 +66,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         names = sorted({each.containing_service.full_name for each in METHODS})
         services = [Service(name, partial(_register, name, callers)) for name in names]
         async with (
-            serving(services, ServerSettings(guard=guard, grace_seconds=0)) as running,
+            start_server(services, ServerSettings(guard=guard, grace_seconds=0)) as running,
             channel(running.address) as connected,
         ):
             yield Served(connected, store.documents, callers)

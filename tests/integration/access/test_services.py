@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from parley.runtime.errors import ParleyError, from_rpc_error
-from parley.runtime.identity.guard import Guard, Shown
+from parley.runtime.identity.guard import Credentials, Guard
 from parley.runtime.identity.identity import Identity
 from parley.runtime.identity.service_tokens import ServiceTokens
 from parley.storage.opening import open_store
@@ -39,7 +39,7 @@ class Known(ServiceTokens):
         self.unknown = asyncio.Semaphore(0)
         super().__init__(lambda: (self.secret.encode(),))
 
-    async def identify(self, shown: Shown) -> Identity | None:
+    async def identify(self, shown: Credentials) -> Identity | None:
         found = await super().identify(shown)
         if found is None:
             self.unknown.release()

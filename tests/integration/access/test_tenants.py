@@ -11,7 +11,7 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor
 
 from parley.runtime.errors import from_rpc_error
-from parley.runtime.server import Service, serving
+from parley.runtime.server import Service, start_server
 from parley.storage.opening import open_store
 from parley.v1 import debate_pb2, gateway_pb2_grpc, orchestrator_pb2
 from parley.v1.access_pb2 import ACCESS_ROLE_ADMIN, ACCESS_ROLE_READ
@@ -40,7 +40,7 @@ async def tenants(tmp_path: Path) -> AsyncIterator[Tenants]:
         lambda server: gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, server),
     )
     async with (
-        serving([gateway]) as running,
+        start_server([gateway]) as running,
         orchestrating(tmp_path, running, auth="key") as orchestrator,
         open_store(f"sqlite:///{tmp_path}", "orchestrator") as store,
     ):

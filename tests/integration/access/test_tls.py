@@ -10,13 +10,13 @@ import pytest
 from cryptography import x509
 
 from parley.client import ParleyClient, ParleyError
-from parley.runtime import changing_files
+from parley.runtime import watched_files
 from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.identity.certificates import CertificateRule, Certificates
 from parley.runtime.identity.guard import Guard
 from parley.runtime.identity.identity import current_identity
-from parley.runtime.server import RunningServer, ServerSettings, serving
+from parley.runtime.server import RunningServer, ServerSettings, start_server
 from parley.runtime.tls import ClientTls, ServerTls
 from parley.v1.access_pb2 import ACCESS_ROLE_READ
 from tests.integration.runtime.wire import make_service, method
@@ -25,7 +25,7 @@ from tests.support.certificates import Authority
 
 @pytest.fixture(autouse=True)
 def looked_at_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changing_files, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(watched_files, "_CHECK_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ async def test_a_client_trusts_whom_its_authority_signed_and_nobody_else(
     authority: Authority, tmp_path: Path
 ) -> None:
     stranger = Authority(tmp_path, "stranger")
-    async with serving([make_service(Tell=tell)], settings(ServerTls(*authority.sign("a")))) as running:
+    async with start_server([make_service(Tell=tell)], settings(ServerTls(*authority.sign("a")))) as running:
         assert await told(running, ClientTls(authority.file)) == "default "
         for other in (ClientTls(stranger.file), None):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -82,7 +82,7 @@ async def test_a_client_trusts_whom_its_authority_signed_and_nobody_else(
 async def test_a_server_that_is_called_by_its_address_must_have_the_name_that_is_expected(
     authority: Authority,
 ) -> None:
-    async with serving([make_service(Tell=tell)], settings(ServerTls(*authority.sign("a")))) as running:
+    async with start_server([make_service(Tell=tell)], settings(ServerTls(*authority.sign("a")))) as running:
         for name, trusted in (("localhost", True), ("parley-orchestrator", False)):
             tls = ChannelSettings(tls=ClientTls(authority.file), tls_name=name)
             async with channel(running.address, tls) as connected:
@@ -97,7 +97,7 @@ async def test_a_server_that_is_called_by_its_address_must_have_the_name_that_is
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 async def test_a_server_speaks_no_tls_older_than_1_2(authority: Authority) -> None:
-    async with serving([make_service(Tell=tell)], settings(ServerTls(*authority.sign("a")))) as running:
+    async with start_server([make_service(Tell=tell)], settings(ServerTls(*authority.sign("a")))) as running:
         for maximum, version in ((ssl.TLSVersion.TLSv1_3, "TLSv1.3"), (ssl.TLSVersion.TLSv1_2, "TLSv1.2")):
             assert await asyncio.to_thread(shown_by, running, context_of(maximum)) == ("CN=a", version)
         with pytest.raises((ssl.SSLError, ConnectionError)):
@@ -107,7 +107,7 @@ async def test_a_server_speaks_no_tls_older_than_1_2(authority: Authority) -> No
 async def test_a_server_shows_a_certificate_that_took_the_place_of_another(authority: Authority) -> None:
     files = authority.sign("first", file_name="server")
     newest = context_of(ssl.TLSVersion.TLSv1_3)
-    async with serving([make_service(Tell=tell)], settings(ServerTls(*files))) as running:
+    async with start_server([make_service(Tell=tell)], settings(ServerTls(*files))) as running:
         assert (await asyncio.to_thread(shown_by, running, newest))[0] == "CN=first"
         authority.sign("second", file_name="server")
         assert (await asyncio.to_thread(shown_by, running, newest))[0] == "CN=second"
@@ -127,7 +127,7 @@ async def test_a_client_shows_a_certificate_that_took_the_place_of_another(autho
         return b""
 
     async with (
-        serving([make_service(Look=look)], settings(server)) as running,
+        start_server([make_service(Look=look)], settings(server)) as running,
         channel(running.address, ChannelSettings(tls=tls)) as connected,
     ):
         looking = method(connected, "Look")
@@ -145,7 +145,7 @@ async def test_a_certificate_tells_the_tenant_and_without_one_nobody_is_spoken_t
     rule = CertificateRule("spiffe://acme/*", "acme", frozenset({ACCESS_ROLE_READ}))
     ours = ClientTls(authority.file, *authority.sign("ours", ["spiffe://acme/ci"]))
     others = ClientTls(authority.file, *authority.sign("others", ["spiffe://other/ci"]))
-    async with serving([make_service(Tell=tell)], settings(server, rule)) as running:
+    async with start_server([make_service(Tell=tell)], settings(server, rule)) as running:
         assert await told(running, ours) == "acme spiffe://acme/ci"
         for tls, code in (
             (others, grpc.StatusCode.UNAUTHENTICATED),
@@ -177,7 +177,7 @@ async def test_a_token_is_not_sent_to_another_machine_in_the_clear_unless_a_sett
 async def test_the_python_client_trusts_the_authority_that_the_environment_names(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving([make_service(Tell=tell)], settings(ServerTls(*authority.sign("a")))) as running:
+    async with start_server([make_service(Tell=tell)], settings(ServerTls(*authority.sign("a")))) as running:
         monkeypatch.setenv("PARLEY_CA", str(authority.file))
         async with ParleyClient(f"localhost:{running.port}", patience=0) as parley:
             with pytest.raises(ParleyError) as caught:

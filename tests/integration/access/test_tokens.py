@@ -12,10 +12,10 @@ import pytest
 
 from parley.orchestrator.settings import OrchestratorSettings
 from parley.runtime.errors import ConfigurationError, ParleyError
-from parley.runtime.identity.guard import Shown
+from parley.runtime.identity.guard import Credentials
 from parley.runtime.identity.identity import Identity
 from parley.runtime.identity.json_web_tokens import JsonWebTokens, TokenRules
-from parley.runtime.identity.signing_keys import SigningKeys, fetch_keys
+from parley.runtime.identity.signing_keys import SigningKeys, key_fetcher
 from parley.v1.access_pb2 import ACCESS_ROLE_DEBATE, ACCESS_ROLE_READ
 from tests.support.manual_clock import ManualClock
 from tests.support.token_issuer import AUDIENCE, TokenIssuer
@@ -49,11 +49,11 @@ def now() -> Now:
 @pytest.fixture
 def tokens(issuer: TokenIssuer, clock: ManualClock, now: Now) -> JsonWebTokens:
     rules = TokenRules(issuer.url, AUDIENCE, ("RS256", "ES256"))
-    return JsonWebTokens(rules, SigningKeys(fetch_keys(issuer.url, None), clock), now)
+    return JsonWebTokens(rules, SigningKeys(key_fetcher(issuer.url, None), clock), now)
 
 
 async def who(tokens: JsonWebTokens, token: str) -> Identity | None:
-    return await tokens.identify(Shown(token, "", "other", dict))
+    return await tokens.identify(Credentials(token, "", "other", dict))
 
 
 async def test_a_token_says_tenant_subject_and_roles(tokens: JsonWebTokens, issuer: TokenIssuer) -> None:
@@ -99,7 +99,7 @@ async def test_a_token_that_is_known_is_not_known_beyond_its_time(
     assert await who(tokens, token) == ANN
     late = issuer.sign(lasts=100.0)
     assert await who(tokens, late) == ANN
-    assert tokens._known.get(late, time.time()) is not None
+    assert tokens._cache.get(late, time.time()) is not None
     now.ahead = 101.0
     issuer.withdraw_key("first")
     assert await who(tokens, late) == ANN, "the library's own clock has not moved: it was checked again"
@@ -132,7 +132,7 @@ async def test_no_signature_but_the_issuers_own_is_believed(
 async def test_a_token_signed_in_a_way_that_is_not_listed_lets_nobody_in(
     issuer: TokenIssuer, clock: ManualClock
 ) -> None:
-    keys = SigningKeys(fetch_keys(issuer.url, None), clock)
+    keys = SigningKeys(key_fetcher(issuer.url, None), clock)
     issuer.add_key("curve", "ES256")
     for algorithms, key_id in ((("ES256",), "first"), (("RS256",), "curve")):
         tokens = JsonWebTokens(TokenRules(issuer.url, AUDIENCE, algorithms), keys)

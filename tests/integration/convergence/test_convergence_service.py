@@ -11,7 +11,7 @@ from parley.convergence.__main__ import build
 from parley.convergence.settings import ConvergenceSettings
 from parley.runtime.channel import channel
 from parley.runtime.errors import ParleyError, from_rpc_error
-from parley.runtime.server import serving
+from parley.runtime.server import start_server
 from parley.v1 import convergence_pb2 as pb
 from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
 from tests.support.loop_holds import loop_holds
@@ -24,7 +24,7 @@ QUESTION = "Should we split our monolith into microservices?"
 async def convergence() -> AsyncIterator[ConvergenceServiceStub]:
     async with (
         build(ConvergenceSettings()) as service,
-        serving([service]) as server,
+        start_server([service]) as server,
         channel(server.address) as opened,
     ):
         yield ConvergenceServiceStub(opened)
@@ -268,7 +268,7 @@ async def test_any_compatible_endpoint_can_embed_and_its_absence_is_said() -> No
         )
         async with (
             build(settings) as service,
-            serving([service]) as server,
+            start_server([service]) as server,
             channel(server.address) as opened,
         ):
             stub = ConvergenceServiceStub(opened)
@@ -276,7 +276,11 @@ async def test_any_compatible_endpoint_can_embed_and_its_absence_is_said() -> No
             assert answer.model == "some-model"
             assert float(np.linalg.norm(answer.vector)) == pytest.approx(1.0, abs=1e-5)
     settings = ConvergenceSettings(embedding_fine="endpoint", embedding_base_url="http://127.0.0.1:9/v1")
-    async with build(settings) as service, serving([service]) as server, channel(server.address) as opened:
+    async with (
+        build(settings) as service,
+        start_server([service]) as server,
+        channel(server.address) as opened,
+    ):
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             [each async for each in ConvergenceServiceStub(opened).Embed(requests("a text"))]
     error = from_rpc_error(raised.value)

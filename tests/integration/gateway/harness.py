@@ -24,7 +24,7 @@ from parley.runtime.channel import channel
 from parley.runtime.clock import Clock
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ParleyError, from_rpc_error
-from parley.runtime.server import RunningServer, ServerSettings, serving
+from parley.runtime.server import RunningServer, ServerSettings, start_server
 from parley.v1 import agent_pb2, gateway_pb2, gateway_pb2_grpc
 from tests.support.model_server import ModelServer
 
@@ -176,7 +176,7 @@ async def running(
                 usual_servers=usual_servers,
                 **given,
             ) as service,
-            serving(
+            start_server(
                 [service], ServerSettings(grace_seconds=1.0, guard=settings.guard()), draining=draining
             ) as server,
             channel(server.address) as connection,

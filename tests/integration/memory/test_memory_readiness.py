@@ -14,7 +14,7 @@ from qdrant_client.grpc import (
 
 from parley.memory.__main__ import build
 from parley.memory.settings import MemorySettings
-from parley.runtime.health import Ready
+from parley.runtime.health import ReadyCheck
 from parley.storage.ports import StoreUnavailableError
 from tests.support.ports import free_ports
 
@@ -45,7 +45,7 @@ async def test_memory_is_not_ready_while_qdrant_is_away_and_ready_again_when_it_
             await server.stop(None)
 
 
-async def _ready_again(ready: Ready) -> None:
+async def _ready_again(ready: ReadyCheck) -> None:
     """Ask until it answers: gRPC tries a server anew only after a while."""
     async with asyncio.timeout(30):
         while True:

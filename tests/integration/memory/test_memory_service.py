@@ -24,7 +24,7 @@ from parley.memory.filling import Filler
 from parley.memory.settings import MemorySettings
 from parley.runtime.channel import channel
 from parley.runtime.errors import ConfigurationError, ParleyError, PartFailedError, from_rpc_error
-from parley.runtime.server import Service, serving
+from parley.runtime.server import Service, start_server
 from parley.storage.opening import open_store
 from parley.storage.qdrant import edge
 from parley.v1 import memory_pb2 as pb
@@ -46,7 +46,7 @@ async def convergence(embedder: HashEmbedder | None = None) -> AsyncIterator[str
             "parley.v1.ConvergenceService",
             lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),
         )
-        async with serving([service]) as server:
+        async with start_server([service]) as server:
             yield server.address
 
 
@@ -55,7 +55,11 @@ async def running(folder: Path, address: str) -> AsyncIterator[MemoryServiceStub
     settings = MemorySettings(
         store=f"sqlite:///{folder / 'store'}", vectors=f"edge:{folder / 'vectors'}", convergence=address
     )
-    async with build(settings) as service, serving([service]) as server, channel(server.address) as opened:
+    async with (
+        build(settings) as service,
+        start_server([service]) as server,
+        channel(server.address) as opened,
+    ):
         yield MemoryServiceStub(opened)
 
 

@@ -2,7 +2,7 @@
 
 from parley.orchestrator.peers.services import Convergence, readable
 from parley.runtime.channel import channel
-from parley.runtime.message_size import MAX_MESSAGE_BYTES
+from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 from parley.v1.convergence_pb2 import AssessRequest, AssessResponse, GroupPositionsRequest, Stand
 from tests.support.scripted_gateway import ScriptedGateway
 

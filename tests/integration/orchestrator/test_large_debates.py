@@ -11,7 +11,7 @@ import pytest
 
 from parley.client import ParleyClient
 from parley.orchestrator.peers.fit_prompt import MAX_PROMPT_BYTES
-from parley.runtime.message_size import MAX_MESSAGE_BYTES
+from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 from parley.v1 import agent_pb2, debate_pb2, orchestrator_pb2
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.moderated_pb2 import ModeratedSettings

@@ -25,7 +25,7 @@ from parley.memory.__main__ import build as memory
 from parley.memory.settings import MemorySettings
 from parley.orchestrator.__main__ import build as orchestrator
 from parley.orchestrator.settings import OrchestratorSettings
-from parley.runtime.server import ServerSettings, serving
+from parley.runtime.server import ServerSettings, start_server
 
 
 def told():
@@ -45,10 +45,10 @@ async def main(folder):
     quick = ServerSettings(grace_seconds=1.0)
     async with (
         gateway(GatewaySettings(store=store, echo=True, local_model="off", local_servers="off")) as answers,
-        serving([answers], quick) as there,
+        start_server([answers], quick) as there,
         orchestrator(OrchestratorSettings(store=store, gateway=there.address, follow_up_seconds=1.0,
             convergence="127.0.0.1:1", ratings="127.0.0.1:1", memory="127.0.0.1:1")) as debates,
-        serving([debates], quick) as here,
+        start_server([debates], quick) as here,
     ):
         print(json.dumps(told()))
         await hold_trial(here.address, tenant="research", route="echo/echo", seconds=60)

@@ -12,7 +12,7 @@ from parley.ratings.__main__ import build
 from parley.ratings.settings import RatingsSettings
 from parley.runtime.channel import channel
 from parley.runtime.errors import ConfigurationError, ParleyError, from_rpc_error
-from parley.runtime.server import serving
+from parley.runtime.server import start_server
 from parley.v1 import ratings_pb2 as pb
 from parley.v1.ratings_pb2_grpc import RatingsServiceStub
 from tests.support.mounts import fill, mounted
@@ -24,7 +24,7 @@ ACME = (("parley-tenant", "acme"),)
 async def running(folder: Path) -> AsyncIterator[RatingsServiceStub]:
     async with (
         build(RatingsSettings(store=f"sqlite:///{folder}")) as service,
-        serving([service]) as server,
+        start_server([service]) as server,
         channel(server.address) as opened,
     ):
         yield RatingsServiceStub(opened)
@@ -191,7 +191,7 @@ async def test_what_the_service_is_set_to_weigh_by_is_the_default(tmp_path: Path
     settings = RatingsSettings(store=f"sqlite:///{tmp_path}", weight_rule="elo")
     async with (
         build(settings) as service,
-        serving([service]) as server,
+        start_server([service]) as server,
         channel(server.address) as opened,
     ):
         stub = RatingsServiceStub(opened)

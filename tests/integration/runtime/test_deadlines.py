@@ -6,7 +6,7 @@ import pytest
 
 from parley.runtime import deadline, errors
 from parley.runtime.channel import channel
-from parley.runtime.server import serving
+from parley.runtime.server import start_server
 from tests.integration.runtime.wire import make_service, method, stream_method
 
 
@@ -15,14 +15,14 @@ async def tell(_request: bytes, _context: object) -> bytes:
 
 
 async def test_a_deadline_goes_through_two_hops_and_gets_shorter_by_a_margin_at_each() -> None:
-    async with serving([make_service(Tell=tell)]) as last, channel(last.address) as to_last:
+    async with start_server([make_service(Tell=tell)]) as last, channel(last.address) as to_last:
 
         async def pass_on(request: bytes, _context: object) -> bytes:
             here = deadline.remaining()
             answer: bytes = await method(to_last, "Tell")(request)
             return f"{here} ".encode() + answer
 
-        async with serving([make_service(Ask=pass_on)]) as first, channel(first.address) as to_first:
+        async with start_server([make_service(Ask=pass_on)]) as first, channel(first.address) as to_first:
             with deadline.deadline_scope(10):
                 answer = await method(to_first, "Ask")(b"")
     middle, end = (float(each) for each in answer.split())
@@ -31,7 +31,7 @@ async def test_a_deadline_goes_through_two_hops_and_gets_shorter_by_a_margin_at_
 
 
 async def test_the_smaller_of_a_calls_own_timeout_and_what_is_left_counts() -> None:
-    async with serving([make_service(Tell=tell)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Tell=tell)]) as server, channel(server.address) as there:
         with deadline.deadline_scope(5):
             own = await method(there, "Tell")(b"", timeout=2)
             ambient = await method(there, "Tell")(b"", timeout=60)
@@ -43,7 +43,7 @@ async def test_the_smaller_of_a_calls_own_timeout_and_what_is_left_counts() -> N
 
 async def test_a_call_takes_no_deadline_or_label_from_where_the_server_was_started() -> None:
     with deadline.deadline_scope(3):
-        async with serving([make_service(Tell=tell)]) as server:
+        async with start_server([make_service(Tell=tell)]) as server:
             with deadline.deadline_scope(None):
                 async with channel(server.address) as there:
                     assert await method(there, "Tell")(b"") == b"None"
@@ -56,7 +56,7 @@ async def test_a_deadline_that_passed_fails_the_call_without_asking_anyone() -> 
         asked.set()
         return b""
 
-    async with serving([make_service(Ask=notice)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=notice)]) as server, channel(server.address) as there:
         with deadline.deadline_scope(0), pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -72,7 +72,7 @@ async def test_the_margin_leaves_time_to_say_which_call_was_too_slow(monkeypatch
         await asyncio.Event().wait()
         return b""
 
-    async with serving([make_service(Ask=slow)]) as last, channel(last.address) as to_last:
+    async with start_server([make_service(Ask=slow)]) as last, channel(last.address) as to_last:
 
         async def pass_on(request: bytes, _context: object) -> bytes:
             try:
@@ -81,7 +81,7 @@ async def test_the_margin_leaves_time_to_say_which_call_was_too_slow(monkeypatch
                 raise errors.deadline_exceeded("the last one was too slow", reason="LAST_SLOW") from error
             return answer
 
-        async with serving([make_service(Ask=pass_on)]) as first, channel(first.address) as to_first:
+        async with start_server([make_service(Ask=pass_on)]) as first, channel(first.address) as to_first:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await method(to_first, "Ask")(b"", timeout=3)
     assert errors.from_rpc_error(caught.value).reason == "LAST_SLOW"
@@ -107,7 +107,7 @@ async def test_a_client_that_hangs_up_cancels_the_second_hop_too(kind: str) -> N
         yield b"first"
         await until_cancelled()
 
-    async with serving([make_service(Wait=wait, Flow=flow)]) as last, channel(last.address) as to_last:
+    async with start_server([make_service(Wait=wait, Flow=flow)]) as last, channel(last.address) as to_last:
 
         async def pass_wait(request: bytes, _context: object) -> bytes:
             answer: bytes = await method(to_last, "Wait")(request)
@@ -118,7 +118,7 @@ async def test_a_client_that_hangs_up_cancels_the_second_hop_too(kind: str) -> N
                 yield message
 
         service = make_service(Wait=pass_wait, Flow=pass_flow)
-        async with serving([service]) as first, channel(first.address) as to_first, asyncio.timeout(20):
+        async with start_server([service]) as first, channel(first.address) as to_first, asyncio.timeout(20):
             call = method(to_first, "Wait")(b"") if kind == "unary" else stream_method(to_first, "Flow")(b"")
             if kind == "half-read stream":
                 assert await call.read() == b"first"

@@ -7,7 +7,7 @@ import pytest
 from parley.runtime import errors
 from parley.runtime.channel import channel
 from parley.runtime.errors import FieldViolation, ParleyError
-from parley.runtime.server import serving
+from parley.runtime.server import start_server
 from tests.integration.runtime.wire import (
     client_stream,
     collect_method,
@@ -43,7 +43,7 @@ def assert_same(read: ParleyError) -> None:
 
 
 async def test_every_detail_of_an_error_reaches_the_caller() -> None:
-    async with serving([make_service(Ask=failing)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=failing)]) as server, channel(server.address) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     assert_same(errors.from_rpc_error(caught.value))
@@ -51,7 +51,7 @@ async def test_every_detail_of_an_error_reaches_the_caller() -> None:
 
 
 async def test_an_error_in_mid_stream_comes_after_what_was_sent_with_every_detail() -> None:
-    async with serving([make_service(Watch=failing_midway)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Watch=failing_midway)]) as server, channel(server.address) as there:
         call = stream_method(there, "Watch")(b"")
         assert await call.read() == b"first"
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -64,7 +64,7 @@ async def test_metadata_a_handler_set_before_it_failed_still_arrives() -> None:
         context.set_trailing_metadata((("tag", "kept"),))
         raise errors.not_found("debate", "deb-1")
 
-    async with serving([make_service(Ask=tagged)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=tagged)]) as server, channel(server.address) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     trailing = caught.value.trailing_metadata()
@@ -79,7 +79,7 @@ async def test_an_unexpected_exception_tells_the_caller_an_id_and_the_log_the_re
     async def broken(_request: bytes, _context: object) -> bytes:
         raise ZeroDivisionError("a secret of the inside")
 
-    async with serving([make_service(Ask=broken)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=broken)]) as server, channel(server.address) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     error = errors.from_rpc_error(caught.value)
@@ -97,7 +97,7 @@ async def test_an_error_out_of_a_task_group_is_told_as_itself() -> None:
             group.create_task(failing(request, context))
         return b""
 
-    async with serving([make_service(Ask=grouped)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=grouped)]) as server, channel(server.address) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     assert_same(errors.from_rpc_error(caught.value))
@@ -110,7 +110,7 @@ async def test_a_handler_whose_inner_task_was_cancelled_does_not_leave_its_calle
         await inner
         return b""
 
-    async with serving([make_service(Ask=interrupted)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=interrupted)]) as server, channel(server.address) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"", timeout=20)
     assert errors.from_rpc_error(caught.value).reason == errors.INTERRUPTED
@@ -124,7 +124,7 @@ async def test_an_unreachable_service_behind_this_one_is_unavailable_and_not_int
             answer: bytes = await method(nowhere, "Ask")(request)
             return answer
 
-        async with serving([make_service(Ask=asking)]) as server, channel(server.address) as there:
+        async with start_server([make_service(Ask=asking)]) as server, channel(server.address) as there:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await method(there, "Ask")(b"", timeout=20)
     assert errors.from_rpc_error(caught.value).reason == "UPSTREAM_UNAVAILABLE"
@@ -139,7 +139,7 @@ async def test_a_server_that_is_not_there_is_a_transport_failure() -> None:
 
 
 async def test_a_method_nobody_has_is_an_answer_and_not_a_transport_failure() -> None:
-    async with serving([make_service(Ask=failing)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=failing)]) as server, channel(server.address) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Other")(b"")
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
@@ -157,7 +157,7 @@ async def test_a_client_stream_and_a_handler_that_writes_itself_fail_with_detail
         raise ERROR
 
     service = make_service(Collect=client_stream(collecting), Watch=stream(writing))
-    async with serving([service]) as server, channel(server.address) as there:
+    async with start_server([service]) as server, channel(server.address) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await collect_method(there, "Collect")(iter([b"1"]))
         assert_same(errors.from_rpc_error(caught.value))
@@ -174,7 +174,10 @@ async def test_a_handler_that_is_not_async_is_refused_with_its_name(
     def blocking(_request: bytes, _context: object) -> bytes:
         return b""
 
-    async with serving([make_service(Ask=unary_of(blocking))]) as server, channel(server.address) as there:
+    async with (
+        start_server([make_service(Ask=unary_of(blocking))]) as server,
+        channel(server.address) as there,
+    ):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"", timeout=20)
     assert caught.value.code() is not grpc.StatusCode.DEADLINE_EXCEEDED
@@ -218,7 +221,7 @@ async def test_bytes_that_are_no_message_are_an_invalid_argument_without_a_trace
         "stream_stream": each_echoed,
     }[shape]
     made = getattr(grpc, f"{shape}_rpc_method_handler")(handle, request_deserializer=undecodable)
-    async with serving([make_service(Ask=made)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=made)]) as server, channel(server.address) as there:
         call = getattr(there, shape)("/test.v1.TestService/Ask")
 
         async def outcome(*given: bytes) -> list[bytes]:
@@ -244,7 +247,7 @@ async def test_very_many_bad_fields_and_a_very_long_message_still_reach_the_call
     async def refused(_request: bytes, _context: object) -> bytes:
         raise errors.invalid_argument([FieldViolation(f"agents[{n}]", "ж" * 500) for n in range(3000)])
 
-    async with serving([make_service(Ask=refused)]) as server, channel(server.address) as there:
+    async with start_server([make_service(Ask=refused)]) as server, channel(server.address) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     error = errors.from_rpc_error(caught.value)

@@ -9,13 +9,13 @@ from tests.support.trace_collector import HttpCollector, collecting_http
 
 PROGRAM = """
 import logging
-from parley.runtime.labels import labelled
+from parley.runtime.labels import label_scope
 from parley.runtime.logs import configure_logging, get_logger
 from parley.runtime.telemetry import configure_telemetry, tracer
 
 configure_logging()
 stop = configure_telemetry("gateway")
-with tracer("test").start_as_current_span("work"), labelled(tenant="research"):
+with tracer("test").start_as_current_span("work"), label_scope(tenant="research"):
     get_logger("here").warning("route needs attention", route="openai/m")
 try:
     raise ValueError("odd")

@@ -10,7 +10,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from parley.runtime.health import LIVENESS, Health
-from parley.runtime.server import CannotListenError, ServerSettings, Service, serving
+from parley.runtime.server import CannotListenError, ServerSettings, Service, start_server
 from tests.support.ports import free_ports
 
 NAME = "parley.test.Store"
@@ -51,7 +51,7 @@ async def test_a_service_whose_store_is_down_is_not_ready_and_lives_and_is_ready
 ):
     store, other = Store(), Store()
     health = Health({NAME: store.answers, "parley.test.Other": other.answers, "parley.test.Plain": None})
-    await health.ready()
+    await health.start_serving()
     async with told(health) as stub:
         store.up = False
         await health.check()
@@ -67,7 +67,7 @@ async def test_a_store_that_says_nothing_is_one_that_is_down() -> None:
     store = Store()
     store.silent = True
     health = Health({NAME: store.answers})
-    await health.ready()
+    await health.start_serving()
     async with told(health) as stub:
         await health.check(0.01)
         assert await status(stub, NAME) == "NOT_SERVING"
@@ -76,9 +76,9 @@ async def test_a_store_that_says_nothing_is_one_that_is_down() -> None:
 
 async def test_nothing_is_ready_again_once_a_server_drains() -> None:
     health = Health({NAME: Store().answers})
-    await health.ready()
+    await health.start_serving()
     async with told(health) as stub:
-        await health.flip()
+        await health.stop_serving()
         await health.check()
         assert [await status(stub, each) for each in (NAME, LIVENESS)] == ["NOT_SERVING", "NOT_SERVING"]
 
@@ -87,7 +87,7 @@ async def test_the_health_port_tells_health_and_serves_nothing_else() -> None:
     port = next(free_ports())
     service = Service(NAME, lambda server: None, ready=Store().answers)
     async with (
-        serving([service], ServerSettings(health_port=port)),
+        start_server([service], ServerSettings(health_port=port)),
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as connection,
     ):
         assert await status(health_pb2_grpc.HealthStub(connection), NAME) == "SERVING"
@@ -99,7 +99,7 @@ async def test_the_health_port_tells_health_and_serves_nothing_else() -> None:
 
 async def test_a_health_port_that_is_taken_stops_the_start_by_its_name() -> None:
     service = Service(NAME, lambda server: None)
-    async with serving([service], ServerSettings()) as running:
+    async with start_server([service], ServerSettings()) as running:
         with pytest.raises(CannotListenError, match="PARLEY_HEALTH_PORT: cannot listen on"):
-            async with serving([service], ServerSettings(health_port=running.port)):
+            async with start_server([service], ServerSettings(health_port=running.port)):
                 pass

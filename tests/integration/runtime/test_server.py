@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 from parley.runtime import errors
 from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.draining import Draining
-from parley.runtime.server import RunningServer, ServerSettings, serve, serving
+from parley.runtime.server import RunningServer, ServerSettings, serve, start_server
 from tests.integration.runtime.wire import make_service, method, stream_method
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -33,7 +33,7 @@ async def health_of(there: grpc.aio.Channel, name: str) -> int:
 
 async def test_health_is_told_for_the_server_and_for_each_service_by_name() -> None:
     services = [make_service("a.v1.A", Echo=echo), make_service("b.v1.B", Echo=echo)]
-    async with serving(services) as server, channel(server.address) as there:
+    async with start_server(services) as server, channel(server.address) as there:
         assert [await health_of(there, name) for name in ("", "a.v1.A", "b.v1.B")] == [SERVING] * 3
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await health_of(there, "c.v1.C")
@@ -51,7 +51,7 @@ async def test_reflection_lists_and_describes_the_services_under_both_names(vers
             for each in (itself, "grpc.health.v1.Health", "google.rpc.ErrorInfo")
         ),
     ]
-    async with serving(services) as server, channel(server.address) as there:
+    async with start_server(services) as server, channel(server.address) as there:
         ask: Any = there.stream_stream(
             f"/{itself}/ServerReflectionInfo",
             request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
@@ -89,7 +89,7 @@ async def test_at_drain_health_flips_streams_end_resumably_and_a_running_call_fi
     service = make_service(Watch=watch, Work=work)
     async with (
         asyncio.timeout(30),
-        serving([service], draining=draining) as server,
+        start_server([service], draining=draining) as server,
         channel(server.address) as there,
     ):
         stub: Any = health_pb2_grpc.HealthStub(there)
@@ -126,7 +126,10 @@ async def test_a_call_that_outlasts_the_grace_is_cut() -> None:
 
     settings = ServerSettings(grace_seconds=0.1)
     async with asyncio.timeout(30):
-        async with serving([make_service(Work=work)], settings) as server, channel(server.address) as there:
+        async with (
+            start_server([make_service(Work=work)], settings) as server,
+            channel(server.address) as there,
+        ):
             working = asyncio.ensure_future(method(there, "Work")(b""))
             await began.wait()
             await server.drain()
@@ -198,7 +201,7 @@ async def test_a_taken_port_is_one_line_that_names_address_and_settings() -> Non
         holder.listen()
         port = holder.getsockname()[1]
         with pytest.raises(errors.ConfigurationError) as caught:
-            async with serving([make_service(Echo=echo)], ServerSettings(port=port)):
+            async with start_server([make_service(Echo=echo)], ServerSettings(port=port)):
                 pass
     (line,) = caught.value.problems
     assert f"127.0.0.1:{port}" in line
@@ -207,15 +210,15 @@ async def test_a_taken_port_is_one_line_that_names_address_and_settings() -> Non
 
 
 async def test_two_servers_never_share_a_port() -> None:
-    async with serving([make_service(Echo=echo)]) as server:
+    async with start_server([make_service(Echo=echo)]) as server:
         with pytest.raises(errors.ConfigurationError):
-            async with serving([make_service(Echo=echo)], ServerSettings(port=server.port)):
+            async with start_server([make_service(Echo=echo)], ServerSettings(port=server.port)):
                 pass
 
 
 async def test_a_message_over_the_limit_is_refused_and_one_under_it_passes() -> None:
     async with (
-        serving([make_service(Echo=echo)], ServerSettings()) as server,
+        start_server([make_service(Echo=echo)], ServerSettings()) as server,
         channel(server.address) as there,
     ):
         large = b"x" * (8 * 1024 * 1024)
@@ -236,7 +239,7 @@ async def test_calls_go_round_every_address_of_a_target() -> None:
         return count
 
     one, two = make_service(Ask=counted("one")), make_service(Ask=counted("two"))
-    async with serving([one]) as first, serving([two]) as second:
+    async with start_server([one]) as first, start_server([two]) as second:
         target = f"ipv4:{first.address},{second.address}"
         async with channel(target, ChannelSettings()) as there, asyncio.timeout(30):
             while not all(counts.values()):
@@ -249,7 +252,7 @@ async def test_pings_that_pile_up_do_not_cost_a_client_its_connection() -> None:
     def frame(kind: int, payload: bytes = b"") -> bytes:
         return len(payload).to_bytes(3) + bytes([kind, 0]) + bytes(4) + payload
 
-    async with serving([make_service(Echo=echo)]) as server, asyncio.timeout(30):
+    async with start_server([make_service(Echo=echo)]) as server, asyncio.timeout(30):
         reader, writer = await asyncio.open_connection(*server.address.rsplit(":", 1))
 
         async def answered(pings: int) -> None:
@@ -269,7 +272,7 @@ async def test_pings_that_pile_up_do_not_cost_a_client_its_connection() -> None:
 
 async def test_a_connection_that_says_nothing_is_closed() -> None:
     settings = ServerSettings(handshake_seconds=0.2)
-    async with serving([make_service(Echo=echo)], settings) as server, asyncio.timeout(10):
+    async with start_server([make_service(Echo=echo)], settings) as server, asyncio.timeout(10):
         host, port = server.address.rsplit(":", 1)
         reader, writer = await asyncio.open_connection(host, int(port))
         while await reader.read(1024):  # the server's own greeting comes first
@@ -280,7 +283,7 @@ async def test_a_connection_that_says_nothing_is_closed() -> None:
 async def test_a_connection_without_a_call_is_closed_and_its_client_notices_nothing() -> None:
     settings = ServerSettings(max_connection_idle_seconds=0.2)
     async with (
-        serving([make_service(Echo=echo)], settings) as server,
+        start_server([make_service(Echo=echo)], settings) as server,
         channel(server.address) as there,
         asyncio.timeout(10),
     ):

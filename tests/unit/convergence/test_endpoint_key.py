@@ -10,7 +10,7 @@ from pydantic import SecretStr, ValidationError
 from parley.convergence.endpoint import EndpointEmbedder
 from parley.convergence.endpoint_key import key_in_file
 from parley.convergence.settings import ConvergenceSettings
-from parley.runtime import changing_files
+from parley.runtime import watched_files
 from parley.runtime.errors import ConfigurationError, ParleyError
 
 OLD, NEW = "embeddings-old-0123456789", "embeddings-new-0123456789"
@@ -18,7 +18,7 @@ OLD, NEW = "embeddings-old-0123456789", "embeddings-new-0123456789"
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(changing_files, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(watched_files, "_CHECK_SECONDS", 0.0)
     path = tmp_path / "key"
     path.write_text(f"{OLD}\n")
     return path

@@ -17,8 +17,8 @@ from parley.memory.index import DebateIndex
 from parley.memory.meaning import Meaning, Meanings
 from parley.memory.memories import Memories
 from parley.runtime.backoff import Backoff
-from parley.runtime.beside import beside
 from parley.runtime.errors import ParleyError, unavailable
+from parley.runtime.tasks import background_task
 from parley.storage.opening import open_store, open_vectors
 from parley.storage.ports import Documents, VectorCollection, Vectors
 
@@ -87,7 +87,7 @@ async def test_a_search_while_the_index_is_made_uses_what_is_there(
         embedding = meanings(let=False)
         index = DebateIndex(stores.documents, stores.vectors, embedding)
         memories = Memories(stores.documents, index, embedding)
-        async with asyncio.timeout(30), beside("making the index", index.run()):
+        async with asyncio.timeout(30), background_task("making the index", index.run()):
             later = RememberedDebate("deb-later", "later", "later", "general", datetime.now(UTC))
             assert not await memories.record("default", later)
             assert await recall(memories) == {"deb-later"}
@@ -149,7 +149,7 @@ async def test_an_index_that_waits_for_convergence_is_made_once_it_is_back(
         embedding = meanings(2)
         index = DebateIndex(stores.documents, stores.vectors, embedding)
         memories = Memories(stores.documents, index, embedding)
-        async with asyncio.timeout(30), beside("making the index", index.run()):
+        async with asyncio.timeout(30), background_task("making the index", index.run()):
             assert await recall(memories) == set()
             embedding.allowed = 1000
             while len(await recall(memories)) < 3:  # noqa: ASYNC110

@@ -56,13 +56,13 @@ def test_an_internal_service_with_a_secret_asks_and_the_orchestrator_asks_where_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given(monkeypatch, service_secret=SECRET)
-    assert Inner.load().asks_callers
-    assert not Outer.load().asks_callers
+    assert Inner.load().requires_credentials
+    assert not Outer.load().requires_credentials
     given(monkeypatch, auth="key,jwt")
-    assert Outer.load().asks_callers
+    assert Outer.load().requires_credentials
     assert Outer.load().guard() is not OPEN
     given(monkeypatch, auth="none")
-    assert not Inner.load().asks_callers
+    assert not Inner.load().requires_credentials
 
 
 def test_an_internal_service_lets_nobody_in_by_keys(monkeypatch: pytest.MonkeyPatch) -> None:

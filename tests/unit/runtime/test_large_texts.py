@@ -4,15 +4,15 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from parley.runtime.labels import labelled, labels
-from parley.runtime.large_texts import beside_loop, in_turn
+from parley.runtime.labels import label_scope, labels
+from parley.runtime.large_texts import in_thread_if_large, in_thread_per_tenant
 
 _WITHIN = 5.0
 
 
 def _asked(tenant: str, work: Callable[[], object]) -> asyncio.Task[object]:
-    with labelled(tenant=tenant):
-        return asyncio.create_task(in_turn(work))
+    with label_scope(tenant=tenant):
+        return asyncio.create_task(in_thread_per_tenant(work))
 
 
 async def _under_way() -> None:
@@ -22,9 +22,9 @@ async def _under_way() -> None:
 
 async def test_work_on_small_texts_is_done_at_once_and_on_large_ones_in_a_thread() -> None:
     here = threading.get_ident()
-    assert await beside_loop(["small"] * 10, threading.get_ident) == here
-    assert await beside_loop(["x" * 70_000], threading.get_ident) != here
-    assert await beside_loop(["x"] * 2_000, threading.get_ident) != here
+    assert await in_thread_if_large(["small"] * 10, threading.get_ident) == here
+    assert await in_thread_if_large(["x" * 70_000], threading.get_ident) != here
+    assert await in_thread_if_large(["x"] * 2_000, threading.get_ident) != here
 
 
 async def test_no_two_pieces_of_large_work_are_done_at_a_time() -> None:

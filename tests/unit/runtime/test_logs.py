@@ -10,7 +10,7 @@ import structlog
 from opentelemetry import context, trace
 
 from parley.runtime import logs, telemetry
-from parley.runtime.labels import labelled, labels
+from parley.runtime.labels import label_scope, labels
 from tests.support.hostile_services import HOSTILE
 
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -39,7 +39,7 @@ def test_a_line_is_json_with_labels_trace_and_module() -> None:
     logs.configure_logging("info", stream=stream)
     token = context.attach(telemetry.extract({"traceparent": TRACEPARENT}))
     try:
-        with labelled(tenant="acme"), labelled(debate="deb-1"):
+        with label_scope(tenant="acme"), label_scope(debate="deb-1"):
             logs.get_logger("parley.part").info("began", round=2)
     finally:
         context.detach(token)
@@ -108,7 +108,7 @@ def test_nothing_is_written_to_stdout(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_labels_end_with_their_block() -> None:
-    with labelled(tenant="acme"):
+    with label_scope(tenant="acme"):
         assert labels() == {"tenant": "acme"}
     assert labels() == {}
 

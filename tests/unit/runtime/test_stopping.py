@@ -2,7 +2,7 @@
 
 import asyncio
 
-from parley.runtime.stopping import stop_task
+from parley.runtime.tasks import stop_task
 
 
 async def swallowing(times: int) -> None:

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from parley.local_services import together
-from parley.runtime.beside import beside
 from parley.runtime.errors import PartFailedError
+from parley.runtime.tasks import background_task
 
 
 async def test_a_service_whose_part_fails_stops_the_others_and_the_process() -> None:
@@ -20,7 +20,7 @@ async def test_a_service_whose_part_fails_stops_the_others_and_the_process() -> 
 
     @asynccontextmanager
     async def gateway() -> AsyncIterator[str]:
-        async with beside("keeping the calls", part()):
+        async with background_task("keeping the calls", part()):
             yield "gateway"
 
     @asynccontextmanager

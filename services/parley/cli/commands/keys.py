@@ -17,7 +17,7 @@ from parley.cli.terminal.words import enum_text
 from parley.client import AccessRole, ApiKey, ParleyClient, ParleyError
 from parley.runtime.clock import SystemClock
 from parley.runtime.identity.identity import is_tenant
-from parley.runtime.identity.roles import roles_named
+from parley.runtime.identity.roles import roles_by_name
 
 __all__ = ["add_key", "list_keys", "revoke_key"]
 
@@ -66,7 +66,7 @@ async def _add_to_store(name: str, tenant: str | None, roles: Sequence[str]) -> 
     from parley.local import own_keys
 
     async with own_keys() as keys:
-        key, text = await keys.add(tenant, name, roles_named(roles), SystemClock().now())
+        key, text = await keys.add(tenant, name, roles_by_name(roles), SystemClock().now())
     return key.id, text
 
 
@@ -89,7 +89,7 @@ async def _revoke_in_store(key_id: str) -> str:
 
 async def _add_at_server(server: str, name: str, tenant: str | None, roles: Sequence[str]) -> tuple[str, str]:
     async with _connect_as_tenant(server, tenant) as parley:
-        made = await parley.create_key(name, sorted(roles_named(roles)))
+        made = await parley.create_key(name, sorted(roles_by_name(roles)))
     return made.key.id, made.text
 
 

@@ -86,7 +86,7 @@ async def _start(stack: AsyncExitStack, options: "LocalOptions") -> "LocalSystem
         if not isinstance(first, CannotListenError):
             raise
         raise CommandError(
-            f"cannot listen on {first.where}; choose five other ports with --port", CONFIGURATION
+            f"cannot listen on {first.address}; choose five other ports with --port", CONFIGURATION
         ) from None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from parley.cli.errors import GENERAL, CommandError
-from parley.runtime.private_files import given_umask
+from parley.runtime.private_files import initial_umask
 
 __all__ = ["write_file", "write_new_file"]
 
@@ -42,7 +42,7 @@ def write_new_file(path: Path, text: str) -> Path:
         try:
             _create_folders(chosen.parent)
             chosen.open("x").close()  # from now on the name is ours
-            chosen.chmod(_FILE & ~given_umask())
+            chosen.chmod(_FILE & ~initial_umask())
         except FileExistsError:
             if not chosen.parent.is_dir():
                 raise CommandError(f"{path}: cannot be written: {chosen.parent} is not a folder") from None
@@ -68,7 +68,7 @@ def _has_text(path: Path, text: str) -> bool:
 
 
 def _replace(path: Path, text: str) -> None:
-    mode = path.stat().st_mode & 0o777 if path.exists() else _FILE & ~given_umask()
+    mode = path.stat().st_mode & 0o777 if path.exists() else _FILE & ~initial_umask()
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)
     try:
@@ -89,6 +89,6 @@ def _create_folders(path: Path) -> None:
         if not each.exists():
             each.mkdir(exist_ok=True)
             each.chmod(
-                each.stat().st_mode | _FOLDER & ~given_umask()
+                each.stat().st_mode | _FOLDER & ~initial_umask()
             )  # what it has of the folder above it stays
     path.mkdir(exist_ok=True)  # for what is there, and is no folder

@@ -37,7 +37,7 @@ from parley.gateway.usage import UsageMeter
 from parley.gateway.wire.api import ModelRequest
 from parley.gateway.wire.endpoint import Reply, ToolsRefused
 from parley.gateway.wire.errors import of_empty_answer
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 
 __all__ = ["Exchange"]
 
@@ -71,7 +71,7 @@ class Exchange:
         """Return what the route answers. Raises Failure."""
         texts = [each.text for each in self._call.prompt]
         while True:
-            await beside_loop(texts, self._set_out)
+            await in_thread_if_large(texts, self._set_out)
             try:
                 return await self._accepted()
             except ToolsRefused:  # from now on this route has the documents in its prompts
@@ -181,7 +181,7 @@ class Exchange:
             asked = partial(self._request, again, may_use_tools=offered)
             try:
                 text = await live.endpoint.complete(
-                    await beside_loop(texts, asked),
+                    await in_thread_if_large(texts, asked),
                     self._meter.of(live.route),
                     call.labels,
                     self._progress,
@@ -213,13 +213,13 @@ class Exchange:
     async def _thought_over(self, reply: Reply) -> Reply:
         """Return the reply without reasoning that only its whole text shows to be some."""
         capabilities, model = self._live.endpoint.capabilities, self._live.route.model
-        answer = await beside_loop([reply.text], partial(without_reasoning, reply.text))
+        answer = await in_thread_if_large([reply.text], partial(without_reasoning, reply.text))
         if answer == reply.text:
             # Where a model's reasoning has an end and no beginning, a text that was cut off before the end is all of it.
             if not (reply.text and reply.truncated and capabilities.reasons_untagged(model)):
                 return reply
             answer = ""
-        elif await beside_loop([reply.text], partial(begins_inside, reply.text)):
+        elif await in_thread_if_large([reply.text], partial(begins_inside, reply.text)):
             capabilities.reasoning_was_untagged(model)
         self._void_text()
         if answer:

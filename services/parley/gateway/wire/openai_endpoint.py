@@ -48,9 +48,9 @@ from parley.gateway.wire.streams import (
     read_whole,
 )
 from parley.runtime import telemetry
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.redaction import Redaction
-from parley.runtime.unpacking import ACCEPTED, unpack
+from parley.runtime.unpacking import ACCEPT_GZIP, unpack
 
 __all__ = ["OpenAIEndpoint"]
 
@@ -208,7 +208,9 @@ class OpenAIEndpoint:
         self, api: Api, sent: dict[str, Any], request: ModelRequest, reading: Reader, heard: Heard
     ) -> Reply:
         try:
-            body_sent, of_body = sendable(await beside_loop(request.texts(), partial(request_json, sent)))
+            body_sent, of_body = sendable(
+                await in_thread_if_large(request.texts(), partial(request_json, sent))
+            )
             # Streamed on our side even where the endpoint sends one piece, so that its size is bounded.
             stream = await self._client.post(
                 api.value,
@@ -334,7 +336,7 @@ def _server(base_url: str) -> dict[str, str | int]:
 
 
 def _client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpenAI:
-    headers: dict[str, Any] = {**ACCEPTED, **provider.headers}
+    headers: dict[str, Any] = {**ACCEPT_GZIP, **provider.headers}
     if not provider.sends_organization:  # what the client would take from OpenAI's own variables
         headers["OpenAI-Organization"] = Omit()
         headers["OpenAI-Project"] = Omit()

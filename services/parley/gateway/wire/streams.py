@@ -14,7 +14,7 @@ from parley.gateway.prompt.reasoning import ReasoningFilter
 from parley.gateway.wire.api import ModelReply, Reader
 from parley.gateway.wire.json_fields import read_json
 from parley.gateway.wire.sse import EventDecoder, EventTooLargeError
-from parley.runtime.unpacking import end_early
+from parley.runtime.unpacking import truncate
 
 __all__ = [
     "EventReader",
@@ -245,4 +245,4 @@ async def read_whole(response: httpx2.Response) -> dict[str, Any]:
 async def bound_error(response: httpx2.Response) -> None:
     """Have the answer end early unless it is a success: the client reads whatever is said of an error, to its end."""
     if not response.is_success:
-        end_early(response, _MAX_ERROR_BYTES)
+        truncate(response, _MAX_ERROR_BYTES)

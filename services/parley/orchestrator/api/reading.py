@@ -14,7 +14,7 @@ from parley.orchestrator.api.state import Contribution, DebateState, Failure
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.index import CANCELLED
 from parley.runtime.errors import failed_precondition
-from parley.runtime.message_size import MAX_MESSAGE_BYTES
+from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 from parley.runtime.validation import Violations
 from parley.v1.orchestrator_pb2 import (
     DEBATE_VIEW_SUMMARY,

@@ -59,7 +59,7 @@ from parley.runtime.errors import (
     not_found,
 )
 from parley.runtime.identity.identity import current_identity, current_tenant
-from parley.runtime.large_texts import beside_loop, in_turn
+from parley.runtime.large_texts import in_thread_if_large, in_thread_per_tenant
 from parley.runtime.validation import REQUEST_ID
 from parley.storage.ports import Log
 from parley.v1 import orchestrator_pb2
@@ -111,7 +111,7 @@ class OrchestratorServicer(KeyCalls):
             raise self.draining.error()
         # In a thread where it is large: it is made before anything is checked.
         is_large = request.ByteSize() > _LARGE_BYTES
-        content = await in_turn(partial(_digest, request)) if is_large else _digest(request)
+        content = await in_thread_per_tenant(partial(_digest, request)) if is_large else _digest(request)
         # Before anybody else is asked: they may be away, or changed.
         earlier = await self._earlier(request.request_id, content)
         if earlier is not None:
@@ -130,7 +130,7 @@ class OrchestratorServicer(KeyCalls):
         debate, whole = check_id("debate_id", request.debate_id), is_whole(request)
         folded = await self._folded(debate)
         told = partial(debate_to_proto, folded, self._format_of(folded), is_whole=whole)
-        found = await beside_loop((each.text for each in folded.spec.context), told)
+        found = await in_thread_if_large((each.text for each in folded.spec.context), told)
         with told_of_store():
             about = await self.index.about(current_tenant(), debate, _MAX_EVALUATIONS)
             said = await self.feedback.latest(current_tenant(), debate)

@@ -41,7 +41,7 @@ from parley.orchestrator.model.times import timestamp
 from parley.orchestrator.peers.agents import Agents, Call, generate_request
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.telemetry import tracer
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Reply, Work
@@ -318,8 +318,8 @@ class Debate:
         asked = StepRequest(
             key,
             task.work,
-            await beside_loop(texts, stands_for),
-            await beside_loop(texts, partial(estimate, task, agent)),
+            await in_thread_if_large(texts, stands_for),
+            await in_thread_if_large(texts, partial(estimate, task, agent)),
             is_answer=task.is_answer,
             is_structured=shape is not None,
             concurrency=task.concurrency,
@@ -332,14 +332,14 @@ class Debate:
                 span.set_attributes(self._span_attributes(agent, key))
                 try:
                     made = partial(generate_request, agent, task, shape, seconds, attempt.bound)
-                    request = await beside_loop(texts, made)
+                    request = await in_thread_if_large(texts, made)
                     reply = await self._agents.generate(self._call(key, attempt.number), request)
                     if shape is not None:
                         reply.rendered = rendered(shape, reply)
                     elif task.max_characters:
                         cut(reply, task.max_characters)
                     if task.annotate is not None:
-                        await beside_loop([reply.text], partial(task.annotate, reply))
+                        await in_thread_if_large([reply.text], partial(task.annotate, reply))
                 except StepError as error:
                     span.set_status(Status(StatusCode.ERROR, f"{error.reason}: {error}"))
                     raise

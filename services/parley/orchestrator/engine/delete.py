@@ -18,7 +18,7 @@ from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, failed_precondition, not_found
-from parley.runtime.labels import labelled
+from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
 from parley.storage.ports import Log, StorageError
 
@@ -141,7 +141,7 @@ class Deletions:
         await self.log.delete(log_name(deletion.tenant, deletion.debate))
         await self.inbox.forget(deletion.key)
         await self.feedback.forget(deletion.tenant, deletion.debate)
-        with labelled(tenant=deletion.tenant, debate=deletion.debate):
+        with label_scope(tenant=deletion.tenant, debate=deletion.debate):
             try:
                 await self.services.memory.forget(deletion.debate)
                 if deletion.ratings:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.orchestrator.model.digest import digest
-from parley.runtime.unreadable import each_readable
+from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
     Above,
     Below,
@@ -177,7 +177,7 @@ class Inbox:
 
 
 def _entries(documents: Sequence[Document]) -> list[InboxEntry]:
-    return list(each_readable(documents, _entry, "intervention", lambda document: document.key))
+    return list(skip_unreadable(documents, _entry, "intervention", lambda document: document.key))
 
 
 def _entry(document: Document) -> InboxEntry:

@@ -46,7 +46,7 @@ from parley.runtime.errors import (
     not_found,
     unavailable,
 )
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.telemetry import inject
 from parley.storage.ports import DuplicateError, Log
 from parley.v1.event_pb2 import DebateCreated, Intervened
@@ -97,7 +97,7 @@ class Intake:
         created = now.isoformat(timespec="microseconds")
         traceparent = inject().get("traceparent", "")
         made = partial(_opening, request_id, spec, traceparent, warnings, requested_by)
-        first, opening = await beside_loop((each.text for each in spec.context), made)
+        first, opening = await in_thread_if_large((each.text for each in spec.context), made)
         _check_size(opening)
         if len(opening) > _LARGE_OPENING:
             # Nobody would know of the log where this process ends before its record is there.
@@ -200,7 +200,7 @@ class Intake:
     async def _open(self, record: DebateRecord) -> None:
         """Make the acceptance of a debate durable without running it here."""
         journal = Journal(self.log, self.clock, record.tenant, record.debate)
-        opening = await beside_loop([record.opening], record.opening_event)
+        opening = await in_thread_if_large([record.opening], record.opening_event)
         assert opening is not None
         await journal.open(Draft("created", opening))
         await self.index.opened(record)

@@ -36,7 +36,7 @@ from parley.orchestrator.model.times import time_of
 from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.logs import get_logger
 from parley.runtime.telemetry import extract, tracer
 from parley.storage.ports import Log, StorageError, StoreUnavailableError
@@ -230,7 +230,7 @@ class DebateOwner:
         record, needs = self._record, self._dependencies
         events = await read_events(needs.log, record.tenant, record.debate)
         self._read(events)
-        opening = None if events else await beside_loop([record.opening], record.opening_event)
+        opening = None if events else await in_thread_if_large([record.opening], record.opening_event)
         created = self._journal.recorded.created or opening
         if created is None:
             raise CorruptEventError(f"the log of {record.debate} does not begin with its creation")

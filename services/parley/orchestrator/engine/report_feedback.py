@@ -11,7 +11,7 @@ from parley.orchestrator.model.errors import OutOfReachError, StepError
 from parley.orchestrator.peers.services import Ratings
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
-from parley.runtime.labels import labelled
+from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError
 from parley.v1.ratings_pb2 import RecordFeedbackRequest
@@ -95,7 +95,7 @@ class FeedbackReporter:
             domain=feedback.domain,
             agent_ids=feedback.agents,
         )
-        with labelled(tenant=feedback.tenant, debate=feedback.debate):
+        with label_scope(tenant=feedback.tenant, debate=feedback.debate):
             try:
                 await self._ratings.record_feedback(request)
             except OutOfReachError as away:

@@ -18,7 +18,7 @@ from parley.orchestrator.engine.slot import Slot
 from parley.orchestrator.log.events import CorruptEventError, UnknownEventError
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateRecord, Heard
 from parley.orchestrator.log.journal import ClaimLostError
-from parley.runtime.labels import labelled
+from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
 from parley.runtime.unreadable import UnreadableError
 from parley.storage.ports import StorageError
@@ -335,7 +335,7 @@ class Runner:
 
     async def _run(self, record: DebateRecord, debate_owner: DebateOwner) -> None:
         """Run one debate; whatever becomes of it, the others go on."""
-        with labelled(tenant=record.tenant, debate=record.debate):
+        with label_scope(tenant=record.tenant, debate=record.debate):
             try:
                 await debate_owner.run()
                 if debate_owner.unable:

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from parley.runtime.identity.identity import Role
-from parley.runtime.identity.roles import role_name, roles_named
-from parley.runtime.unreadable import each_readable
+from parley.runtime.identity.roles import role_name, roles_by_name
+from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Above, Collection, Document, Documents, Index, Order, Where
 
 __all__ = ["KEYS", "ApiKey", "KeyStore", "hash_of"]
@@ -124,7 +124,7 @@ class KeyStore:
 
 
 def _readable(found: Sequence[Document]) -> list[ApiKey]:
-    return list(each_readable(found, _key, "API key", lambda document: document.key))
+    return list(skip_unreadable(found, _key, "API key", lambda document: document.key))
 
 
 def hash_of(secret: str) -> str:
@@ -138,7 +138,7 @@ def _key(document: Document) -> ApiKey:
         id=document.key,
         tenant=str(fields["tenant"]),
         name=str(fields["name"]),
-        roles=roles_named(fields["roles"]),
+        roles=roles_by_name(fields["roles"]),
         hash=str(fields["hash"]),
         made=str(fields["made"]),
         revoked=str(fields["revoked"]),

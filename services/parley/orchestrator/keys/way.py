@@ -7,9 +7,9 @@ from typing import Final
 from parley.orchestrator.keys.store import ApiKey, KeyStore, hash_of
 from parley.runtime.clock import Clock
 from parley.runtime.errors import unavailable
-from parley.runtime.identity.guard import Shown
+from parley.runtime.expiring_cache import ExpiringCache
+from parley.runtime.identity.guard import Credentials
 from parley.runtime.identity.identity import Identity
-from parley.runtime.remembered import Remembered
 from parley.storage.ports import StorageError
 
 __all__ = ["KNOWN_SECONDS", "ApiKeys"]
@@ -26,10 +26,10 @@ class ApiKeys:
         """Look keys up in `keys`."""
         self._keys = keys
         self._clock = clock
-        self._known = Remembered[str, ApiKey | None]()
+        self._known = ExpiringCache[str, ApiKey | None]()
         """By id, also where the id is no key's: whoever guesses ids costs the store nothing twice."""
 
-    async def identify(self, shown: Shown) -> Identity | None:
+    async def identify(self, shown: Credentials) -> Identity | None:
         """Return whose key is shown. Raise ParleyError where the store is away."""
         found = _KEY.fullmatch(shown.bearer)
         if found is None:
@@ -47,5 +47,5 @@ class ApiKeys:
             key = await self._keys.get(key_id)
         except StorageError as error:
             raise unavailable("STORE_UNAVAILABLE", "the store is away; try again", retry_after=1.0) from error
-        self._known.keep(key_id, key, now + KNOWN_SECONDS)
+        self._known.put(key_id, key, now + KNOWN_SECONDS)
         return key

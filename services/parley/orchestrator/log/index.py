@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from parley.orchestrator.log.wanted import Wanted
-from parley.runtime.unreadable import each_readable, read_or_raise
+from parley.runtime.unreadable import read_or_raise, skip_unreadable
 from parley.storage.ports import (
     Above,
     Below,
@@ -400,7 +400,7 @@ def _record(document: Document) -> DebateRecord:
 
 
 def _records(documents: Sequence[Document]) -> list[DebateRecord]:
-    return list(each_readable(documents, _record, _KIND, _key))
+    return list(skip_unreadable(documents, _record, _KIND, _key))
 
 
 def _key(document: Document) -> str:

@@ -18,7 +18,7 @@ from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.replay import Recorded
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import Clock
-from parley.runtime.large_texts import in_turn
+from parley.runtime.large_texts import in_thread_per_tenant
 from parley.storage.ports import AppendConflictError, Log, Record, StoreUnavailableError
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointExpired, Claimed, WaitFinished
 
@@ -81,7 +81,7 @@ async def opened(records: Sequence[Record], after: int, before: bytes) -> list[E
     size = sum(len(entry) for record in records for entry in record.entries)
     if size <= _LARGE_BYTES:
         return open_records(records, after, before)
-    return await in_turn(partial(open_records, records, after, before))
+    return await in_thread_per_tenant(partial(open_records, records, after, before))
 
 
 async def read_events(log: Log, tenant: str, debate: str) -> list[Envelope]:

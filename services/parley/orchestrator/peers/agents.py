@@ -14,8 +14,8 @@ from parley.orchestrator.model.positions import position_of
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task
 from parley.orchestrator.peers.fit_prompt import MAX_PROMPT_BYTES, fit_prompt
-from parley.runtime.errors import NOT_KNOWN, ParleyError, from_rpc_error, is_transport
-from parley.runtime.large_texts import in_turn
+from parley.runtime.errors import UNKNOWN_CALLER, ParleyError, from_rpc_error, is_transport
+from parley.runtime.large_texts import in_thread_per_tenant
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.agent_pb2 import ToolCall, Usage
 from parley.v1.debate_pb2 import Reply
@@ -31,7 +31,7 @@ _ROLES = {
     "assistant": gateway_pb2.PROMPT_ROLE_ASSISTANT,
 }
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-_NO_OUTCOMES = frozenset({"STORE_UNAVAILABLE", "GATEWAY_UNAVAILABLE", "CALL_CANCELLED", *NOT_KNOWN})
+_NO_OUTCOMES = frozenset({"STORE_UNAVAILABLE", "GATEWAY_UNAVAILABLE", "CALL_CANCELLED", *UNKNOWN_CALLER})
 """Reasons that say nothing of the agent. Who stops a call does not wait for its outcome; so where one is waited for, it
 was stopped by an owner before, or by a gateway that gave it up."""
 _MARGIN_SECONDS = 5.0
@@ -121,7 +121,7 @@ class Agents:
         """
         request.call_id.CopyFrom(call.to_proto())
         is_too_large = request.ByteSize() > MAX_PROMPT_BYTES
-        left_out = await in_turn(partial(fit_prompt, request)) if is_too_large else 0
+        left_out = await in_thread_per_tenant(partial(fit_prompt, request)) if is_too_large else 0
         seconds = request.timeout.ToMilliseconds() / 1000
         stream = self._gateway.Generate(request, timeout=seconds + _MARGIN_SECONDS)
         written = _Written()

@@ -11,7 +11,7 @@ from parley.orchestrator.model.contributions import Contribution, Letters
 from parley.orchestrator.model.open_issues import answers_of
 from parley.orchestrator.model.tasks import Prompt
 from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS, CHARACTERS_A_TOKEN, upper_tokens
-from parley.runtime.quotation import between_marks
+from parley.runtime.quotation import quote_in_marks
 
 __all__ = [
     "NOTHING_TOLD",
@@ -178,7 +178,7 @@ def rendered(letter: Letters, held: Iterable[Contribution], reader: str = "") ->
 def _entry(letter: Letters, made: Contribution, reader: str) -> str:
     answers = answers_of(letter, made)
     told = f"{made.text}\n\nAnswers to issues:\n{answers}" if answers else made.text
-    return f"[{heading(letter, made, reader)}]\n{between_marks(told)}"
+    return f"[{heading(letter, made, reader)}]\n{quote_in_marks(told)}"
 
 
 def heading(letter: Letters, made: Contribution, reader: str = "") -> str:

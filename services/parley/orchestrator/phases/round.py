@@ -26,7 +26,7 @@ from parley.orchestrator.phases.refine import REFINEMENT, refine
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.situation import Situation, history, opening
 from parley.orchestrator.phases.summarize import summarize_own
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
 
 __all__ = ["Edge", "Round", "RoundPlan", "all_to_all"]
@@ -176,7 +176,7 @@ class Round:
             start = tokens_of_prompt(begins, agent.context_tokens)
             return start + _told_tokens(agent) + material_tokens(held, critics)
 
-        beside = await beside_loop(texts, beside_history)
+        beside = await in_thread_if_large(texts, beside_history)
         room = room_for(agent.context_tokens, debate.spec.max_output_tokens, beside)
         last = await self._before[-1].told(agent.id)
         return await summarize_own(debate, plan.number, agent, held, last, room, plan.summaries)

@@ -21,7 +21,7 @@ from parley.orchestrator.phases.history import (
 )
 from parley.orchestrator.phases.prompting import quotation, words
 from parley.orchestrator.phases.situation import bench, identity, start
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.event_pb2 import StepFailed, Warned
 
 __all__ = ["SECTION", "SUMMARY", "summarize_for_judge", "summarize_own"]
@@ -110,13 +110,13 @@ async def _told(
     """Let what must give way, those in `first` in any case, and have it summarized together with the summary before."""
     names = {each.name for each in first}
     texts, room = texts_of(held), reader.room - upper_tokens(before.summary)
-    whole, gone = await beside_loop(texts, partial(give_way, held, room, names))
+    whole, gone = await in_thread_if_large(texts, partial(give_way, held, room, names))
     if not gone:
         return Told(before.summary, before.gone, whole)
     if not reader.settings.enabled:
         return Told("", before.gone | {each.name for each in gone}, whole)
     taken = -(-reader.summary_characters // CHARACTERS_A_TOKEN)
-    whole, gone = await beside_loop(texts, partial(give_way, held, reader.room - taken, names))
+    whole, gone = await in_thread_if_large(texts, partial(give_way, held, reader.room - taken, names))
     summary = await _summary(reader, before.summary, gone)
     if summary is None:
         return Told(before.summary, before.gone, tuple(held))
@@ -136,7 +136,7 @@ async def _summary(reader: _Reader, before: str, gone: Sequence[Contribution]) -
     beside = tokens_of_prompt((*opening, told), agent.context_tokens) + most // CHARACTERS_A_TOKEN
     room = room_for(agent.context_tokens, 0, beside)
     summary = before
-    parts = await beside_loop(texts_of(gone), partial(_quoted_parts, reader, gone, room))
+    parts = await in_thread_if_large(texts_of(gone), partial(_quoted_parts, reader, gone, room))
     for number, (quoted, characters) in enumerate(parts, start=1):
         earlier = (quotation("Your summary of what came before", summary),) if summary else ()
         prompt = (*opening, *earlier, quoted, told)

@@ -10,7 +10,7 @@ from time import monotonic
 from parley.orchestrator.log.envelope import GENESIS, Envelope
 from parley.orchestrator.log.journal import log_name, opened
 from parley.orchestrator.watch.wakes import Turn, Turns, Wakes
-from parley.runtime.stopping import stop_task
+from parley.runtime.tasks import stop_task
 from parley.storage.ports import Log
 from parley.v1.event_pb2 import Closed, Concluded, DebateFailed, Resumed, StepFailed, StepSucceeded
 

@@ -18,9 +18,9 @@ from parley.orchestrator.watch.deltas import Deltas
 from parley.orchestrator.watch.feed import Feed, Feeds
 from parley.runtime.backoff import Backoff
 from parley.runtime.channel import channel
-from parley.runtime.labels import labelled
+from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
-from parley.runtime.stopping import stop_task
+from parley.runtime.tasks import stop_task
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
@@ -85,7 +85,7 @@ class Forwarding:
 
     async def _bring(self, tenant: str, debate: str) -> None:
         news = asyncio.Event()
-        with labelled(tenant=tenant, debate=debate):
+        with label_scope(tenant=tenant, debate=debate):
             while True:
                 async with self._feeds.joined(tenant, debate, news) as feed:
                     await self._bring_along(feed, tenant, debate, news)

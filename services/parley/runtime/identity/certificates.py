@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from parley.runtime.identity.guard import Certificate, Shown
+from parley.runtime.identity.guard import Certificate, Credentials
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity, Role, is_tenant
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
 
@@ -33,7 +33,7 @@ class Certificates:
         """Look a certificate up in `rules`; the first that fits counts."""
         self._rules = tuple(rules)
 
-    async def identify(self, shown: Shown) -> Identity | None:
+    async def identify(self, shown: Credentials) -> Identity | None:
         """Return whose certificate it is."""
         names = _names(shown.certificate())
         for rule in self._rules:

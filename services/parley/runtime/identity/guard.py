@@ -13,11 +13,11 @@ __all__ = [
     "OPEN",
     "SERVICE_TOKEN",
     "TENANT",
+    "Authenticator",
+    "Credentials",
     "Guard",
-    "Shown",
-    "Way",
-    "bearer",
-    "expired",
+    "bearer_token",
+    "expired_error",
 ]
 
 AUTHORIZATION: Final = "authorization"
@@ -29,7 +29,7 @@ Certificate = Mapping[str, Iterable[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Credentials:
     """What a caller shows of itself.
 
     Attributes:
@@ -45,10 +45,10 @@ class Shown:
     certificate: Callable[[], Certificate]
 
 
-class Way(Protocol):
+class Authenticator(Protocol):
     """One way in."""
 
-    async def identify(self, shown: Shown) -> Identity | None:
+    async def identify(self, shown: Credentials) -> Identity | None:
         """Return who it is, or None where this way does not know. Raise ParleyError where it is known why not."""
         ...
 
@@ -56,12 +56,12 @@ class Way(Protocol):
 class Guard:
     """Tells who calls and whether they may."""
 
-    def __init__(self, *ways: Way, open_to_all: bool = False) -> None:
+    def __init__(self, *ways: Authenticator, open_to_all: bool = False) -> None:
         """Ask these, in order; the first one that knows the caller counts. Nobody else is let in, unless it is `open_to_all`."""
-        self._ways = ways
+        self._authenticators = ways
         self._open_to_all = open_to_all
 
-    async def admit(self, method: str, shown: Shown) -> Identity:
+    async def admit(self, method: str, shown: Credentials) -> Identity:
         """Return who calls an RPC (`parley.v1.GatewayService/Generate`).
 
         Raises:
@@ -79,8 +79,8 @@ class Guard:
             )
         return identity
 
-    async def _identify(self, shown: Shown) -> Identity:
-        for way in self._ways:
+    async def _identify(self, shown: Credentials) -> Identity:
+        for way in self._authenticators:
             identity = await way.identify(shown)
             if identity is not None:
                 return identity
@@ -95,11 +95,11 @@ OPEN: Final = Guard(open_to_all=True)
 """Lets all in, and takes the tenant from what they write."""
 
 
-def bearer(value: str) -> str:
+def bearer_token(value: str) -> str:
     """Return the key or token of an `authorization` header; empty for a header of another kind."""
     return value[len(_BEARER) :].strip() if value[: len(_BEARER)].lower() == _BEARER else ""
 
 
-def expired() -> ParleyError:
+def expired_error() -> ParleyError:
     """Return the error of credentials whose time is over."""
     return unauthenticated("EXPIRED_CREDENTIALS", "the token has expired, or is not valid yet; get a new one")

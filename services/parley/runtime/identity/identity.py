@@ -44,8 +44,8 @@ class Identity:
     proven: bool = True
 
 
-_NOBODY: Final = Identity(DEFAULT_TENANT, proven=False)
-_identity: ContextVar[Identity] = ContextVar("parley_identity", default=_NOBODY)
+_UNKNOWN: Final = Identity(DEFAULT_TENANT, proven=False)
+_identity: ContextVar[Identity] = ContextVar("parley_identity", default=_UNKNOWN)
 
 
 def current_identity() -> Identity:

@@ -7,18 +7,18 @@ from typing import Any, Final
 
 import jwt
 
-from parley.runtime.identity.guard import Shown, expired
+from parley.runtime.expiring_cache import ExpiringCache
+from parley.runtime.identity.guard import Credentials, expired_error
 from parley.runtime.identity.identity import Identity, Role, is_tenant
 from parley.runtime.identity.roles import CLIENT_ROLES, role_name
 from parley.runtime.identity.signing_keys import SigningKeys
 from parley.runtime.logs import get_logger
-from parley.runtime.remembered import Remembered
 
 __all__ = ["JsonWebTokens", "TokenRules"]
 
 _LEEWAY_SECONDS: Final = 30.0
 """How far the issuer's clock and ours may be apart."""
-_KNOWN_SECONDS: Final = 300.0
+_CACHE_SECONDS: Final = 300.0
 """How long a token is known without another check of its signature, and so how long one of a withdrawn key may still work."""
 _MAX_SUBJECT: Final = 256
 _DOTS: Final = 2
@@ -44,7 +44,7 @@ class TokenRules:
     roles_claim: str = "roles"
 
 
-class _RefusedError(Exception):
+class _InvalidTokenError(Exception):
     """A token is not believed."""
 
 
@@ -56,32 +56,32 @@ class JsonWebTokens:
         self._rules = rules
         self._keys = keys
         self._now = now
-        self._known = Remembered[str, Identity]()
+        self._cache = ExpiringCache[str, Identity]()
 
-    async def identify(self, shown: Shown) -> Identity | None:
+    async def identify(self, shown: Credentials) -> Identity | None:
         """Return who the token is for. Raise ParleyError for one whose time is over, or where its issuer is away."""
         token = shown.bearer
         if token.count(".") != _DOTS:
             return None
-        if (known := self._known.get(token, self._now())) is not None:
+        if (known := self._cache.get(token, self._now())) is not None:
             return known[0]
         try:
             claims = await self._claims(token)
             identity = self._identity(claims)
         except (jwt.ExpiredSignatureError, jwt.ImmatureSignatureError):
-            raise expired() from None
-        except (jwt.PyJWTError, _RefusedError) as error:
+            raise expired_error() from None
+        except (jwt.PyJWTError, _InvalidTokenError) as error:
             # Who runs the service is told what is wrong with a token, and the caller is not.
             _logger.info("a token is refused", why=str(error))
             return None
-        self._known.keep(token, identity, min(float(claims["exp"]), self._now() + _KNOWN_SECONDS))
+        self._cache.put(token, identity, min(float(claims["exp"]), self._now() + _CACHE_SECONDS))
         return identity
 
     async def _claims(self, token: str) -> Mapping[str, Any]:
         rules = self._rules
         key = await self._keys.key(str(jwt.get_unverified_header(token).get("kid")))
         if key is None:
-            raise _RefusedError("its issuer has no such key")
+            raise _InvalidTokenError("its issuer has no such key")
         claims: Mapping[str, Any] = jwt.decode(
             token,
             key,
@@ -96,10 +96,10 @@ class JsonWebTokens:
     def _identity(self, claims: Mapping[str, Any]) -> Identity:
         tenant, roles = claims.get(self._rules.tenant_claim), claims.get(self._rules.roles_claim, ())
         if not isinstance(tenant, str) or not is_tenant(tenant):
-            raise _RefusedError(f"its claim {self._rules.tenant_claim} names no tenant")
+            raise _InvalidTokenError(f"its claim {self._rules.tenant_claim} names no tenant")
         subject = str(claims["sub"])
         if not subject or len(subject) > _MAX_SUBJECT or not subject.isprintable():
-            raise _RefusedError("its subject cannot be written down")
+            raise _InvalidTokenError("its subject cannot be written down")
         names = roles.split() if isinstance(roles, str) else roles if isinstance(roles, list) else ()
         held = frozenset(_ROLES[each] for each in names if isinstance(each, str) and each in _ROLES)
         return Identity(tenant, subject, held)

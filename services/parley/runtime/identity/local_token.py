@@ -14,11 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from parley.runtime.errors import ConfigurationError
-from parley.runtime.identity.guard import Shown
+from parley.runtime.identity.guard import Credentials
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity
 from parley.runtime.identity.roles import EVERY_ROLE
 
-__all__ = ["LocalToken", "token_for"]
+__all__ = ["LocalToken", "find_token"]
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -29,14 +29,14 @@ class LocalToken:
     def __init__(self) -> None:
         self._text = f"local_{secrets.token_urlsafe(32)}"
 
-    async def identify(self, shown: Shown) -> Identity | None:
+    async def identify(self, shown: Credentials) -> Identity | None:
         """Return this machine's user, if the token is shown."""
         if hmac.compare_digest(shown.bearer.encode(), self._text.encode()):
             return Identity(DEFAULT_TENANT, "local", EVERY_ROLE)
         return None
 
     @contextmanager
-    def told(self, port: int) -> Iterator[None]:
+    def publish(self, port: int) -> Iterator[None]:
         """Let this user's clients know the token for a port while the block runs.
 
         Raises:
@@ -52,17 +52,17 @@ class LocalToken:
                 path.unlink(missing_ok=True)
 
 
-def token_for(port: int) -> str:
+def find_token(port: int) -> str:
     """Return the token for a port of this machine; empty where no process of this user's that lives has told one."""
     for folder in _folders():
         if _is_own(folder):
             process, _, text = _read(folder / _name(port)).partition(" ")
-            if text and _lives(process):
+            if text and _is_alive(process):
                 return text
     return ""
 
 
-def _lives(process: str) -> bool:
+def _is_alive(process: str) -> bool:
     try:
         os.kill(int(process), 0)
     except (ValueError, ProcessLookupError):

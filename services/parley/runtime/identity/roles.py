@@ -18,7 +18,7 @@ from parley.v1.access_pb2 import (
     needs,
 )
 
-__all__ = ["CLIENT_ROLES", "EVERY_ROLE", "allows", "needed_role", "role_name", "roles_named"]
+__all__ = ["CLIENT_ROLES", "EVERY_ROLE", "allows", "needed_role", "role_name", "roles_by_name"]
 
 EVERY_ROLE: Final = frozenset(set(AccessRole.values()) - {ACCESS_ROLE_UNSPECIFIED})
 CLIENT_ROLES: Final = EVERY_ROLE - {ACCESS_ROLE_SERVICE}
@@ -52,7 +52,7 @@ def role_name(role: Role) -> str:
     return AccessRole.Name(role).removeprefix("ACCESS_ROLE_").lower()
 
 
-def roles_named(names: Iterable[str], among: Collection[Role] = CLIENT_ROLES) -> frozenset[Role]:
+def roles_by_name(names: Iterable[str], among: Collection[Role] = CLIENT_ROLES) -> frozenset[Role]:
     """Return roles by the names that people write. Raises ValueError for one that is not among them."""
     known = {role_name(each): each for each in among}
     named = list(names)

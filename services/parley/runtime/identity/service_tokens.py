@@ -11,18 +11,18 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from parley.runtime.identity.guard import SERVICE_TOKEN, Shown, expired
+from parley.runtime.identity.guard import SERVICE_TOKEN, Credentials, expired_error
 from parley.runtime.identity.identity import DEFAULT_TENANT, Identity, is_tenant
 from parley.runtime.labels import labels
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
 
 __all__ = ["ServiceSigner", "ServiceTokens"]
 
-_LASTS_SECONDS: Final = 300
-_RENEWED_SECONDS: Final = 150
+_LIFETIME_SECONDS: Final = 300
+_RENEW_AFTER_SECONDS: Final = 150
 _SKEW_SECONDS: Final = 60
 """How far the clocks of two machines may be apart."""
-_KEPT: Final = 4096
+_MAX_TOKENS: Final = 4096
 """Tokens that are remembered, by the tenant or by their text."""
 _ROLES: Final = frozenset({ACCESS_ROLE_SERVICE})
 
@@ -38,7 +38,7 @@ class ServiceSigner:
         self._service = service
         self._secrets = secrets
         self._now = now
-        self._made: OrderedDict[tuple[bytes, str], tuple[float, str]] = OrderedDict()
+        self._tokens: OrderedDict[tuple[bytes, str], tuple[float, str]] = OrderedDict()
 
     def headers(self) -> tuple[tuple[str, str], ...]:
         """Return the metadata of a call for the tenant of the work in hand."""
@@ -50,15 +50,15 @@ class ServiceSigner:
 
     def _token(self, tenant: str) -> str:
         secret, now = self._secrets()[0], self._now()
-        made = self._made.get((secret, tenant))
-        if made is not None and 0 <= now - made[0] < _RENEWED_SECONDS:
+        made = self._tokens.get((secret, tenant))
+        if made is not None and 0 <= now - made[0] < _RENEW_AFTER_SECONDS:
             return made[1]
-        signed = f"{int(now) + _LASTS_SECONDS}:{self._service}:{tenant}"
+        signed = f"{int(now) + _LIFETIME_SECONDS}:{self._service}:{tenant}"
         token = f"{signed}:{_signature(secret, signed)}"
-        self._made[secret, tenant] = now, token
-        self._made.move_to_end((secret, tenant))
-        if len(self._made) > _KEPT:
-            self._made.popitem(last=False)
+        self._tokens[secret, tenant] = now, token
+        self._tokens.move_to_end((secret, tenant))
+        if len(self._tokens) > _MAX_TOKENS:
+            self._tokens.popitem(last=False)
         return token
 
 
@@ -70,23 +70,23 @@ class ServiceTokens:
         self._secrets = secrets
         self._now = now
 
-    async def identify(self, shown: Shown) -> Identity | None:
+    async def identify(self, shown: Credentials) -> Identity | None:
         """Return which service calls, and for which tenant. Raise ParleyError for a token whose time is over."""
         if not shown.service_token:
             return None
         signed, _, signature = shown.service_token.rpartition(":")
-        if not any(_is(signature, _signature(each, signed)) for each in self._secrets()):
+        if not any(_is_equal(signature, _signature(each, signed)) for each in self._secrets()):
             return None
         parts = signed.split(":")
         if len(parts) != 3 or not is_tenant(parts[2]):
             return None
         left = int(parts[0]) - self._now()
-        if not -_SKEW_SECONDS <= left <= _LASTS_SECONDS + _SKEW_SECONDS:
-            raise expired()
+        if not -_SKEW_SECONDS <= left <= _LIFETIME_SECONDS + _SKEW_SECONDS:
+            raise expired_error()
         return Identity(parts[2], f"service {parts[1]}", _ROLES)
 
 
-def _is(shown: str, right: str) -> bool:
+def _is_equal(shown: str, right: str) -> bool:
     return hmac.compare_digest(shown.encode(), right.encode())
 
 

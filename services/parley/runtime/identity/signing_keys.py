@@ -12,12 +12,12 @@ from parley.runtime.clock import Clock
 from parley.runtime.errors import unavailable
 from parley.runtime.logs import get_logger
 
-__all__ = ["SigningKeys", "fetch_keys"]
+__all__ = ["SigningKeys", "key_fetcher"]
 
 _FRESH_SECONDS: Final = 300.0
-_KEPT_SECONDS: Final = 24 * 3600.0
+_MAX_AGE_SECONDS: Final = 24 * 3600.0
 """How long keys are believed while the issuer does not answer."""
-_AGAIN_SECONDS: Final = 10.0
+_RETRY_SECONDS: Final = 10.0
 """Between two questions, however many tokens name a key that nobody has."""
 _TIMEOUT_SECONDS: Final = 5.0
 
@@ -35,9 +35,9 @@ class SigningKeys:
         self._fetch = fetch
         self._clock = clock
         self._keys: Mapping[str, PyJWK] = {}
-        self._fetched: float | None = None
-        self._asked: float | None = None
-        self._asking = asyncio.Lock()
+        self._fetched_at: float | None = None
+        self._asked_at: float | None = None
+        self._lock = asyncio.Lock()
 
     async def key(self, key_id: str) -> PyJWK | None:
         """Return a key; None where the issuer has none with this id.
@@ -46,43 +46,43 @@ class SigningKeys:
             ParleyError: the issuer does not answer, and what it said before is too old.
         """
         known = self._keys.get(key_id)
-        if known is None or not self._younger(self._fetched, _FRESH_SECONDS):
-            if known is not None and self._asking.locked():
+        if known is None or not self._is_younger(self._fetched_at, _FRESH_SECONDS):
+            if known is not None and self._lock.locked():
                 return known  # somebody asks already; who has a key need not wait for that
-            async with self._asking:
-                if not self._younger(self._asked, _AGAIN_SECONDS):
-                    await self._ask()
-        if not self._younger(self._fetched, _KEPT_SECONDS):
+            async with self._lock:
+                if not self._is_younger(self._asked_at, _RETRY_SECONDS):
+                    await self._fetch_keys()
+        if not self._is_younger(self._fetched_at, _MAX_AGE_SECONDS):
             message = "the issuer of tokens does not answer; try again"
-            raise unavailable("ISSUER_UNAVAILABLE", message, retry_after=_AGAIN_SECONDS)
+            raise unavailable("ISSUER_UNAVAILABLE", message, retry_after=_RETRY_SECONDS)
         return self._keys.get(key_id)
 
-    async def _ask(self) -> None:
-        self._asked = self._clock.monotonic()
+    async def _fetch_keys(self) -> None:
+        self._asked_at = self._clock.monotonic()
         try:
             self._keys = await asyncio.to_thread(self._fetch)
         except (OSError, ValueError, PyJWKClientError, PyJWKSetError) as error:
             _logger.warning("the issuer of tokens does not tell its keys", error=str(error))
         else:
-            self._fetched = self._clock.monotonic()
+            self._fetched_at = self._clock.monotonic()
 
-    def _younger(self, moment: float | None, seconds: float) -> bool:
+    def _is_younger(self, moment: float | None, seconds: float) -> bool:
         return moment is not None and self._clock.monotonic() - moment < seconds
 
 
-def fetch_keys(issuer: str, keys_url: str | None) -> Fetch:
+def key_fetcher(issuer: str, keys_url: str | None) -> Fetch:
     """Return what asks an issuer for its keys, at `keys_url` or where its own description says they are."""
 
     def fetch() -> Mapping[str, PyJWK]:
         client = PyJWKClient(
-            keys_url or _described(issuer), cache_jwk_set=False, timeout=int(_TIMEOUT_SECONDS)
+            keys_url or _discover_keys_url(issuer), cache_jwk_set=False, timeout=int(_TIMEOUT_SECONDS)
         )
         return {str(each.key_id): each for each in client.get_signing_keys()}
 
     return fetch
 
 
-def _described(issuer: str) -> str:
+def _discover_keys_url(issuer: str) -> str:
     """Return where an OpenID provider says that its keys are. The settings allow no address but its own, over https."""
     url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     with urlopen(url, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310 (the settings allow http and https alone)

@@ -6,7 +6,7 @@ import pytest
 from parley.orchestrator.keys.store import KEYS, KeyStore
 from parley.orchestrator.keys.way import KNOWN_SECONDS, ApiKeys
 from parley.runtime.errors import ParleyError
-from parley.runtime.identity.guard import Shown
+from parley.runtime.identity.guard import Credentials
 from parley.runtime.identity.identity import Identity
 from parley.storage.opening import open_store
 from parley.storage.ports import Documents, StoreUnavailableError
@@ -34,7 +34,7 @@ def keys(documents: Documents) -> KeyStore:
 
 
 async def who(way: ApiKeys, text: str) -> Identity | None:
-    return await way.identify(Shown(text, "", "", dict))
+    return await way.identify(Credentials(text, "", "", dict))
 
 
 async def test_a_key_is_its_tenants_and_only_its_hash_is_kept(

@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 
 from parley.runtime.identity.certificates import CertificateRule, Certificates
-from parley.runtime.identity.guard import Shown
+from parley.runtime.identity.guard import Credentials
 from parley.v1.access_pb2 import ACCESS_ROLE_READ, ACCESS_ROLE_SERVICE
 
 RULES = [
@@ -17,7 +17,7 @@ async def tenant_of(
         "x509_subject_alternative_name": [each.encode() for each in names],
         "x509_common_name": [common_name.encode()],
     }
-    identity = await Certificates(rules).identify(Shown("", "", written, lambda: certificate))
+    identity = await Certificates(rules).identify(Credentials("", "", written, lambda: certificate))
     return identity.tenant if identity else None
 
 
@@ -36,5 +36,5 @@ async def test_the_first_rule_that_fits_counts_and_without_a_certificate_none_do
     both = ["ci.acme.example", "spiffe://mesh/parley/x"]
     assert await tenant_of(both, written="other") == "other"
     assert await tenant_of(both, written="other", rules=RULES[::-1]) == "acme"
-    shown = Shown("", "", "acme", dict)
+    shown = Credentials("", "", "acme", dict)
     assert await Certificates([CertificateRule("*", "acme", frozenset())]).identify(shown) is None

@@ -3,12 +3,12 @@ from contextvars import copy_context
 import pytest
 
 from parley.runtime.errors import ParleyError
-from parley.runtime.identity.guard import OPEN, Shown, bearer
+from parley.runtime.identity.guard import OPEN, Credentials, bearer_token
 from parley.runtime.identity.identity import Identity, current_tenant, set_identity
 
 
-def shown(tenant: str = "", bearer: str = "", service_token: str = "") -> Shown:
-    return Shown(bearer, service_token, tenant, dict)
+def shown(tenant: str = "", bearer: str = "", service_token: str = "") -> Credentials:
+    return Credentials(bearer, service_token, tenant, dict)
 
 
 async def test_where_nobody_is_asked_a_call_is_its_writers_tenants_or_the_default_ones() -> None:
@@ -27,5 +27,5 @@ def test_a_name_that_could_be_taken_for_another_part_of_a_key_is_refused(name: s
 
 
 def test_a_key_stands_behind_the_word_bearer_however_it_is_written() -> None:
-    found = [bearer(each) for each in ("Bearer k", "bearer  k ", "Basic k", "Bearer", "k", "")]
+    found = [bearer_token(each) for each in ("Bearer k", "bearer  k ", "Basic k", "Bearer", "k", "")]
     assert found == ["k", "k", "", "", "", ""]

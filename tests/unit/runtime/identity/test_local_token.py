@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from parley.runtime.errors import ConfigurationError
-from parley.runtime.identity.guard import Shown
-from parley.runtime.identity.local_token import LocalToken, token_for
+from parley.runtime.identity.guard import Credentials
+from parley.runtime.identity.local_token import LocalToken, find_token
 
 
 @pytest.fixture(autouse=True)
@@ -20,20 +20,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def lets_in(token: LocalToken, text: str) -> bool:
-    return await token.identify(Shown(text, "", "", dict)) is not None
+    return await token.identify(Credentials(text, "", "", dict)) is not None
 
 
 async def test_who_can_read_the_file_is_let_in_while_the_system_runs() -> None:
     token = LocalToken()
-    with token.told(7401):
-        assert await lets_in(token, token_for(7401))
+    with token.publish(7401):
+        assert await lets_in(token, find_token(7401))
         assert not await lets_in(token, "")
-        assert token_for(7402) == ""
-    assert token_for(7401) == ""
+        assert find_token(7402) == ""
+    assert find_token(7401) == ""
 
 
 def test_the_file_is_its_users_alone_and_is_gone_with_the_system(folder: Path) -> None:
-    with LocalToken().told(7401):
+    with LocalToken().publish(7401):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         (file,) = folder.iterdir()
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -42,12 +42,12 @@ def test_the_file_is_its_users_alone_and_is_gone_with_the_system(folder: Path) -
 
 async def test_a_new_start_has_a_new_token_and_the_older_end_leaves_its_file_alone() -> None:
     older, newer = LocalToken(), LocalToken()
-    with older.told(7401):
-        first = token_for(7401)
-        with newer.told(7401):
+    with older.publish(7401):
+        first = find_token(7401)
+        with newer.publish(7401):
             assert not await lets_in(newer, first)
-            second = token_for(7401)
-        with newer.told(7401):
+            second = find_token(7401)
+        with newer.publish(7401):
             assert await lets_in(newer, second)
 
 
@@ -56,24 +56,24 @@ def test_what_a_process_left_behind_that_is_gone_is_no_token(folder: Path) -> No
     file = folder / "7401.token"
     file.write_text("999999999 local_x")
     file.chmod(0o600)
-    assert token_for(7401) == ""
+    assert find_token(7401) == ""
     file.write_text(f"{os.getpid()} local_x")
-    assert token_for(7401) == "local_x"
+    assert find_token(7401) == "local_x"
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
 def test_a_file_that_others_could_read_or_write_is_not_trusted(folder: Path, mode: int) -> None:
-    with LocalToken().told(7401):
+    with LocalToken().publish(7401):
         (folder / "7401.token").chmod(mode)
-        assert token_for(7401) == ""
+        assert find_token(7401) == ""
 
 
 def test_a_folder_that_others_can_enter_is_not_used(folder: Path) -> None:
     folder.mkdir()
     folder.chmod(0o755)
-    with pytest.raises(ConfigurationError, match="PARLEY_AUTH=none"), LocalToken().told(7401):
+    with pytest.raises(ConfigurationError, match="PARLEY_AUTH=none"), LocalToken().publish(7401):
         pass
-    assert token_for(7401) == ""
+    assert find_token(7401) == ""
 
 
 def test_a_link_in_place_of_the_folder_or_the_file_is_not_followed(folder: Path, tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_a_link_in_place_of_the_folder_or_the_file_is_not_followed(folder: Path,
     (target / "7401.token").write_text(f"{os.getpid()} local_x")
     (target / "7401.token").chmod(0o600)
     folder.symlink_to(target)
-    assert token_for(7401) == ""
+    assert find_token(7401) == ""
     folder.unlink()
     folder.mkdir(mode=0o700)
     (folder / "7401.token").symlink_to(target / "7401.token")
-    assert token_for(7401) == ""
+    assert find_token(7401) == ""

@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.runtime.errors import ParleyError
-from parley.runtime.identity.guard import Shown
+from parley.runtime.identity.guard import Credentials
 from parley.runtime.identity.identity import Identity
 from parley.runtime.identity.service_tokens import ServiceSigner, ServiceTokens
-from parley.runtime.labels import labelled
+from parley.runtime.labels import label_scope
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
 
 OLD, NEW = b"o" * 32, b"n" * 32
@@ -20,14 +20,14 @@ class Time:
 
 
 def signed(tenant: str, secret: bytes = NEW, time: Time | None = None) -> str:
-    with labelled(tenant=tenant):
+    with label_scope(tenant=tenant):
         ((_, token),) = ServiceSigner("orchestrator", lambda: (secret,), time or Time()).headers()
     return token
 
 
 async def identified(token: str, *secrets: bytes, time: Time | None = None) -> Identity | None:
     tokens = ServiceTokens(lambda: secrets or (NEW,), time or Time())
-    return await tokens.identify(Shown("", token, "another", dict))
+    return await tokens.identify(Credentials("", token, "another", dict))
 
 
 async def test_a_service_acts_for_the_tenant_of_its_work_alone() -> None:
@@ -65,11 +65,11 @@ async def test_a_token_that_leaked_is_soon_worth_nothing_and_none_is_sent_that_i
 def test_a_signer_signs_once_for_some_minutes_and_anew_for_another_tenant() -> None:
     time = Time()
     signer = ServiceSigner("orchestrator", lambda: (NEW,), time)
-    with labelled(tenant="acme"):
+    with label_scope(tenant="acme"):
         first = signer.headers()
         time.now += 100
         assert signer.headers() == first
         time.now += 60
         assert signer.headers() != first
-    with labelled(tenant="other"):
+    with label_scope(tenant="other"):
         assert signer.headers() != first

@@ -25,7 +25,7 @@ from parley.orchestrator.phases.prompting import quotation
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.situation import Situation
 from parley.orchestrator.phases.vote_terms import said_of_voting
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.arena_pb2 import (
     ArenaSettings,
     Duty,
@@ -141,7 +141,7 @@ class Discussion:
         """Return what was criticized last and what became of it; of one agent's work alone where one is named."""
         held = self.record.exchanges(agent)
         texts = texts_of(made for exchange in held for made in exchange)
-        return await beside_loop(texts, partial(issues_of, self.debate.letter, held))
+        return await in_thread_if_large(texts, partial(issues_of, self.debate.letter, held))
 
     def situation(self, number: int, missing: str = "") -> Situation:
         """Return what agents are told in a round; `missing` is what the judge wants settled in one that it added."""

@@ -19,7 +19,7 @@ from parley.orchestrator.phases.history import room_for, shortened, tokens_of_pr
 from parley.orchestrator.phases.prompting import guidance_of, quotation
 from parley.orchestrator.phases.situation import history
 from parley.orchestrator.phases.summarize import summarize_for_judge
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.debate_pb2 import Approval, Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
 from parley.v1.moderated_pb2 import CONFIDENCE_LOW
@@ -97,7 +97,7 @@ async def _material(discussion: Discussion, ended: RoundsEnded) -> Prompt:
         return final, room_for(judge.context_tokens, 0, beside)
 
     texts = [*(each.text for each in start), *texts_of(rounds[-1].made)]
-    final, room = await beside_loop(texts, last_round)
+    final, room = await in_thread_if_large(texts, last_round)
     earlier = await summarize_for_judge(
         debate, judge, discussion.made(before=rounds[-1].number), room, SummarySettings()
     )

@@ -22,7 +22,7 @@ from parley.orchestrator.phases.prompting import guidance_of, preamble, quotatio
 from parley.orchestrator.phases.prose import words_of
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.orchestrator.phases.situation import HISTORY_GIVES, bench
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.event_pb2 import StepFailed
 
 __all__ = ["Evaluation", "evaluate", "moderator_opening", "plain_summary", "summaries"]
@@ -164,7 +164,7 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
         whole = shortened(held.made, room_for(judge.context_tokens, 0, taken))
         return (*before, *said_in_round(debate, whole), *after)
 
-    prompt = await beside_loop([*(each.text for each in before), *texts_of(held.made)], asked)
+    prompt = await in_thread_if_large([*(each.text for each in before), *texts_of(held.made)], asked)
     shape = AnswerShape("evaluation", Evaluation, schema, _rendered, _prose)
     key = f"round/{number}/evaluate"
     found = await debate.ask_for(key, judge, Task(EVALUATION.work(judge.id, number), prompt), shape)
@@ -235,7 +235,7 @@ async def _left_out(discussion: Discussion, held: Round, summary: str) -> list[H
     ]
     question = discussion.debate.spec.question
     texts = [summary, question, *(each.text for each in heard)]
-    return await beside_loop(texts, partial(left_out, summary, heard, question))
+    return await in_thread_if_large(texts, partial(left_out, summary, heard, question))
 
 
 def _stand(discussion: Discussion, agent: str, stand: str) -> str:

@@ -13,7 +13,7 @@ from parley.orchestrator.formats.moderated.guards import (
     strays,
 )
 from parley.orchestrator.model.contributions import texts_of
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.convergence_pb2 import AssessResponse
 
 __all__ = ["flag", "measures"]
@@ -26,7 +26,7 @@ async def flag(discussion: Discussion, held: Round) -> tuple[list[str], frozense
     """Record what guards find in a round; return it in lines for the moderator, and who strays from the question."""
     lines, astray = [], set()
     texts = [*_subject(discussion), *texts_of(held.made)]
-    for agent, kind, line in await beside_loop(texts, partial(_found, discussion, held)):
+    for agent, kind, line in await in_thread_if_large(texts, partial(_found, discussion, held)):
         name = discussion.name_of(agent)
         lines.append(f"{name} {line}")
         discussion.warn(f"round/{held.number}/guard/{kind}/{agent}", f"round {held.number}: {name} {line}")

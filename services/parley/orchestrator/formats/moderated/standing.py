@@ -12,7 +12,7 @@ from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.history import Told, give_way, room_for, tokens_of_prompt
 from parley.orchestrator.phases.prompting import guidance_of, quotation
 from parley.orchestrator.phases.situation import HISTORY_GIVES, history, identity, start
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.debate_pb2 import Work
 
 __all__ = ["Standing", "spent"]
@@ -61,7 +61,7 @@ class Standing:
 
     async def opening(self, debate: Debate, agent: AgentSpec) -> Prompt:
         """Return what a prompt of the round begins with: what stays the same first, then the history, which only grows."""
-        return await beside_loop(texts_of(self.held), partial(self._opening, debate, agent))
+        return await in_thread_if_large(texts_of(self.held), partial(self._opening, debate, agent))
 
     def _opening(self, debate: Debate, agent: AgentSpec) -> Prompt:
         recalled = (

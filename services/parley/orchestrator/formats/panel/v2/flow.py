@@ -50,7 +50,7 @@ from parley.orchestrator.phases.situation import bench, history, present_work
 from parley.orchestrator.phases.state_positions import POSITION, state_positions
 from parley.orchestrator.phases.vote import VOTE, hold_vote
 from parley.orchestrator.phases.vote_result import surest
-from parley.runtime.large_texts import beside_loop
+from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
 from parley.v1.panel_pb2 import (
@@ -271,7 +271,7 @@ async def _judged(debate: Debate, held: _Held) -> Outcome:
 
 async def _material(debate: Debate, judge: AgentSpec, held: _Held) -> Prompt:
     """Return what one who writes the answer reads beside the final proposals, which give way last."""
-    start, room = await beside_loop(texts_of(held.made), partial(_start, debate, judge, held))
+    start, room = await in_thread_if_large(texts_of(held.made), partial(_start, debate, judge, held))
     summaries = summaries_from_proto(_settings(debate).summaries)
     earlier = await summarize.summarize_for_judge(debate, judge, held.earlier, room, summaries)
     return (*start, *history(debate, judge, earlier))

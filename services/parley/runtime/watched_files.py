@@ -8,23 +8,23 @@ from typing import Final, TypeAlias
 
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["ChangingFiles", "Stamp", "stamp"]
+__all__ = ["FileVersion", "WatchedFiles", "file_version"]
 
-_LOOK_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0
 
 # Clients have changing files too, and what makes a service's log lines takes a tenth of a second to import.
 _logger = logging.getLogger(__name__)
 
-Stamp: TypeAlias = tuple[int, int, int]
+FileVersion: TypeAlias = tuple[int, int, int]
 
 
-def stamp(path: Path) -> Stamp:
+def file_version(path: Path) -> FileVersion:
     """Return what tells one content of a file from the next; a mounted file changes as a new one behind a link. Raises OSError."""
     found = path.stat()
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-class ChangingFiles:
+class WatchedFiles:
     """The contents of some files that belong together; all are small and on a disk of this machine."""
 
     def __init__(
@@ -37,29 +37,29 @@ class ChangingFiles:
         """
         self._paths = paths
         self._check = check or (lambda _: None)
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
         try:
-            self._stamps = self._stamped()
+            self._versions = self._read_versions()
             self._contents = self._read()
         except (OSError, ValueError) as error:
-            raise ConfigurationError(f"{setting}: {_why(error)}") from None
+            raise ConfigurationError(f"{setting}: {_reason(error)}") from None
 
     def contents(self) -> tuple[bytes, ...]:
         """Return what the files hold, as of a second ago at most. While they cannot be read, what they held last."""
         now = time.monotonic()
-        if now - self._looked >= _LOOK_SECONDS:
-            self._looked = now
+        if now - self._checked_at >= _CHECK_SECONDS:
+            self._checked_at = now
             try:
-                stamps = self._stamped()
-                if stamps != self._stamps:
+                stamps = self._read_versions()
+                if stamps != self._versions:
                     self._contents = self._read()
-                    self._stamps = stamps
+                    self._versions = stamps
             except (OSError, ValueError) as error:  # as while they are being replaced
-                _logger.warning("a file that changed cannot be used yet: %s", _why(error))
+                _logger.warning("a file that changed cannot be used yet: %s", _reason(error))
         return self._contents
 
-    def _stamped(self) -> tuple[Stamp, ...]:
-        return tuple(stamp(path) for path in self._paths)
+    def _read_versions(self) -> tuple[FileVersion, ...]:
+        return tuple(file_version(path) for path in self._paths)
 
     def _read(self) -> tuple[bytes, ...]:
         contents = tuple(path.read_bytes() for path in self._paths)
@@ -67,7 +67,7 @@ class ChangingFiles:
         return contents
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"{error.filename} cannot be read: {error.strerror or error}"
     return str(error)

@@ -1,4 +1,4 @@
-"""How many entries the lists of a request may have: each is looked at on the loop, which belongs to everyone."""
+"""How large a message may be, and how many entries its lists may have: the event loop checks each entry, and all callers share it."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -7,21 +7,29 @@ from typing import Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-__all__ = ["MAX_ENTRIES", "MAX_FIELDS", "crowded_bytes", "crowded_field"]
+__all__ = [
+    "MAX_ENTRIES",
+    "MAX_FIELDS",
+    "MAX_MESSAGE_BYTES",
+    "find_crowded_field",
+    "find_crowded_field_in_bytes",
+]
 
+MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
+"""gRPC itself refuses a larger one, with a status that says nothing a person can use: so none is sent."""
 MAX_ENTRIES: Final = 5000
 MAX_FIELDS: Final = 4 * MAX_ENTRIES
 """Fields of all messages in a large request, before anything is decoded."""
 _SMALL_BYTES: Final = 1024 * 1024
 """What is no larger is decoded in a moment, whatever it holds."""
 _VARINT, _EIGHT_BYTES, _SIZED, _FOUR_BYTES = 0, 1, 2, 5
-_LOOKED_AT: Final = frozenset(
+_COUNTED_TYPES: Final = frozenset(
     {FieldDescriptor.CPPTYPE_MESSAGE, FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_ENUM}
 )
 """Numbers come in thousands, as vectors, and nobody looks at each of them."""
 
 
-def crowded_bytes(given: bytes, descriptor: Descriptor) -> str | None:
+def find_crowded_field_in_bytes(given: bytes, descriptor: Descriptor) -> str | None:
     """Return the field with which a large message has more than MAX_FIELDS, if it has: 16 MiB can hold eight million, which take half a second to decode.
 
     What is no message is told of by whoever decodes it.
@@ -32,21 +40,21 @@ def crowded_bytes(given: bytes, descriptor: Descriptor) -> str | None:
     try:
         while left:
             kind, at, end = left.pop()
-            known = _fields(kind)
+            known = _fields_by_number(kind)
             while at < end:
-                tag, at = _varint(given, at)
+                tag, at = _read_varint(given, at)
                 fields += 1
                 if fields > MAX_FIELDS:
                     return known[tag >> 3].name if tag >> 3 in known else kind.name
                 wire = tag & 7
                 if wire == _SIZED:
-                    size, at = _varint(given, at)
+                    size, at = _read_varint(given, at)
                     field = known.get(tag >> 3)
                     if field is not None and field.message_type is not None:
                         left.append((field.message_type, at, at + size))
                     at += size
                 elif wire == _VARINT:
-                    _, at = _varint(given, at)
+                    _, at = _read_varint(given, at)
                 else:
                     at += {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}.get(wire, 0)
     except IndexError:
@@ -55,11 +63,11 @@ def crowded_bytes(given: bytes, descriptor: Descriptor) -> str | None:
 
 
 @cache
-def _fields(kind: Descriptor) -> Mapping[int, FieldDescriptor]:
+def _fields_by_number(kind: Descriptor) -> Mapping[int, FieldDescriptor]:
     return dict(kind.fields_by_number)
 
 
-def _varint(given: bytes, at: int) -> tuple[int, int]:
+def _read_varint(given: bytes, at: int) -> tuple[int, int]:
     """Return a number of variable length, and where it ends. Raises IndexError where it does not."""
     byte = given[at]
     if byte < 0x80:
@@ -73,12 +81,12 @@ def _varint(given: bytes, at: int) -> tuple[int, int]:
     return found, at + 1
 
 
-def crowded_field(message: Message) -> str | None:
+def find_crowded_field(message: Message) -> str | None:
     """Return the field with which texts, messages and names in the lists of `message` become more than MAX_ENTRIES, if they do."""
     left, entries = [message], 0
     while left:
         held = left.pop()
-        for field in _looked_into(held.DESCRIPTOR):
+        for field in _counted_fields(held.DESCRIPTOR):
             if not field.is_repeated:
                 left += [getattr(held, field.name)] if held.HasField(field.name) else []
                 continue
@@ -89,16 +97,16 @@ def crowded_field(message: Message) -> str | None:
             if field.message_type is not None:
                 values = value.values() if hasattr(value, "values") else value
                 left += [
-                    each for each in values if isinstance(each, Message) and _looked_into(each.DESCRIPTOR)
+                    each for each in values if isinstance(each, Message) and _counted_fields(each.DESCRIPTOR)
                 ]
     return None
 
 
 @cache
-def _looked_into(kind: Descriptor) -> tuple[FieldDescriptor, ...]:
+def _counted_fields(kind: Descriptor) -> tuple[FieldDescriptor, ...]:
     """Return the lists and messages among the fields of a kind. No other field is touched: a text is made anew at each look."""
     return tuple(
         field
         for field in kind.fields
-        if field.cpp_type in _LOOKED_AT and (field.is_repeated or field.message_type is not None)
+        if field.cpp_type in _COUNTED_TYPES and (field.is_repeated or field.message_type is not None)
     )

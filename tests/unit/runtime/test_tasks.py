@@ -9,10 +9,10 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from parley.runtime import entry
-from parley.runtime.beside import beside
 from parley.runtime.channel import channel
 from parley.runtime.errors import PartFailedError
-from parley.runtime.server import ServerSettings, Service, serving
+from parley.runtime.server import ServerSettings, Service, start_server
+from parley.runtime.tasks import background_task
 
 BRIEF = ServerSettings(grace_seconds=0.5)
 
@@ -30,7 +30,7 @@ async def failing() -> AsyncIterator[asyncio.Event]:
         await fail.wait()
         raise KeyError("run-7")
 
-    async with beside("keeping the calls", part()):
+    async with background_task("keeping the calls", part()):
         yield fail
 
 
@@ -43,7 +43,7 @@ async def test_a_part_lasts_as_long_as_its_block() -> None:
         finally:
             ended.set()
 
-    async with beside("a part", part()):
+    async with background_task("a part", part()):
         await asyncio.sleep(0)
         assert not ended.is_set()
     assert ended.is_set()
@@ -78,7 +78,7 @@ async def test_a_part_that_is_cancelled_though_nobody_asked_ends_the_block() -> 
         raise asyncio.CancelledError
 
     async def block() -> None:
-        async with asyncio.timeout(30), beside("keeping the calls", part()):
+        async with asyncio.timeout(30), background_task("keeping the calls", part()):
             await for_ever()
 
     with pytest.raises(PartFailedError, match=r"^keeping the calls failed: CancelledError$"):
@@ -105,7 +105,7 @@ async def test_what_the_block_raises_comes_out_as_it_is() -> None:
 
 async def test_a_server_drains_when_a_part_fails() -> None:
     async def serve() -> None:
-        async with failing() as fail, serving([Service("parley.v1.X", lambda _: None)], BRIEF) as server:
+        async with failing() as fail, start_server([Service("parley.v1.X", lambda _: None)], BRIEF) as server:
             serves.set_result((server.address, fail))
             await for_ever()
 

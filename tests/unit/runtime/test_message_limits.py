@@ -7,8 +7,13 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.runtime.message_entries import MAX_ENTRIES, MAX_FIELDS, crowded_bytes, crowded_field
-from parley.runtime.message_size import MAX_MESSAGE_BYTES
+from parley.runtime.message_limits import (
+    MAX_ENTRIES,
+    MAX_FIELDS,
+    MAX_MESSAGE_BYTES,
+    find_crowded_field,
+    find_crowded_field_in_bytes,
+)
 from parley.v1.agent_pb2 import TOOL_FILE_READ, Agent
 from parley.v1.convergence_pb2 import EmbedResponse
 from parley.v1.debate_pb2 import ContextDocument, DebateSpec, Participant
@@ -23,25 +28,25 @@ def _asked(spec: DebateSpec) -> Message:
 def test_the_entries_of_all_lists_count_together() -> None:
     some = [ContextDocument(path=str(n)) for n in range(MAX_ENTRIES - 2)]
     tools = Participant(agent=Agent(routes=["one"]))
-    assert crowded_field(_asked(DebateSpec(context=some, agents=[tools]))) is None
+    assert find_crowded_field(_asked(DebateSpec(context=some, agents=[tools]))) is None
 
     tools.agent.routes.append("one more")
-    assert crowded_field(_asked(DebateSpec(context=some, agents=[tools]))) == "routes"
+    assert find_crowded_field(_asked(DebateSpec(context=some, agents=[tools]))) == "routes"
 
 
 def test_a_map_counts_as_a_list() -> None:
     crowd = {f"label {n}": 1 for n in range(MAX_ENTRIES + 1)}
-    assert crowded_field(_asked(DebateSpec(concurrency=crowd))) == "concurrency"
+    assert find_crowded_field(_asked(DebateSpec(concurrency=crowd))) == "concurrency"
 
 
 def test_names_of_an_enumeration_are_looked_at_too() -> None:
     many = Agent(tools=[TOOL_FILE_READ] * (MAX_ENTRIES + 1))
-    assert crowded_field(GenerateRequest(agent=many)) == "tools"
+    assert find_crowded_field(GenerateRequest(agent=many)) == "tools"
 
 
 def test_numbers_come_in_thousands() -> None:
     vector = [0.5] * (MAX_ENTRIES + 1)
-    assert crowded_field(EmbedResponse(vector=vector)) is None
+    assert find_crowded_field(EmbedResponse(vector=vector)) is None
 
 
 _QUESTION = CreateDebateRequest(spec=DebateSpec(question="x" * 1_200_000)).SerializeToString()
@@ -55,23 +60,23 @@ def test_a_large_request_of_very_many_fields_is_refused_before_it_is_decoded(inn
     content = inner * ((MAX_MESSAGE_BYTES - 100) // len(inner))
     size = b"".join(bytes([len(content) >> 7 * n & 0x7F | (0x80 if n < 4 else 0)]) for n in range(5))
     began = time.thread_time()
-    assert crowded_bytes(b"\x12" + size + content, CreateDebateRequest.DESCRIPTOR) is not None
+    assert find_crowded_field_in_bytes(b"\x12" + size + content, CreateDebateRequest.DESCRIPTOR) is not None
     assert time.thread_time() - began < 0.15, "half a second is what decoding takes, 0.03 what this does"
 
 
 def test_a_large_request_of_as_many_fields_as_lists_may_have_is_let_in() -> None:
     some = [ContextDocument(path=str(n), text="x" * 1000) for n in range(MAX_ENTRIES)]
     asked = _asked(DebateSpec(context=some))
-    assert crowded_bytes(asked.SerializeToString(), CreateDebateRequest.DESCRIPTOR) is None
+    assert find_crowded_field_in_bytes(asked.SerializeToString(), CreateDebateRequest.DESCRIPTOR) is None
 
 
 def test_fields_of_messages_in_messages_count() -> None:
     agent = Participant(agent=Agent(routes=["r"] * 9, id="a"))
     agents = [agent] * (MAX_FIELDS // 10)
     whole = _asked(DebateSpec(question="x" * 1_200_000, agents=agents)).SerializeToString()
-    assert crowded_bytes(whole, CreateDebateRequest.DESCRIPTOR) is not None
+    assert find_crowded_field_in_bytes(whole, CreateDebateRequest.DESCRIPTOR) is not None
 
 
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_message_are_left_to_whoever_decodes_them(rest: bytes) -> None:
-    assert crowded_bytes(_QUESTION + rest, CreateDebateRequest.DESCRIPTOR) is None
+    assert find_crowded_field_in_bytes(_QUESTION + rest, CreateDebateRequest.DESCRIPTOR) is None

@@ -1,4 +1,4 @@
-"""What a service does beside answering calls: if it ends in an error, so does the service."""
+"""Background tasks of a service, and how to stop a task. If a background task fails, the service stops."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -7,23 +7,25 @@ from typing import Any
 
 from parley.runtime.errors import PartFailedError
 from parley.runtime.logs import get_logger
-from parley.runtime.stopping import stop_task
 
-__all__ = ["beside", "stoppable"]
+__all__ = ["background_task", "cancellable_block", "stop_task"]
+
+_CANCEL_AGAIN_SECONDS = 0.1
+_MAX_CANCELS = 50
 
 _logger = get_logger(__name__)
 
 
 @asynccontextmanager
-async def beside(what: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+async def background_task(what: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Do `work` while the block runs. `what` says to people which part of the service it is.
 
     If the work fails, the block is cancelled, so that a server in it drains, and PartFailedError is raised.
     """
     leaving = False
-    async with stoppable() as stop:
+    async with cancellable_block() as stop:
 
-        async def watched() -> None:
+        async def run_work() -> None:
             try:
                 await work
             except asyncio.CancelledError as error:
@@ -31,12 +33,12 @@ async def beside(what: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[No
                     raise
                 # Nobody asked for it: a library let a cancellation of its own through.
                 _logger.exception("a part of the service was cancelled", part=what)
-                stop(_failed(what, error))
+                stop(_failure(what, error))
             except Exception as error:
                 _logger.exception("a part of the service failed", part=what)
-                stop(_failed(what, error))
+                stop(_failure(what, error))
 
-        task = asyncio.create_task(watched())
+        task = asyncio.create_task(run_work())
         try:
             yield
         finally:
@@ -46,7 +48,7 @@ async def beside(what: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[No
 
 
 @asynccontextmanager
-async def stoppable() -> AsyncIterator[Callable[[Exception], None]]:
+async def cancellable_block() -> AsyncIterator[Callable[[Exception], None]]:
     """Open a block that can be ended from beside it: it is cancelled, and raises the error given as the reason."""
     block = asyncio.current_task()
     assert block is not None, "a block of a coroutine runs in a task"
@@ -65,6 +67,19 @@ async def stoppable() -> AsyncIterator[Callable[[Exception], None]]:
         raise reasons[0] from None
 
 
-def _failed(what: str, error: BaseException) -> PartFailedError:
+def _failure(what: str, error: BaseException) -> PartFailedError:
     said = " ".join(str(error).split())
     return PartFailedError(f"{what} failed: {type(error).__name__}{f': {said}' if said else ''}")
+
+
+async def stop_task(task: asyncio.Task[Any], *, again_seconds: float = _CANCEL_AGAIN_SECONDS) -> None:
+    """Cancel a task and wait until it has ended; one that goes on is cancelled again, and left alone after fifty times.
+
+    On Python 3.11 `asyncio.wait_for`, which database drivers use, can take a cancellation for its own and return.
+    """
+    for _ in range(_MAX_CANCELS):
+        task.cancel()
+        await asyncio.wait([task], timeout=again_seconds)
+        if task.done():
+            return
+    _logger.error("a task does not end though it was cancelled", task=task.get_name())
