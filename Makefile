@@ -84,6 +84,8 @@ check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes
 	@$(call generate,$(VENV)/generated)
 	@diff -r -x __init__.py -x __pycache__ $(VENV)/generated/parley/v1 services/parley/v1 \
 		|| { echo "services/parley/v1 is not what protos/ says: run make protos" >&2; exit 1; }
+	@$(BIN)/python -m parley.config.schema | diff - services/parley/config/schema.json \
+		|| { echo "services/parley/config/schema.json is not what the configuration reads: run make protos" >&2; exit 1; }
 	@rm -rf $(VENV)/reference && $(BIN)/python -m tests.support.contract_reference $(VENV)/reference
 	@diff -r $(VENV)/reference docs/reference \
 		|| { echo "docs/reference is not what protos/ says: run make protos" >&2; exit 1; }
@@ -202,10 +204,11 @@ cluster-down: ## Take that cluster away
 ##@ Make
 
 .PHONY: protos
-protos: $(VENV)/.all ## Generate services/parley/v1 and docs/reference from protos/
+protos: $(VENV)/.all ## Generate services/parley/v1, the configuration's schema.json and docs/reference from protos/
 	@rm -f services/parley/v1/*_pb2.py services/parley/v1/*_pb2.pyi \
 		services/parley/v1/*_pb2_grpc.py services/parley/v1/*_pb2_grpc.pyi
 	$(call generate,services)
+	$(BIN)/python -m parley.config.schema >$(VENV)/schema.json && mv $(VENV)/schema.json services/parley/config/schema.json
 	$(BIN)/python -m tests.support.contract_reference docs/reference
 
 .PHONY: agreement-head

@@ -147,7 +147,7 @@ def _method(file: _File, method: MethodDescriptorProto, place: _Place) -> list[s
     return [
         f"### {method.name}",
         "",
-        f"{takes} → {gives}; needs {_needs(method)}.",
+        f"{takes} → {gives}; needs {_needs(method)}.{_queue(method)}",
         "",
         file.said(*place),
         "",
@@ -157,6 +157,13 @@ def _method(file: _File, method: MethodDescriptorProto, place: _Place) -> list[s
 def _needs(method: MethodDescriptorProto) -> str:
     role = method.options.Extensions[access_pb2.needs]
     return f"`{access_pb2.AccessRole.Name(role).removeprefix('ACCESS_ROLE_')}`"
+
+
+def _queue(method: MethodDescriptorProto) -> str:
+    queue = method.options.Extensions[access_pb2.queue]
+    if not queue:
+        return ""
+    return f" Queue: `{access_pb2.CallQueue.Name(queue).removeprefix('CALL_QUEUE_')}`."
 
 
 def _message(file: _File, message: DescriptorProto, name: str, place: _Place) -> list[str]:

@@ -60,6 +60,47 @@ ACCESS_ROLE_SERVICE: AccessRole.ValueType  # 5
 """Be one of Parley's own services, on behalf of the tenant that it names. Includes `READ`."""
 Global___AccessRole: _TypeAlias = AccessRole  # noqa: Y015
 
+class _CallQueue:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CallQueueEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CallQueue.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CALL_QUEUE_UNSPECIFIED: _CallQueue.ValueType  # 0
+    """Not said: as READ."""
+    CALL_QUEUE_NONE: _CallQueue.ValueType  # 1
+    """Calls do not wait, as of those that are rare or mostly idle."""
+    CALL_QUEUE_READ: _CallQueue.ValueType  # 2
+    """Calls that read a debate or write a little: 2 at a time."""
+    CALL_QUEUE_SEND: _CallQueue.ValueType  # 3
+    """Streams of what is stored, which wait for their reader: 4 at a time."""
+    CALL_QUEUE_CREATE: _CallQueue.ValueType  # 4
+    """Calls that create or delete a debate: 8 at a time."""
+    CALL_QUEUE_INTERVENE: _CallQueue.ValueType  # 5
+    """Calls that may wait for a debate's owner: 32 at a time."""
+
+class CallQueue(_CallQueue, metaclass=_CallQueueEnumTypeWrapper):
+    """The queue in which calls of an RPC of the orchestrator wait. Of one tenant, only so many calls of a queue are worked on at a time on a
+    replica; the others wait. Queues do not wait for each other, nor tenants.
+    """
+
+CALL_QUEUE_UNSPECIFIED: CallQueue.ValueType  # 0
+"""Not said: as READ."""
+CALL_QUEUE_NONE: CallQueue.ValueType  # 1
+"""Calls do not wait, as of those that are rare or mostly idle."""
+CALL_QUEUE_READ: CallQueue.ValueType  # 2
+"""Calls that read a debate or write a little: 2 at a time."""
+CALL_QUEUE_SEND: CallQueue.ValueType  # 3
+"""Streams of what is stored, which wait for their reader: 4 at a time."""
+CALL_QUEUE_CREATE: CallQueue.ValueType  # 4
+"""Calls that create or delete a debate: 8 at a time."""
+CALL_QUEUE_INTERVENE: CallQueue.ValueType  # 5
+"""Calls that may wait for a debate's owner: 32 at a time."""
+Global___CallQueue: _TypeAlias = CallQueue  # noqa: Y015
+
 NEEDS_FIELD_NUMBER: _builtins.int
+QUEUE_FIELD_NUMBER: _builtins.int
 needs: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, Global___AccessRole.ValueType]
 """What a caller must have. Every RPC of Parley says it; one that does not is refused to all who must say who they are."""
+queue: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, Global___CallQueue.ValueType]
+"""The queue in which its calls wait."""

@@ -2,38 +2,39 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 from weakref import WeakValueDictionary
+
+from google.protobuf import descriptor_pool
 
 from parley.orchestrator.allowance.limits import TenantLimits
 from parley.orchestrator.allowance.use import TenantUse
 from parley.orchestrator.log.index import PENDING, RUNNING, WAITING, DebateIndex
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, resource_exhausted
+from parley.v1.access_pb2 import (
+    CALL_QUEUE_CREATE,
+    CALL_QUEUE_INTERVENE,
+    CALL_QUEUE_READ,
+    CALL_QUEUE_SEND,
+    CallQueue,
+)
+from parley.v1.access_pb2 import queue as queue_option
 
 __all__ = ["Allowance"]
 
-_STREAMS: Final = frozenset({"WatchDebate", "ReadLog", "StreamReport"})
-_READING: Final = (
-    "GetAnswer",
-    "GetDebate",
-    "GetDecision",
-    "GetReport",
-    "ListContributions",
-    "ListDebates",
-    "SubmitFeedback",
-)
-_TURNS: Final = (
-    dict.fromkeys(_READING, ("reading", 2))
-    | dict.fromkeys(("StreamReport", "ReadLog"), ("sending", 4))
-    | dict.fromkeys(("CreateDebate", "DeleteDebate"), ("asking", 8))
-    | {"Intervene": ("intervening", 32)}
-)
-"""Of which calls how many of a tenant are worked on at a time: each takes milliseconds of the loop, more are no sooner done, and
-others would wait behind all of them. Those that wait for a reader, or for a debate's owner, leave no place of the others' taken."""
+_CALLS_AT_ONCE: Final[Mapping[CallQueue.ValueType, int]] = {
+    CALL_QUEUE_READ: 2,
+    CALL_QUEUE_SEND: 4,
+    CALL_QUEUE_CREATE: 8,
+    CALL_QUEUE_INTERVENE: 32,
+}
+"""How many calls of a tenant in each queue are worked on at a time: each takes milliseconds of the loop, more are no sooner done, and
+other tenants would wait behind all of them. Calls that wait for a reader, or for a debate's owner, have queues of their own."""
 _LATE_SECONDS: Final = 1.0
 _LATE_AT_ONCE: Final = 256
 """Refusals of a tenant that are told late, at a time; beyond them, it would only have the memory of more."""
@@ -64,33 +65,31 @@ class Allowance:
     clock: Clock
     _debates: dict[str, _Debates] = field(default_factory=dict)
     _making: Counter[str] = field(default_factory=Counter)
-    _turns: WeakValueDictionary[tuple[str, str], asyncio.Semaphore] = field(
+    _slots: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = field(
         default_factory=WeakValueDictionary
     )
     _late: Counter[str] = field(default_factory=Counter)
 
     @asynccontextmanager
     async def call(self, method: str, tenant: str) -> AsyncIterator[None]:
-        """Let a call in (`parley.v1.OrchestratorService/GetDebate`) and count it while the block runs.
+        """Admit a call (`parley.v1.OrchestratorService/GetDebate`) and count it while the block runs.
 
-        So many calls of a kind are worked on for a tenant at a time; the others wait their turn, so that no tenant waits behind all
-        calls of another.
-        That a tenant has made too many is told a second late: who asks again at once would else have most of the loop to be refused in.
+        Calls of a tenant wait in the queue that the contract names for the RPC, so that no tenant waits behind all calls of
+        another. A refusal of too many requests comes a second late, or retries would take most of the loop.
 
         Raises:
             ParleyError: RESOURCE_EXHAUSTED `TENANT_REQUESTS` or `TENANT_WATCHES`.
         """
         await self._check_requests(tenant)
         await self.use.count(tenant, requests=1)
-        name = method.rpartition("/")[2]
+        queue, is_stream = _find_queue(method)
         async with AsyncExitStack() as stack:
-            if name in _STREAMS:
+            if is_stream:
                 await self._check_watches(tenant)
                 stack.enter_context(self.use.watching(tenant))
-            if name in _TURNS:
-                kind, at_once = _TURNS[name]
-                turns = self._turns.setdefault((tenant, kind), asyncio.Semaphore(at_once))
-                await stack.enter_async_context(turns)
+            if queue in _CALLS_AT_ONCE:
+                slots = self._slots.setdefault((tenant, queue), asyncio.Semaphore(_CALLS_AT_ONCE[queue]))
+                await stack.enter_async_context(slots)
             yield
 
     @asynccontextmanager
@@ -173,6 +172,14 @@ class Allowance:
         if self.limits.watches and _over(await self.use.watches(tenant), self.limits.watches):
             what = f"it has {self.limits.watches} streams open, which is its limit"
             raise _refusal("TENANT_WATCHES", tenant, what, _SOON)
+
+
+@cache
+def _find_queue(method: str) -> tuple[CallQueue.ValueType, bool]:
+    """Return the queue of an RPC of the orchestrator, and whether it sends a stream. One that names no queue waits with those that read."""
+    found = descriptor_pool.Default().FindMethodByName(method.replace("/", "."))
+    named: CallQueue.ValueType = found.GetOptions().Extensions[queue_option]
+    return named or CALL_QUEUE_READ, found.server_streaming
 
 
 def _over(used: int, limit: int) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.allowance.allowance import Allowance
+from parley.orchestrator.allowance.allowance import Allowance, _find_queue
 from parley.orchestrator.allowance.limits import TenantLimits
 from parley.orchestrator.allowance.use import TENANT_USE, TenantUse
 from parley.orchestrator.log.index import (
@@ -20,6 +20,8 @@ from parley.orchestrator.log.index import (
 )
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import Store, open_store
+from parley.v1.access_pb2 import CALL_QUEUE_READ, queue
+from parley.v1.orchestrator_pb2 import DESCRIPTOR
 from tests.support.manual_clock import ManualClock
 
 
@@ -139,6 +141,14 @@ async def test_so_many_calls_of_a_tenant_are_worked_on_at_a_time(
         )
         leave.set()
     assert inside == at_once + 5
+
+
+def test_an_rpc_that_names_no_queue_waits_with_those_that_read() -> None:
+    found = DESCRIPTOR.services_by_name["OrchestratorService"]
+    unnamed = [each for each in found.methods if not each.GetOptions().Extensions[queue]]
+    assert "GetDebate" in [each.name for each in unnamed]
+    for each in unnamed:
+        assert _find_queue(f"{found.full_name}/{each.name}") == (CALL_QUEUE_READ, False)
 
 
 async def test_without_limits_nothing_is_refused(store: Store, clock: ManualClock) -> None:
