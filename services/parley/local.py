@@ -72,24 +72,24 @@ def ports_from(first: int) -> Ports:
 
 def known_roles(*, evaluating: bool = False) -> Mapping[str, tuple[str, ...]]:
     """Return the roles that agents of a system of our own can debate, or evaluate, in, by name, with their aliases."""
-    from parley.orchestrator.formats.shipped import shipped_formats
-    from parley.orchestrator.roles.catalogue import shipped_roles
+    from parley.orchestrator.formats.shipped import all_formats
+    from parley.orchestrator.roles.catalogue import load_shipped_roles
 
-    formats = [each for each in shipped_formats().all() if not each.stand_in_role]
+    formats = [each for each in all_formats().all() if not each.fallback_role]
     # Where agents only lend their routes, as in a moderated debate, any role will do: that tells nothing of it.
     duties = [each.debater_sections for each in formats if len(each.debater_sections) > 1]
     return {
         role.name: role.aliases
-        for role in shipped_roles().all()
+        for role in load_shipped_roles().all()
         if evaluating or any(role.serves(each) for each in duties)
     }
 
 
 def known_formats() -> tuple[str, ...]:
     """Return the formats in which a system of our own debates a question, without versions."""
-    from parley.orchestrator.formats.shipped import shipped_formats
+    from parley.orchestrator.formats.shipped import all_formats
 
-    return tuple(sorted({each.name for each in shipped_formats().all() if each.subject is None}))
+    return tuple(sorted({each.name for each in all_formats().all() if each.subject is None}))
 
 
 def running_at() -> str | None:

@@ -100,7 +100,7 @@ def _port(log: Log, _: AsyncExitStack, name: str) -> _Writer:
 
 def _journal(log: Log, stack: AsyncExitStack, name: str) -> _Writer:
     journal = Journal(log, SystemClock(), "bench", name)
-    writing = asyncio.create_task(journal.write())
+    writing = asyncio.create_task(journal.run_writer())
     stack.callback(writing.cancel)
     return _JournalWriter(journal)
 

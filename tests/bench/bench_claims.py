@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from parley.orchestrator.engine.inbox import INBOX, Inbox
 from parley.orchestrator.engine.owner import OwnerDependencies
 from parley.orchestrator.engine.runner import Runner, RunnerSettings
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.index import DEBATES, RUNNING, DebateIndex, DebateRecord
 from parley.runtime.clock import SystemClock
 from parley.storage.opening import open_store
@@ -120,7 +120,7 @@ async def _looked(documents: Documents, looks: int, *, exclusive: bool) -> tuple
         inbox=Inbox(cast("Documents", counting)),
         agents=nothing,
         services=nothing,
-        formats=shipped_formats(),
+        formats=all_formats(),
         follow_up=nothing,
         follow_up_limits=nothing,
         clock=SystemClock(),

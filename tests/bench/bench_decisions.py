@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from parley.orchestrator.model.model_families import one_voice
+from parley.orchestrator.model.model_families import shared_family
 from parley.orchestrator.model.spec import AgentSpec
 from tests.bench.decisions.agents import PANELS, REGIMES, Kind
 from tests.bench.decisions.cells import Cell, Size, cells
@@ -189,7 +189,7 @@ def _aims(found: Sequence[Cell]) -> list[list[str]]:
         for kind in _OTHERS
         for by in _DECISIONS
     ]
-    voices = [each.name for each in PANELS if one_voice([_agent(route) for route in routes(each)])]
+    voices = [each.name for each in PANELS if shared_family([_agent(route) for route in routes(each)])]
     echo = PANELS[-1].name
     return [*rows, ["one voice: the echo and nothing else", _met(voices == [echo]), ", ".join(voices)]]
 

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 
 from parley.orchestrator.keys.store import KeyStore
-from parley.orchestrator.keys.way import ApiKeys
+from parley.orchestrator.keys.way import ApiKeyAuthenticator
 from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Credentials, Guard, bearer_token
@@ -101,7 +101,7 @@ async def _ways(stack: AsyncExitStack, folder: Path, calls: int) -> list[_Way]:
     tokens = JsonWebTokens(rules, SigningKeys(key_fetcher(issuer.url, None), clock))
     guard = Guard(
         ServiceTokens(lambda: (SECRET.encode(),)),
-        ApiKeys(KeyStore(store.documents), clock),
+        ApiKeyAuthenticator(KeyStore(store.documents), clock),
         tokens,
     )
     authority = Authority(folder)

@@ -99,9 +99,9 @@ def _hook_formats() -> None:
     from tests.support.checked_format import CHECKED_FORMATS
 
     added = replace(panel.V1, name=ADDED_FORMAT.partition("@")[0])
-    shipped.shipped_formats = lambda: Formats([*CHECKED_FORMATS.all(), added])
+    shipped.all_formats = lambda: Formats([*CHECKED_FORMATS.all(), added])
     budget._FIRST_WAIT_SECONDS = 0.5
-    checkpoints.KEPT_SECONDS = 0.2  # type: ignore[misc]
+    checkpoints.OWNED_WAIT_SECONDS = 0.2  # type: ignore[misc]
 
 
 def _wrap(point: CrashPoint, owner: type, method: str, name: str) -> None:

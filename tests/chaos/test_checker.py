@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from parley.orchestrator.log.envelope import GENESIS, Draft, seal
-from parley.orchestrator.log.events import created_event
+from parley.orchestrator.log.events import first_event
 from parley.storage.ports import Record
 from parley.v1.debate_pb2 import DebateFailure, Reply, Work
 from parley.v1.debate_pb2 import Outcome as DebateOutcome
@@ -58,7 +58,7 @@ def work(key: str) -> Work:
     return Work(activity="proposal", agent_id=key[-3:].strip("/"), round=1)
 
 
-CREATED = (0, Draft("created", created_event("req", make_spec(), "")))
+CREATED = (0, Draft("created", first_event("req", make_spec(), "")))
 CLAIMED = (1, Draft("claim/1", Claimed(owner="a")))
 INTERVENED = (1, Draft("intervention/w1", intervention("guide", "w1", text="x")))
 CONCLUDED = (1, Draft("concluded", Concluded(outcome=DebateOutcome(description="Yes."))))

@@ -33,16 +33,16 @@ async def words(store: Store) -> FeedbackStore:
 async def test_the_latest_word_counts_and_an_earlier_request_again_changes_nothing(
     words: FeedbackStore,
 ) -> None:
-    assert await words.latest("default", ID) is None
+    assert await words.get_latest("default", ID) is None
     first, existed = await words.put(word("a"))
     assert (first, existed) == (replace(word("a"), number=1), False)
     await words.put(word("b", -1))
     assert await words.put(word("a")) == (first, True)
-    latest = await words.latest("default", ID)
+    latest = await words.get_latest("default", ID)
     assert latest is not None
     assert (latest.request_id, latest.value, latest.number) == ("b", -1, 2)
-    assert await words.latest("default", OTHER) is None
-    assert await words.latest("acme", ID) is None
+    assert await words.get_latest("default", OTHER) is None
+    assert await words.get_latest("acme", ID) is None
 
 
 async def test_a_request_id_stands_for_one_word(words: FeedbackStore) -> None:
@@ -61,7 +61,7 @@ async def test_words_that_come_at_once_are_numbered_each(words: FeedbackStore) -
 async def test_words_are_unreported_until_that_is_noted(words: FeedbackStore) -> None:
     first, _ = await words.put(word("a"))
     second, _ = await words.put(word("b", debate=OTHER))
-    assert list(await words.unreported()) == [first, second]
-    assert await words.reported(first, is_rated=True) == replace(first, is_reported=True, is_rated=True)
-    assert list(await words.unreported()) == [second]
+    assert list(await words.list_unreported()) == [first, second]
+    assert await words.mark_reported(first, is_rated=True) == replace(first, is_reported=True, is_rated=True)
+    assert list(await words.list_unreported()) == [second]
     assert await words.get(first.key) == replace(first, is_reported=True, is_rated=True)

@@ -23,7 +23,7 @@ def closed_debate() -> Record:
 
 async def watch_to_the_end(feeds: Feeds) -> int:
     news = asyncio.Event()
-    async with feeds.joined(TENANT, DEBATE, news) as feed:
+    async with feeds.join(TENANT, DEBATE, news) as feed:
         while not feed.closed:
             await news.wait()
             news.clear()

@@ -40,7 +40,7 @@ async def waiting(index: DebateIndex, name: str, due: str) -> DebateRecord:
     """Put a debate in that waits without an owner."""
     made = record(name)
     await index.insert(made)
-    assert await index.note_status(
+    assert await index.update_status(
         made, 1, status=WAITING, is_open=False, owner=None, updated=made.updated, due=due
     )
     return made
@@ -48,8 +48,8 @@ async def waiting(index: DebateIndex, name: str, due: str) -> DebateRecord:
 
 async def keys(index: DebateIndex) -> tuple[set[str], list[str]]:
     """The debates that a scan sees as in need of an owner, and those that are due, in order."""
-    found = await index.open()
-    overdue = await index.overdue(NOW)
+    found = await index.list_open()
+    overdue = await index.list_overdue(NOW)
     return {each.debate for each in (*found.owned, *found.waiting)}, [each.debate for each in overdue]
 
 
@@ -70,16 +70,18 @@ async def test_whoever_asks_for_an_owner_brings_it_back_into_sight(index: Debate
 
 async def test_a_claim_and_the_next_status_end_the_wait(index: DebateIndex) -> None:
     claimed = await waiting(index, "claimed", SOONER)
-    assert await index.claimed(claimed, "two", 2, NOW)
+    assert await index.record_claim(claimed, "two", 2, NOW)
     assert await keys(index) == ({"claimed"}, [])
     rests = await waiting(index, "rests", SOONER)
-    await index.note_status(rests, 1, status=PAUSED, is_open=False, owner=None, updated=NOW)
+    await index.update_status(rests, 1, status=PAUSED, is_open=False, owner=None, updated=NOW)
     assert await keys(index) == ({"claimed"}, [])
 
 
 async def test_an_owner_that_has_lost_its_claim_puts_nothing_out_of_sight(index: DebateIndex) -> None:
     made = record("lost")
     await index.insert(made)
-    await index.claimed(made, "two", 2, NOW)
-    told = await index.note_status(made, 1, status=WAITING, is_open=False, owner=None, updated=NOW, due=LATER)
+    await index.record_claim(made, "two", 2, NOW)
+    told = await index.update_status(
+        made, 1, status=WAITING, is_open=False, owner=None, updated=NOW, due=LATER
+    )
     assert (told, await keys(index)) == (False, ({"lost"}, []))

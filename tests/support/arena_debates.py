@@ -16,7 +16,7 @@ __all__ = ["ArenaScript", "arena_settings", "arena_spec"]
 
 def arena_settings(**fields: Any) -> ArenaSettings:
     """The arena's defaults, with these fields in place of them."""
-    completed = SETTINGS.completed(ArenaSettings(**fields))
+    completed = SETTINGS.with_defaults(ArenaSettings(**fields))
     assert isinstance(completed, ArenaSettings)
     return completed
 

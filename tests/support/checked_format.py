@@ -11,7 +11,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.panel.outcome import answer_parts
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.model.spec import DebateSpec
 from parley.runtime.errors import ParleyError
 from parley.v1.debate_pb2 import Approval, Direction, Outcome, Questions
@@ -40,9 +40,9 @@ def _checked(name: str, request: CheckpointRequest) -> Format:
     """A format that makes a request, holds a panel, and has its answer approved; what was said is in the answer."""
 
     async def run(debate: Debate) -> Outcome:
-        before = await debate.checkpoint(BEFORE, request)
+        before = await debate.run_checkpoint(BEFORE, request)
         outcome = await panel.V2.run(debate)
-        after = await debate.checkpoint(AFTER, Approval(text=outcome.description))
+        after = await debate.run_checkpoint(AFTER, Approval(text=outcome.description))
         del outcome.panel.recommendations[:]
         outcome.panel.recommendations.extend(map(_told, (before, after)))
         return outcome
@@ -72,7 +72,7 @@ CHECKED = _checked("checked", Direction(text="Shall we begin?"))
 """Asks for a direction before the panel, and for an approval after it."""
 QUESTIONED = _checked("questioned", Questions(text="Shall we begin?"))
 """Puts questions before the panel, and asks for an approval after it."""
-CHECKED_FORMATS = Formats([*shipped_formats().all(), CHECKED, QUESTIONED])
+CHECKED_FORMATS = Formats([*all_formats().all(), CHECKED, QUESTIONED])
 
 
 def checked_spec(debate_format: Format = CHECKED, **fields: Any) -> DebateSpec:
@@ -112,7 +112,7 @@ async def _go_on_everywhere(stage: Backstage, replica: Replica, acts: Mapping[st
     reader = LogReader(stage)
     async with asyncio.TaskGroup() as tasks:
         while True:
-            for record in (await replica.dependencies.index.open()).owned:
+            for record in (await replica.dependencies.index.list_open()).owned:
                 recorded = await reader.recorded(record.debate)
                 for key, checkpoint in recorded.open_checkpoints.items():
                     if (record.debate, key) not in asked:

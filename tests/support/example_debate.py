@@ -17,7 +17,7 @@ from typing import Any, Final
 import yaml
 
 from parley.example import LOG
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import DebateSpec
 from parley.v1 import agent_pb2, convergence_pb2, gateway_pb2
@@ -136,7 +136,7 @@ async def recorded_now(told: Source) -> Sequence[Envelope]:
     """Hold the debate and return its log."""
     spec = DebateSpec(
         question=told.question,
-        format=shipped_formats().get("panel").id,
+        format=all_formats().get("panel").id,
         agents=tuple(agent(name, name) for name in told.agents),
         judge=agent("judge", "judge"),
         history_limit=0,

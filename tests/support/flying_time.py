@@ -53,9 +53,9 @@ async def _all_that_was_begun(stage: Backstage) -> None:
 
 async def _seen(stage: Backstage, reader: LogReader) -> tuple[object, bool]:
     """What has happened so far, and whether a person's word is waited for or on its way."""
-    owned = (await DebateIndex(stage.store.documents).open()).owned
+    owned = (await DebateIndex(stage.store.documents).list_open()).owned
     is_asked = [bool((await reader.recorded(record.debate)).open_checkpoints) for record in owned]
     debates = [(record.key, record.epoch, reader.length(record.debate)) for record in owned]
     calls = [(asked.call, asked.end) for asked in stage.gateway.calls]
-    words = await Inbox(stage.store.documents).waiting()
+    words = await Inbox(stage.store.documents).list_waiting()
     return (calls, debates), any(is_asked) or bool(words)

@@ -2,7 +2,7 @@
 
 from parley.orchestrator.log.envelope import GENESIS
 from parley.orchestrator.log.journal import log_name, open_records
-from parley.orchestrator.log.replay import Recorded
+from parley.orchestrator.log.replay import RecordedState
 from tests.support.orchestration import TENANT, Backstage
 
 __all__ = ["LogReader"]
@@ -13,14 +13,14 @@ class LogReader:
 
     def __init__(self, stage: Backstage) -> None:
         self._log = stage.store.log
-        self._read: dict[str, tuple[Recorded, int, bytes]] = {}
+        self._read: dict[str, tuple[RecordedState, int, bytes]] = {}
 
-    async def recorded(self, debate: str) -> Recorded:
+    async def recorded(self, debate: str) -> RecordedState:
         """What a debate's log holds now."""
-        recorded, after, before = self._read.get(debate) or (Recorded(), 0, GENESIS)
+        recorded, after, before = self._read.get(debate) or (RecordedState(), 0, GENESIS)
         records = await self._log.read(log_name(TENANT, debate), after)
         for event in open_records(records, after, before):
-            recorded.take([event])
+            recorded.apply([event])
             after, before = event.sequence, event.hash
         self._read[debate] = recorded, after, before
         return recorded

@@ -26,7 +26,7 @@ QUESTION = "Should we keep user sessions in Redis or in PostgreSQL, and ship soo
 
 def moderated_settings(**fields: Any) -> ModeratedSettings:
     """The format's defaults, with these fields in place of them."""
-    completed = SETTINGS.completed(ModeratedSettings(**fields))
+    completed = SETTINGS.with_defaults(ModeratedSettings(**fields))
     assert isinstance(completed, ModeratedSettings)
     return completed
 

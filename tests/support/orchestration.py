@@ -21,7 +21,7 @@ from parley.orchestrator.engine.owner import OwnerDependencies
 from parley.orchestrator.engine.runner import Runner, RunnerSettings
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.formats.panel.settings import SETTINGS
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.index import DEBATES, RUNNING, DebateIndex, DebateRecord
@@ -33,9 +33,9 @@ from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
 from parley.orchestrator.phases.record import record
-from parley.orchestrator.roles.catalogue import Roles, shipped_roles
+from parley.orchestrator.roles.catalogue import Roles, load_shipped_roles
 from parley.orchestrator.settings import OrchestratorSettings
-from parley.orchestrator.watch.deltas import Deltas
+from parley.orchestrator.watch.deltas import DeltaBroker
 from parley.runtime.channel import channel
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.draining import Draining
@@ -86,7 +86,7 @@ WITHIN = 30.0
 
 
 def agent(name: str, role: str = "architect", **fields: Any) -> AgentSpec:
-    instructions = dict(shipped_roles().get(role).prompts)
+    instructions = dict(load_shipped_roles().get(role).prompts)
     return AgentSpec(name, name.title(), role, instructions=instructions, **fields)
 
 
@@ -196,7 +196,7 @@ class Replica:
         dependencies: OwnerDependencies,
         deletions: DeletionStore,
         settings: RunnerSettings,
-        deltas: Deltas,
+        deltas: DeltaBroker,
     ) -> None:
         self.dependencies = dependencies
         self.deltas = deltas
@@ -226,7 +226,7 @@ class Replica:
 
     async def create(self, spec: DebateSpec, request_id: str = "") -> str:
         content = digest(spec_to_proto(spec))
-        debate, _ = await self.intake.debate(TENANT, request_id or uuid.uuid4().hex, content, spec)
+        debate, _ = await self.intake.create_debate(TENANT, request_id or uuid.uuid4().hex, content, spec)
         return debate
 
     async def intervene(self, debate: str, act: str, request_id: str = "", **fields: Any) -> int:
@@ -247,7 +247,7 @@ class Backstage:
     store: Store
     channel: grpc.aio.Channel
     gateway: ScriptedGateway
-    formats: Formats = field(default_factory=shipped_formats)
+    formats: Formats = field(default_factory=all_formats)
     models: grpc.aio.Channel | None = None
     ratings: grpc.aio.Channel | None = None
     issues: IssueTracker | None = None
@@ -266,7 +266,7 @@ class Backstage:
         follow_up: FollowUp = record,
         follow_up_limits: Limits = NO_LIMITS,
     ) -> Replica:
-        deltas = Deltas()
+        deltas = DeltaBroker()
         dependencies = OwnerDependencies(
             log=log or self.store.log,
             index=DebateIndex(self.store.documents),
@@ -331,7 +331,7 @@ async def backstage(
         channel(server.address) as connection,
     ):
         await store.documents.prepare(DEBATES, INBOX, DELETIONS)
-        yield Backstage(store, connection, scripted, formats or shipped_formats())
+        yield Backstage(store, connection, scripted, formats or all_formats())
 
 
 async def left_behind(stage: Backstage, events: Sequence[Envelope]) -> str:

@@ -13,10 +13,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from parley.orchestrator.engine.budget import may_pass
+from parley.orchestrator.engine.budget import is_transient
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
@@ -52,26 +52,28 @@ BALLOT = AnswerShape(
 
 async def small(debate: Debate) -> Outcome:
     """Run the format."""
-    debate.note("state/gathering", PhaseEntered(name="GATHERING"))
+    debate.record_event("state/gathering", PhaseEntered(name="GATHERING"))
     for name in ("hope", "doubt"):
-        await debate.join(f"join/{name}", AgentSpec(name, name.title(), "generalist"))
+        await debate.add_participant(f"join/{name}", AgentSpec(name, name.title(), "generalist"))
     questions = [Question(id="budget", text="How much?"), Question(id="when", text="By when?")]
-    answered = await debate.checkpoint("questions", Questions(text="Before we begin:", questions=questions))
+    answered = await debate.run_checkpoint(
+        "questions", Questions(text="Before we begin:", questions=questions)
+    )
     known = {each.question_id: each.text for each in answered.intervention.answer.answers}
-    debate.note("state/voting", PhaseEntered(name="VOTING"))
-    ballots = await debate.settle(
+    debate.record_event("state/voting", PhaseEntered(name="VOTING"))
+    ballots = await debate.run_until_enough(
         "votes", {each.id: partial(_vote, debate, each) for each in debate.participants}, _decided
     )
     choice = _leading(ballots)
-    await debate.timer("cooling", WAIT_SECONDS)
+    await debate.run_timer("cooling", WAIT_SECONDS)
     prompt = f"State that {choice} won; the budget is {known.get('budget', 'open')}."
     reply = await debate.ask("answer", debate.spec.judge, _task(ANSWER, "judge", prompt, is_answer=True))
     if isinstance(reply, StepFailed):
         steps = ("answer",)
-        awaited = steps if may_pass(reply.reason) else ()
+        awaited = steps if is_transient(reply.reason) else ()
         raise DebateFailedError(reply.reason, reply.message, phase=ANSWER.name, steps=steps, awaited=awaited)
     dissent = await _dissenting(debate, reply)
-    closed = await debate.checkpoint("approval", Approval(text=reply.text))
+    closed = await debate.run_checkpoint("approval", Approval(text=reply.text))
     approved = "approved" if closed.intervention.approve.approved else "refused"
     counted = ", ".join(sorted(ballots))
     return Outcome(
@@ -82,13 +84,13 @@ async def small(debate: Debate) -> Outcome:
 def _task(
     activity: Activity, agent: str, prompt: str, max_output_tokens: int = 20, *, is_answer: bool = False
 ) -> Task:
-    work = activity.work(agent)
+    work = activity.create_work(agent)
     return Task(work, (PromptPart("user", prompt),), max_output_tokens, is_answer=is_answer, seconds=30.0)
 
 
 async def _vote(debate: Debate, agent: AgentSpec) -> Ballot | StepFailed:
     prompt = f"Vote. You are agent {debate.letter(agent.id)}."
-    return await debate.ask_for(f"vote/{agent.id}", agent, _task(VOTE, agent.id, prompt), BALLOT)
+    return await debate.ask_structured(f"vote/{agent.id}", agent, _task(VOTE, agent.id, prompt), BALLOT)
 
 
 def _choices(ballots: Mapping[str, Ballot | StepFailed]) -> Counter[str]:
@@ -122,7 +124,7 @@ SMALL = Format(name="small", version=1, run=small, activities=(VOTE, CONSENT))
 
 def formats_with_small() -> Formats:
     """Return the shipped formats and this one."""
-    return Formats([*shipped_formats().all(), SMALL])
+    return Formats([*all_formats().all(), SMALL])
 
 
 def used_by_consent(step: str) -> Usage:

@@ -13,7 +13,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from parley.orchestrator.engine.format import Formats
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log import journal
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import DebateSpec
@@ -47,7 +47,7 @@ class Play:
 
     spec: DebateSpec
     gateway: Callable[[], ScriptedGateway] = ScriptedGateway
-    formats: Formats = field(default_factory=shipped_formats)
+    formats: Formats = field(default_factory=all_formats)
     flying: bool = False
     issues: IssueTracker | None = None
     acts: Mapping[str, str] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import Final
 from parley.orchestrator.api import report
 from parley.orchestrator.api.conversion import debate_to_proto
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.v1.debate_pb2 import Debate
 from parley.v1.event_pb2 import Event
@@ -39,11 +39,11 @@ def read_example() -> ExampleDebate:
     """Return the example, read by the rules by which every debate's log is read."""
     events = tuple(read_events())
     folded = fold(events)
-    debate_format = shipped_formats().get(folded.spec.format)
+    debate_format = all_formats().get(folded.spec.format)
     return ExampleDebate(
         events=tuple(each.message for each in events),
         debate=debate_to_proto(folded, debate_format),
-        report=report.render(events[0].debate, folded, debate_format),
+        report=report.render_report(events[0].debate, folded, debate_format),
     )
 
 

@@ -12,21 +12,21 @@ from functools import partial
 from parley.orchestrator import metrics
 from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.allowance.metered_log import MeteredLog
-from parley.orchestrator.allowance.use import TENANT_USE, TenantUse
-from parley.orchestrator.api.folded_debates import FoldedDebates
+from parley.orchestrator.allowance.use import TENANT_USE, TenantUsage
+from parley.orchestrator.api.folded_debates import DebateStateCache
 from parley.orchestrator.api.servicer import OrchestratorServicer
-from parley.orchestrator.engine.delete import Deletions
-from parley.orchestrator.engine.execution import leaves
+from parley.orchestrator.engine.delete import DebateDeleter
+from parley.orchestrator.engine.execution import leaf_exceptions
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.engine.inbox import INBOX, Inbox
 from parley.orchestrator.engine.intake import Intake
 from parley.orchestrator.engine.owner import OwnerDependencies
 from parley.orchestrator.engine.report_feedback import FeedbackReporter
 from parley.orchestrator.engine.runner import Runner
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.keys.store import KEYS, KeyStore
 from parley.orchestrator.keys.tenant import TenantKeys
-from parley.orchestrator.keys.way import ApiKeys
+from parley.orchestrator.keys.way import ApiKeyAuthenticator
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.index import DEBATES, DebateIndex
@@ -34,12 +34,12 @@ from parley.orchestrator.model.spec import Limits
 from parley.orchestrator.peers.agents import Agents
 from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
 from parley.orchestrator.phases.record import record
-from parley.orchestrator.roles.catalogue import RoleFileError, Roles, shipped_roles
+from parley.orchestrator.roles.catalogue import RoleFileError, Roles, load_shipped_roles
 from parley.orchestrator.settings import OrchestratorSettings
-from parley.orchestrator.watch.deltas import Deltas
+from parley.orchestrator.watch.deltas import DeltaBroker
 from parley.orchestrator.watch.feed import Feeds
-from parley.orchestrator.watch.forwarding import Forwarding
-from parley.orchestrator.watch.watching import Watching
+from parley.orchestrator.watch.forwarding import DeltaForwarder
+from parley.orchestrator.watch.watching import DebateWatcher
 from parley.runtime.channel import channel
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.draining import Draining
@@ -77,15 +77,15 @@ async def build(
         ConfigurationError: a setting cannot be used.
         PartFailedError: no debates are run any more; the block was cancelled.
     """
-    metrics.begin()
-    formats = formats or shipped_formats()
-    roles = _checked(roles or shipped_roles(), formats)
-    draining, deltas, clock = draining or Draining(), Deltas(), SystemClock()
+    metrics.initialize()
+    formats = formats or all_formats()
+    roles = _check_roles(roles or load_shipped_roles(), formats)
+    draining, deltas, clock = draining or Draining(), DeltaBroker(), SystemClock()
     channels = settings.channels()
     connect = partial(channel, settings=channels)
     to_replicas = partial(channel, settings=replace(channels, tls_name=settings.advertise_name))
     async with (
-        _opened(settings.store, reading=reading) as store,
+        _open_store(settings.store, reading=reading) as store,
         connect(settings.gateway) as gateway,
         connect(settings.convergence) as convergence,
         connect(settings.ratings) as ratings,
@@ -93,7 +93,7 @@ async def build(
     ):
         index = DebateIndex(store.documents, settings.advertise)
         owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        use = TenantUse(store.documents, clock, owner)
+        use = TenantUsage(store.documents, clock, owner)
         log = MeteredLog(store.log, use)
         allowance = Allowance(settings.tenant_limits(), use, index, clock)
         dependencies = OwnerDependencies(
@@ -105,7 +105,7 @@ async def build(
                 Convergence(convergence, clock),
                 Ratings(ratings, clock),
                 Memory(memory, clock),
-                settings.issue_tracker(),
+                settings.create_issue_tracker(),
             ),
             formats=formats,
             follow_up=record,
@@ -114,11 +114,11 @@ async def build(
             owner=owner,
             lease_heartbeat_seconds=settings.lease_seconds / 3,
         )
-        runner = Runner(dependencies, settings.runner(exclusive=store.exclusive))
+        runner = Runner(dependencies, settings.runner_settings(exclusive=store.exclusive))
         feedback = FeedbackStore(store.documents)
         reporter = FeedbackReporter(feedback, dependencies.services.ratings, clock)
         deletion_store = DeletionStore(store.documents)
-        deletions = Deletions(
+        deletions = DebateDeleter(
             log=log,
             index=index,
             inbox=dependencies.inbox,
@@ -129,31 +129,31 @@ async def build(
             retention=settings.retention(),
         )
         feeds = Feeds(store.log, heartbeat_seconds=settings.heartbeat_seconds)
-        forwarding = Forwarding(index, feeds, deltas, dependencies.owner, to_replicas)
+        forwarding = DeltaForwarder(index, feeds, deltas, dependencies.owner, to_replicas)
         servicer = OrchestratorServicer(
             log=store.log,
             index=index,
-            folded=FoldedDebates(store.log, index),
+            debate_states=DebateStateCache(store.log, index),
             formats=formats,
             roles=roles,
             intake=Intake(log, index, dependencies.inbox, deletion_store, runner, clock),
             gateway=gateway,
-            watching=Watching(store.log, feeds, deltas, forwarding),
+            watcher=DebateWatcher(store.log, feeds, deltas, forwarding),
             draining=draining,
             owner=dependencies.owner,
             feedback=feedback,
             reporter=reporter,
             deletions=deletions,
             allowance=allowance,
-            keys=TenantKeys(KeyStore(store.documents), clock, used="key" in settings.auth_methods),
+            keys=TenantKeys(KeyStore(store.documents), clock, is_enabled="key" in settings.auth_methods),
             reader_seconds=settings.reader_seconds,
         )
         service = Service(
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name,
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
-            lambda address: _reached(index, address),
-            authenticators=_ways(settings, store, clock),
-            admission=allowance.call,
+            lambda address: _set_own_address(index, address),
+            authenticators=_create_authenticators(settings, store, clock),
+            admission=allowance.admit_call,
             ready=store.answers,
         )
         async with (
@@ -162,7 +162,7 @@ async def build(
             background_task("reporting feedback", reporter.run()),
             # Who only reads debates deletes none by the way.
             background_task("deleting debates", deletions.run()) if settings.max_debates else nullcontext(),
-            background_task("giving debates up", _drained(draining, runner)),
+            background_task("giving debates up", _drain_on_stop(draining, runner)),
         ):
             try:
                 yield service
@@ -170,11 +170,11 @@ async def build(
                 await runner.drain()
                 if not reading:
                     with suppress(StorageError):
-                        await use.tell()
+                        await use.publish()
 
 
 @asynccontextmanager
-async def _opened(url: str, *, reading: bool) -> AsyncGenerator[Store, None]:
+async def _open_store(url: str, *, reading: bool) -> AsyncGenerator[Store, None]:
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(url, NAME, reading=reading))
@@ -182,7 +182,7 @@ async def _opened(url: str, *, reading: bool) -> AsyncGenerator[Store, None]:
         yield store
 
 
-def _checked(roles: Roles, formats: Formats) -> Roles:
+def _check_roles(roles: Roles, formats: Formats) -> Roles:
     """Let a role file that no format can use stop the start, not a debate."""
     try:
         roles.check([duty for each in formats.all() for duty in (each.debater_sections, each.judge_sections)])
@@ -191,13 +191,18 @@ def _checked(roles: Roles, formats: Formats) -> Roles:
     return roles
 
 
-def _ways(settings: OrchestratorSettings, store: Store, clock: Clock) -> tuple[Authenticator, ...]:
+def _create_authenticators(
+    settings: OrchestratorSettings, store: Store, clock: Clock
+) -> tuple[Authenticator, ...]:
     """Return the ways in that the settings name, beside those of every service."""
-    keys = [ApiKeys(KeyStore(store.documents), clock)] if "key" in settings.auth_methods else []
-    return (*keys, *([_tokens(settings, clock)] if "jwt" in settings.auth_methods else []))
+    keys = [ApiKeyAuthenticator(KeyStore(store.documents), clock)] if "key" in settings.auth_methods else []
+    return (
+        *keys,
+        *([_create_token_authenticator(settings, clock)] if "jwt" in settings.auth_methods else []),
+    )
 
 
-def _tokens(settings: OrchestratorSettings, clock: Clock) -> Authenticator:
+def _create_token_authenticator(settings: OrchestratorSettings, clock: Clock) -> Authenticator:
     # Heavy, and most do without.
     from parley.runtime.identity.json_web_tokens import JsonWebTokens, TokenRules
     from parley.runtime.identity.signing_keys import SigningKeys, key_fetcher
@@ -214,7 +219,7 @@ def _tokens(settings: OrchestratorSettings, clock: Clock) -> Authenticator:
     )
 
 
-def _reached(index: DebateIndex, address: str) -> None:
+def _set_own_address(index: DebateIndex, address: str) -> None:
     """Let other replicas know where this one listens, unless its settings say where it is reached."""
     host, _, port = address.rpartition(":")
     if not index.address:
@@ -226,10 +231,10 @@ async def _run(runner: Runner) -> None:
     try:
         await runner.run()
     except ExceptionGroup as group:
-        raise next(leaves(group)) from group
+        raise next(leaf_exceptions(group)) from group
 
 
-async def _drained(draining: Draining, runner: Runner) -> None:
+async def _drain_on_stop(draining: Draining, runner: Runner) -> None:
     """Give debates up as soon as the server begins to stop, not when its last stream has ended."""
     await draining.wait()
     await runner.drain()

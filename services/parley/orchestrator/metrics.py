@@ -6,7 +6,16 @@ from typing import Final
 
 from parley.runtime import telemetry
 
-__all__ = ["appended", "begin", "claimed", "debate_ended", "running", "wait_ended", "waited", "watching"]
+__all__ = [
+    "count_claim",
+    "count_running",
+    "count_wait",
+    "count_watcher",
+    "initialize",
+    "record_append",
+    "record_debate_end",
+    "record_wait_end",
+]
 
 _meter: Final = telemetry.meter(__name__)
 # Whoever may choose its own tenant or bring formats along could make labels without end.
@@ -58,14 +67,14 @@ _tenant_cost: Final = _meter.create_counter(
 )
 
 
-def begin() -> None:
+def initialize() -> None:
     """Tell that there is nothing yet: what was never counted is no 0, and who looks would take it for a replica that is away."""
     _running.add(0)
     _watchers.add(0)
 
 
 @contextmanager
-def running() -> Iterator[None]:
+def count_running() -> Iterator[None]:
     """Count a debate as owned here for the block."""
     _running.add(1)
     try:
@@ -75,7 +84,7 @@ def running() -> Iterator[None]:
 
 
 @contextmanager
-def watching() -> Iterator[None]:
+def count_watcher() -> Iterator[None]:
     """Count a stream that follows a debate for the block."""
     _watchers.add(1)
     try:
@@ -84,27 +93,27 @@ def watching() -> Iterator[None]:
         _watchers.add(-1)
 
 
-def claimed(*, taken: bool) -> None:
+def count_claim(*, taken: bool) -> None:
     """Count a claim."""
     _claims.add(1, {"parley.outcome": "taken" if taken else "lost"})
 
 
-def appended(seconds: float) -> None:
+def record_append(seconds: float) -> None:
     """Note how long an append took."""
     _appends.record(seconds)
 
 
-def waited(debate_format: str) -> None:
+def count_wait(debate_format: str) -> None:
     """Count that a debate began to wait."""
     _waits.add(1, {"parley.format": debate_format})
 
 
-def wait_ended(debate_format: str, whom: str, seconds: float) -> None:
+def record_wait_end(debate_format: str, whom: str, seconds: float) -> None:
     """Note how long a debate waited for `person` or `providers`."""
     _wait_duration.record(seconds, {"parley.format": debate_format, "parley.waited_for": whom})
 
 
-def debate_ended(
+def record_debate_end(
     debate_format: str, outcome: str, seconds: float, *, tenant: str, tokens: int, cost_micros: int
 ) -> None:
     """Note the end of a debate, and what it used up to its answer."""

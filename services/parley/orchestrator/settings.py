@@ -162,26 +162,26 @@ class OrchestratorSettings(ServiceSettings):
 
     @field_validator("retention_tenants")
     @classmethod
-    def _is_retention(cls, tenants: str) -> str:
-        Retention.read(0, tenants)
+    def _check_retention(cls, tenants: str) -> str:
+        Retention.parse(0, tenants)
         return tenants
 
     @field_validator("follow_up_url")
     @classmethod
-    def _is_http(cls, url: SecretStr | None) -> SecretStr | None:
+    def _check_http_url(cls, url: SecretStr | None) -> SecretStr | None:
         if url is not None and not is_http_url(url.get_secret_value()):
             raise ValueError("must begin with http:// or https://, name a host, and hold no space and no @")
         return url
 
     @field_validator("follow_up_token")
     @classmethod
-    def _fits_a_header(cls, token: SecretStr | None) -> SecretStr | None:
+    def _check_header_value(cls, token: SecretStr | None) -> SecretStr | None:
         if token is not None and not re.fullmatch(r"[\x21-\x7e]+", token.get_secret_value()):
             raise ValueError("must be ASCII without spaces and control characters")
         return token
 
     @model_validator(mode="after")
-    def _token_has_an_address(self) -> Self:
+    def _check_token_has_url(self) -> Self:
         if self.follow_up_token is not None and self.follow_up_url is None:
             raise ValueError(
                 "PARLEY_FOLLOW_UP_TOKEN is of use with PARLEY_FOLLOW_UP_URL alone: set both, or none"
@@ -189,7 +189,7 @@ class OrchestratorSettings(ServiceSettings):
         return self
 
     @model_validator(mode="after")
-    def _issuer_is_whole(self) -> Self:
+    def _check_issuer_complete(self) -> Self:
         if "jwt" not in self.auth_methods:
             return self
         if not (self.jwt_issuer and self.jwt_audience):
@@ -215,16 +215,16 @@ class OrchestratorSettings(ServiceSettings):
 
     def retention(self) -> Retention:
         """Return how long debates are kept."""
-        return Retention.read(self.retention_days, self.retention_tenants)
+        return Retention.parse(self.retention_days, self.retention_tenants)
 
-    def issue_tracker(self) -> IssueTracker | None:
+    def create_issue_tracker(self) -> IssueTracker | None:
         """Return where issues are made of decisions; None where that is not set."""
         if self.follow_up_url is None:
             return None
         token = self.follow_up_token.get_secret_value() if self.follow_up_token else ""
         return IssueTracker(self.follow_up_url.get_secret_value(), token)
 
-    def runner(self, *, exclusive: bool) -> RunnerSettings:
+    def runner_settings(self, *, exclusive: bool) -> RunnerSettings:
         """Return the part that the runner takes."""
         return RunnerSettings(
             lease_seconds=self.lease_seconds,

@@ -6,7 +6,7 @@ from functools import lru_cache
 from random import Random
 from typing import Final
 
-from parley.orchestrator.model.topology import Seats, draw_edges
+from parley.orchestrator.model.topology import RoundParticipants, draw_edges
 from parley.v1.arena_pb2 import (
     TOPOLOGY_KIND_ALL_TO_ALL,
     TOPOLOGY_KIND_RING,
@@ -110,7 +110,7 @@ def edges(size: int, topology: str) -> tuple[tuple[str, str], ...]:
     agents = NAMES[:size]
     hub = NAMES[4] if topology == "star" else ""
     kind = Topology(kind=TOPOLOGIES[topology], hub_agent_id=hub)
-    return draw_edges(kind, Seats(agents, agents, agents, 2, Random(0)))
+    return draw_edges(kind, RoundParticipants(agents, agents, agents, 2, Random(0)))
 
 
 def calls(size: int, end: End, topology: str = "all to all") -> int:

@@ -22,7 +22,7 @@ def decided(cast: Ballots, weights: Sequence[float] = ()) -> str:
     """Return the answer that stands; without weights each ballot counts 1. Proposals with one answer are one choice."""
     names = NAMES[: len(cast.stands)]
     found = _counted(cast.stands, tuple(weights))
-    stands = voting.surest(found, zip(names, cast.confidences, strict=True))
+    stands = voting.most_confident_option(found, zip(names, cast.confidences, strict=True))
     return cast.stands[names.index(stands)]
 
 
@@ -45,7 +45,7 @@ def _with_judge(cast: Ballots, weights: Sequence[float], judge: str, confidence:
     said = list(zip(names, cast.confidences, strict=True))
     if judge in cast.stands:
         said.append((names[cast.stands.index(judge)], confidence))
-    return cast.stands[names.index(voting.surest(found, said))]
+    return cast.stands[names.index(voting.most_confident_option(found, said))]
 
 
 def judged(cast: Ballots, judge: str) -> str:
@@ -54,7 +54,7 @@ def judged(cast: Ballots, judge: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def _counted(stands: tuple[str, ...], weights: tuple[float, ...], judge: str = "") -> voting.Count:
+def _counted(stands: tuple[str, ...], weights: tuple[float, ...], judge: str = "") -> voting.VoteCount:
     names = NAMES[: len(stands)]
     holders: dict[str, list[str]] = {}
     for name, stand in zip(names, stands, strict=True):
@@ -64,4 +64,4 @@ def _counted(stands: tuple[str, ...], weights: tuple[float, ...], judge: str = "
     ballots = [voting.Ballot(name, name, weight) for name, weight in cast]
     if judge:
         ballots.append(voting.Ballot("judge", holders[judge][0], 1.0))
-    return voting.count(ballots, len(ballots), groups=groups)
+    return voting.count_votes(ballots, len(ballots), groups=groups)

@@ -8,7 +8,13 @@ from parley.convergence.agreement import Relation
 from parley.convergence.assessment import Critic, Round, Thresholds, Verdict, assess
 from parley.convergence.grouping import Reading
 from parley.orchestrator.formats.arena.settings import SETTINGS
-from parley.orchestrator.model.stopping import Held, asking_order, is_unanimous, posterior, shift
+from parley.orchestrator.model.stopping import (
+    StatedPosition,
+    asking_order,
+    is_unanimous,
+    measure_shift,
+    posterior,
+)
 from parley.v1.arena_pb2 import ArenaSettings
 from tests.bench.decisions.debates import AFTER_ALL, AFTER_DRAFTS, NAMES, ROUNDS, Course, End, edges
 
@@ -66,6 +72,8 @@ def _is_stable(
 ) -> bool:
     """Return whether hardly anyone has moved. Of its first draft nobody says how sure it is."""
     sure: Mapping[int, float | None] = dict(enumerate(confidences))
-    earlier = {str(seat): Held(stand, None if first else sure[seat]) for seat, stand in enumerate(before)}
-    later = {str(seat): Held(stand, sure[seat]) for seat, stand in enumerate(now)}
-    return 100 * shift(earlier, later) <= _STOPPING.stable_positions_percent
+    earlier = {
+        str(seat): StatedPosition(stand, None if first else sure[seat]) for seat, stand in enumerate(before)
+    }
+    later = {str(seat): StatedPosition(stand, sure[seat]) for seat, stand in enumerate(now)}
+    return 100 * measure_shift(earlier, later) <= _STOPPING.stable_positions_percent

@@ -12,7 +12,7 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor
 
 from parley.orchestrator.keys.store import KEYS, KeyStore
-from parley.orchestrator.keys.way import ApiKeys
+from parley.orchestrator.keys.way import ApiKeyAuthenticator
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import from_rpc_error
@@ -61,7 +61,8 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     async with open_store(f"sqlite:///{tmp_path}", "keys") as store:
         await store.documents.prepare(KEYS)
         guard = Guard(
-            ServiceTokens(lambda: (SECRET.encode(),)), ApiKeys(KeyStore(store.documents), SystemClock())
+            ServiceTokens(lambda: (SECRET.encode(),)),
+            ApiKeyAuthenticator(KeyStore(store.documents), SystemClock()),
         )
         names = sorted({each.containing_service.full_name for each in METHODS})
         services = [Service(name, partial(_register, name, callers)) for name in names]
@@ -113,7 +114,7 @@ def test_the_contract_says_what_a_caller_needs(method: MethodDescriptor) -> None
 async def test_nobody_gets_in_who_does_not_say_who_they_are(served: Served, method: MethodDescriptor) -> None:
     unauthenticated = grpc.StatusCode.UNAUTHENTICATED
     revoked = await served.key(*CLIENT_ROLES)
-    for each in await KeyStore(served.documents).list():
+    for each in await KeyStore(served.documents).list_all():
         await KeyStore(served.documents).revoke(each.id, SystemClock().now())
     wrong = "parley_000000000000_" + "A" * 43
     written = (("parley-tenant", "acme"), ("parley-subject", "root"), ("parley-roles", "admin"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.engine.format import Formats
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.runtime.server import RunningServer
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Orchestrator, Replica, backstage, orchestrating
@@ -27,7 +27,7 @@ async def gateway_server(gateway: ScriptedGateway) -> AsyncIterator[RunningServe
 @pytest.fixture
 def formats() -> Formats:
     """Those that orchestrators know; a module that needs others has a fixture of its own."""
-    return shipped_formats()
+    return all_formats()
 
 
 @pytest.fixture

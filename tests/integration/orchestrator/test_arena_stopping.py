@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.api.report import render
+from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.arena import V1
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.arena_pb2 import ArenaSettings, StoppingSettings
@@ -189,7 +189,7 @@ async def test_the_best_rated_are_asked_first_and_nobody_else_where_they_are_sur
     assert (1, True, ended(events).explanation) in findings(events)
     assert {asked.agent.id for asked in gateway.calls} == {"bo", "dee", "judge"}
     assert outcome(events).arena.not_asked_agent_ids == ["ada", "cy"]
-    assert "ada, cy: what the others proposed was probable enough." in render("d", fold(events), V1)
+    assert "ada, cy: what the others proposed was probable enough." in render_report("d", fold(events), V1)
 
 
 async def test_where_they_are_not_all_are_asked_one_after_the_other_and_debate(tmp_path: Path) -> None:

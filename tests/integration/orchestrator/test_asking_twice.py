@@ -65,13 +65,13 @@ async def test_what_the_log_holds_was_recorded_though_its_owner_died_before_it_s
     await journal.claim("gone", Draft("intervention/w", asked))
     sequence = (await stage.events(debate))[-2].sequence
     record = await stage.record(debate)
-    await needs.index.claimed(record, "gone", journal.epoch, record.updated)
+    await needs.index.record_claim(record, "gone", journal.epoch, record.updated)
     silent = stage.replica("three", exclusive=False, adopt=False)
     put = needs.inbox.put
 
     async def put_and_end(entry: InboxEntry) -> bool:
         answer = await put(entry)
-        await needs.index.note_status(
+        await needs.index.update_status(
             record, journal.epoch, status="CANCELLED", is_open=True, owner="gone", updated=record.updated
         )
         return answer

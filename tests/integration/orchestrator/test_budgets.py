@@ -11,7 +11,7 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.usage import usage_of
 from parley.orchestrator.model.spec import DebateSpec, Limits
-from parley.orchestrator.peers.roster import ask_roster, ask_routes, with_routes
+from parley.orchestrator.peers.roster import fetch_roster, fetch_routes, with_routes
 from parley.runtime.channel import channel
 from parley.v1.event_pb2 import StepFailed, StepStarted, StepSucceeded
 from tests.integration.gateway.harness import routes_file, running
@@ -52,7 +52,7 @@ async def held(name: str, server: ModelServer, folder: Path, limits: Limits) -> 
         replace(stage, models=models).replica() as replica,
     ):
         spec = at_one_route(KEPT[name].spec(KEPT[name].format), limits)
-        spec = with_routes(spec, await ask_roster(models), await ask_routes(models, ["p1/m"]))
+        spec = with_routes(spec, await fetch_roster(models), await fetch_routes(models, ["p1/m"]))
         assert spec.judge.price is not None
         debate = await replica.create(spec)
 

@@ -226,7 +226,7 @@ async def test_a_debate_is_owned_once_where_a_look_at_the_store_comes_between_it
 
         async def slow(record: Any) -> None:
             await insert(record)
-            one.runner.look()
+            one.runner.wake()
             await until(lambda: _owns(one, record.key), "the look finds it")
 
         one.dependencies.index.insert = slow  # type: ignore[method-assign]
@@ -340,7 +340,7 @@ async def test_an_intervention_that_was_recorded_by_an_owner_that_then_crashed_i
     async with stage.replica("one") as one:
         debate = await one.create(SPEC)
         await stage.gateway.wait_for("*", 2)
-        one.dependencies.inbox.recorded = crash  # type: ignore[method-assign, assignment]
+        one.dependencies.inbox.mark_recorded = crash  # type: ignore[method-assign, assignment]
         first = asyncio.create_task(one.intervene(debate, act, "w"))
         await asyncio.wait_for(marking.wait(), 30)
         first.cancel()
@@ -377,9 +377,9 @@ async def test_a_request_that_came_twice_at_once_is_accepted_though_the_other_on
     class Overtaken(StallingLog):
         async def append(self, log: str, record: Record) -> None:
             if record.first == 1:
-                (record_of_it,) = (await one.dependencies.index.open()).owned
+                (record_of_it,) = (await one.dependencies.index.list_open()).owned
                 if record_of_it.opening:
-                    await stage.replica("beside").intake._open(record_of_it)
+                    await stage.replica("beside").intake._write_first_event(record_of_it)
             await super().append(log, record)
 
     log: Any = Overtaken(stage.store.log)

@@ -1,6 +1,6 @@
 """What convergence is asked about many long texts fits a message, in any script."""
 
-from parley.orchestrator.peers.services import Convergence, readable
+from parley.orchestrator.peers.services import Convergence, truncate_text
 from parley.runtime.channel import channel
 from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 from parley.v1.convergence_pb2 import AssessRequest, AssessResponse, GroupPositionsRequest, Stand
@@ -15,13 +15,15 @@ async def test_two_rounds_of_thirty_two_long_texts_reach_convergence(gateway: Sc
         return AssessResponse(agreement_percent=42)
 
     gateway.assess = assess
-    stands = [Stand(agent_id=f"a{number}", text=readable("水" * 200_000)) for number in range(32)]
+    stands = [Stand(agent_id=f"a{number}", text=truncate_text("水" * 200_000)) for number in range(32)]
     request = AssessRequest(question="Is water wet?", stands=stands, previous=stands)
     size = request.ByteSize()
     assert size > MAX_MESSAGE_BYTES
     async with gateway.served() as server, channel(server.address) as there:
         convergence = Convergence(there)
         assert (await convergence.assess(request)).agreement_percent == 42
-        groups = await convergence.group(GroupPositionsRequest(question="Is water wet?", stands=stands))
+        groups = await convergence.group_positions(
+            GroupPositionsRequest(question="Is water wet?", stands=stands)
+        )
     assert len(groups.groups) == 1
     assert lengths == {12 * 1024 * 1024 // 64 // 3}

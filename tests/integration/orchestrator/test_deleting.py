@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.orchestrator.engine.delete import Deletions
+from parley.orchestrator.engine.delete import DebateDeleter
 from parley.orchestrator.engine.inbox import INBOX, Inbox
 from parley.orchestrator.log.deletions import DELETIONS, Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
@@ -202,12 +202,12 @@ def deletions(
     before: bool = False,
     clock: ManualClock | None = None,
     retention: Retention | None = None,
-) -> Deletions:
+) -> DebateDeleter:
     count = [at]
     log: Any = Failing(store.log, count, before=before)
     documents: Any = Failing(store.documents, count, before=before)
     services = Services(Convergence(memory), Ratings(memory), Memory(memory))
-    return Deletions(
+    return DebateDeleter(
         log,
         DebateIndex(documents),
         Inbox(documents),
@@ -245,7 +245,7 @@ async def test_a_deletion_that_breaks_off_anywhere_is_finished_or_never_was(
             assert (await index.get("default", debate) is None) >= gone
             if await index.get("default", debate) is None:
                 assert not await store.log.read(f"default/{debate}")
-                assert not await Inbox(store.documents).waiting_for(f"default/{debate}")
+                assert not await Inbox(store.documents).list_waiting_for(f"default/{debate}")
             else:
                 assert await store.log.read(f"default/{debate}"), "it is whole"
         assert not await store.documents.find(DELETIONS, {})
@@ -374,12 +374,12 @@ async def test_a_debate_that_came_to_be_is_kept_whatever_is_noted_of_it(tmp_path
         await stage.comes_to(debate, COMPLETED)
         notes = DeletionStore(stage.store.documents)
         # As where the store was away when the note was to go.
-        await notes.begin(TENANT, debate, "2026-01-01T00:00:00.000000")
+        await notes.record_log_start(TENANT, debate, "2026-01-01T00:00:00.000000")
         await deletions(stage.store, stage.channel).finish_all()
         await after(stage, timedelta())
         assert await stage.kinds(debate)
         assert not await begun(stage)
-        await notes.begin(TENANT, debate, "2026-01-01T00:00:00.000000")
+        await notes.record_log_start(TENANT, debate, "2026-01-01T00:00:00.000000")
         assert await deletions(stage.store, stage.channel).delete(TENANT, debate, ratings=False)
         assert not await stage.kinds(debate)
         assert not await begun(stage)
@@ -388,6 +388,6 @@ async def test_a_debate_that_came_to_be_is_kept_whatever_is_noted_of_it(tmp_path
 async def test_a_deletion_is_finished_of_a_debate_of_which_it_is_noted_that_it_began(tmp_path: Path) -> None:
     async with backstage(tmp_path) as stage:
         store = DeletionStore(stage.store.documents)
-        await store.begin(TENANT, "one", datetime.now(UTC).isoformat(timespec="microseconds"))
+        await store.record_log_start(TENANT, "one", datetime.now(UTC).isoformat(timespec="microseconds"))
         await store.put(Deletion(TENANT, "one", ratings=True))
-        assert await store.all() == [Deletion(TENANT, "one", ratings=True)]
+        assert await store.list_all() == [Deletion(TENANT, "one", ratings=True)]

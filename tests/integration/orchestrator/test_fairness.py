@@ -13,7 +13,7 @@ SPEC = make_spec(2, 1)
 
 async def accept(replica: Replica, tenant: str) -> str:
     request = uuid.uuid4().hex
-    debate, _ = await replica.intake.debate(tenant, request, request, SPEC)
+    debate, _ = await replica.intake.create_debate(tenant, request, request, SPEC)
     return debate
 
 

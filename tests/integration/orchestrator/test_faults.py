@@ -6,7 +6,7 @@ import pytest
 
 from parley.orchestrator.log import envelope
 from parley.orchestrator.log.index import DEBATES, DebateIndex
-from parley.orchestrator.log.wanted import Wanted
+from parley.orchestrator.log.wanted import DebateFilter
 from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import DebateFailed, StepFailed
 from tests.support.orchestration import TENANT, Backstage, check_log, make_spec
@@ -112,7 +112,7 @@ async def test_a_record_that_cannot_be_read_is_passed_over_and_told_of(
     async with stage.replica("two"):
         for debate in debates:
             await stage.comes_to(debate, "COMPLETED")
-    page = await DebateIndex(stage.store.documents).page(TENANT, Wanted())
+    page = await DebateIndex(stage.store.documents).list_page(TENANT, DebateFilter())
     assert {each.debate for each in page} == set(debates)
     told = capsys.readouterr()
     assert "cannot be read and is passed over" in told.out + told.err

@@ -187,7 +187,7 @@ async def test_two_replicas_that_tell_of_the_same_word_count_it_once(tmp_path: P
         given_at = f"2026-01-01T00:00:00.000000+00:00/default/{ABSENT}/r"
         word, _ = await words.put(Feedback("default", ABSENT, "r", 1, "", given_at, ("ada",), "general"))
         replicas = [FeedbackReporter(words, Ratings(opened), SystemClock()) for _ in range(2)]
-        told = await asyncio.gather(*(each.report_soon(word) for each in replicas))
+        told = await asyncio.gather(*(each.report_now_or_later(word) for each in replicas))
         assert [each.is_rated for each in told] == [True, True]
         assert await counted(address) == {"ada": (1, 0)}
 

@@ -13,7 +13,7 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.moderated import V1
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.follow_up import follow_up
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import DebateSpec
 from parley.v1.debate_pb2 import Outcome
@@ -51,7 +51,7 @@ REFUSED = ModeratedOutcome()
 REFUSED.CopyFrom(DECISION)
 REFUSED.approved = False
 DECIDED, UNAPPROVED = _decided("decided", DECISION), _decided("unapproved", REFUSED)
-FORMATS = Formats([*shipped_formats().all(), DECIDED, UNAPPROVED])
+FORMATS = Formats([*all_formats().all(), DECIDED, UNAPPROVED])
 
 
 @pytest.fixture

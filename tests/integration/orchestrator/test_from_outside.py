@@ -5,8 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from parley.orchestrator.engine.format import Formats
-from parley.orchestrator.formats.shipped import shipped_formats
-from parley.orchestrator.roles.catalogue import Roles, parse_role, shipped_roles
+from parley.orchestrator.formats.shipped import all_formats
+from parley.orchestrator.roles.catalogue import Roles, load_shipped_roles, parse_role
 from parley.runtime.server import RunningServer
 from parley.v1 import agent_pb2, debate_pb2, orchestrator_pb2
 from tests.integration.orchestrator.outside.contest import CONTEST
@@ -15,8 +15,8 @@ from tests.support.scripted_gateway import ScriptedGateway
 
 OUTSIDE = Path(__file__).parent / "outside"
 POET = parse_role("poet", (OUTSIDE / "poet.md").read_text("utf-8"))
-FORMATS = Formats([*shipped_formats().all(), CONTEST])
-ROLES = Roles([*shipped_roles().all(), POET])
+FORMATS = Formats([*all_formats().all(), CONTEST])
+ROLES = Roles([*load_shipped_roles().all(), POET])
 
 
 def poets(*names: str) -> list[debate_pb2.Participant]:

@@ -53,7 +53,7 @@ async def test_an_intervention_on_a_debate_that_rests_is_taken_up_though_its_cal
 async def test_interventions_that_nobody_takes_up_do_not_keep_others_waiting(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.orchestrator.engine.inbox._AT_ONCE", 10)
+    monkeypatch.setattr("parley.orchestrator.engine.inbox._PAGE_SIZE", 10)
     stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as replica:
         ended, running = [await replica.create(make_spec(2, 1)) for _ in range(2)]

@@ -51,7 +51,7 @@ async def test_a_debate_larger_than_what_a_store_keeps_is_refused_and_leaves_not
         assert refused.value.code == grpc.StatusCode.INVALID_ARGUMENT
         assert [each.field for each in refused.value.violations] == ["spec"]
         assert "bytes to store" in refused.value.message
-        found = await replica.dependencies.index.open()
+        found = await replica.dependencies.index.list_open()
         assert (found.owned, found.waiting) == ([], [])
 
 
@@ -76,7 +76,7 @@ def _large(text: str = "x") -> DebateSpec:
 
 
 async def _kinds(stage: Backstage, replica: Replica, request_id: str) -> list[str]:
-    found = await replica.dependencies.index.by_request("default", request_id)
+    found = await replica.dependencies.index.find_by_request("default", request_id)
     return [] if found is None else await stage.kinds(found.debate)
 
 

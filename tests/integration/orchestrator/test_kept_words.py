@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.api.report import render
+from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats.panel import V2
 from parley.orchestrator.log.envelope import Envelope
@@ -110,7 +110,7 @@ def test_a_kept_log_can_be_read(name: str) -> None:
     events, kept = kept_log(KEPT[name]), KEPT[name].format
     folded = fold(events)
     assert folded.status == "COMPLETED"
-    assert f"Format: {kept}" in render(folded.debate, folded, formats_with_small().known(kept))
+    assert f"Format: {kept}" in render_report(folded.debate, folded, formats_with_small().find(kept))
 
 
 async def test_an_open_debate_finishes_on_its_version_while_new_ones_begin_with_the_latest(

@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.client import Event, ParleyClient
 from parley.orchestrator.log.index import DEBATES, DebateIndex
-from parley.orchestrator.log.wanted import Wanted
+from parley.orchestrator.log.wanted import DebateFilter
 from parley.v1 import debate_pb2, orchestrator_pb2
 from tests.support.orchestration import Backstage, Orchestrator, failure_of, make_spec, until
 from tests.support.scripted_gateway import ScriptedGateway
@@ -129,9 +129,9 @@ async def test_a_record_that_cannot_be_read_ends_no_list(stage: Backstage) -> No
         debates = [await replica.create(make_spec(2, 1)) for _ in range(4)]
     await stage.store.documents.update(DEBATES, f"default/{debates[2]}", {"labels": [1]})
     index = DebateIndex(stage.store.documents)
-    page = await index.page("default", Wanted(), limit=2)
+    page = await index.list_page("default", DebateFilter(), limit=2)
     assert [each.debate for each in page] == [debates[3], debates[1]]
-    rest = await index.page("default", Wanted(oldest_first=True), page[1].created, limit=2)
+    rest = await index.list_page("default", DebateFilter(oldest_first=True), page[1].created, limit=2)
     assert [each.debate for each in rest] == [debates[3]]
 
 

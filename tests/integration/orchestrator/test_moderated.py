@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import pytest
 
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.api.report import render
+from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.moderated import V1
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import Limits
@@ -367,7 +367,7 @@ async def test_a_limit_ends_the_rounds_and_the_decision_is_written_all_the_same(
 
 async def test_the_report_shows_who_debated_and_every_part_of_the_decision(tmp_path: Path) -> None:
     events = await held(tmp_path, ModeratedScript(decisions=("agreement",)).gateway())
-    shown = render("deb-20260101-000000-aaaaaaaa", fold(events), V1)
+    shown = render_report("deb-20260101-000000-aaaaaaaa", fold(events), V1)
     for line in (
         "| A | simplicity-advocate | Simplicity Advocate | debater |",
         "### Analysis: Judge (judge)",

@@ -203,7 +203,7 @@ async def test_a_refusal_stands_also_where_its_owner_is_killed(stage: Backstage,
     async with stage.replica() as owner:
         debate = await owner.create(checked_spec())
         await stage.has(debate, "checkpoint_opened")
-        stopped, refused = asyncio.Event(), owner.dependencies.inbox.refused
+        stopped, refused = asyncio.Event(), owner.dependencies.inbox.mark_refused
 
         async def stop(key: str, epoch: int, refusal: str, asked: Sequence[str] = ()) -> None:
             if noted:
@@ -211,7 +211,7 @@ async def test_a_refusal_stands_also_where_its_owner_is_killed(stage: Backstage,
             stopped.set()
             await asyncio.Event().wait()
 
-        owner.dependencies.inbox.refused = stop  # type: ignore[method-assign]
+        owner.dependencies.inbox.mark_refused = stop  # type: ignore[method-assign]
         asking = asyncio.create_task(owner.intervene(debate, "continue_debate", "w", checkpoint=AFTER))
         async with asyncio.timeout(30):
             await stopped.wait()
@@ -237,9 +237,9 @@ async def test_an_owner_that_lost_its_claim_cannot_refuse_what_the_next_one_reco
     stale, heir = stage.replica("stale"), stage.replica("heir")
     refusing, may_refuse, has_refused = asyncio.Event(), asyncio.Event(), asyncio.Event()
     refused, waiting, recorded = (
-        stale.dependencies.inbox.refused,
-        heir.dependencies.inbox.waiting,
-        heir.dependencies.inbox.recorded,
+        stale.dependencies.inbox.mark_refused,
+        heir.dependencies.inbox.list_waiting,
+        heir.dependencies.inbox.mark_recorded,
     )
     is_open = asyncio.Event()
 
@@ -259,9 +259,9 @@ async def test_an_owner_that_lost_its_claim_cannot_refuse_what_the_next_one_reco
             await has_refused.wait()
         await recorded(key, sequence)
 
-    stale.dependencies.inbox.refused = refuse_late  # type: ignore[method-assign]
-    heir.dependencies.inbox.waiting = see_late  # type: ignore[method-assign]
-    heir.dependencies.inbox.recorded = note_late  # type: ignore[method-assign]
+    stale.dependencies.inbox.mark_refused = refuse_late  # type: ignore[method-assign]
+    heir.dependencies.inbox.list_waiting = see_late  # type: ignore[method-assign]
+    heir.dependencies.inbox.mark_recorded = note_late  # type: ignore[method-assign]
     async with stale:
         debate = await stale.create(checked_spec())
         await stage.has(debate, "checkpoint_opened")
@@ -286,21 +286,21 @@ async def test_only_the_latest_owner_that_took_an_intervention_decides_on_it(sta
     for request, state in (("a", REFUSED), ("b", RECORDED)):
         entry = InboxEntry("default/deb", "2030", intervention("continue_debate", request, checkpoint=BEFORE))
         assert await inbox.put(entry)
-        assert await inbox.take(entry.key, 1)
-        assert await inbox.take(entry.key, 3)
-        assert not await inbox.take(entry.key, 2)
-        await inbox.refused(entry.key, 1, "CHECKPOINT_CLOSED")
+        assert await inbox.claim(entry.key, 1)
+        assert await inbox.claim(entry.key, 3)
+        assert not await inbox.claim(entry.key, 2)
+        await inbox.mark_refused(entry.key, 1, "CHECKPOINT_CLOSED")
         found = await inbox.get(entry.key)
         assert found is not None
         assert (found.state, found.epoch) == (WAITING, 3)
         await (
-            inbox.refused(entry.key, 3, "CHECKPOINT_CLOSED")
+            inbox.mark_refused(entry.key, 3, "CHECKPOINT_CLOSED")
             if state == REFUSED
-            else inbox.recorded(entry.key, 7)
+            else inbox.mark_recorded(entry.key, 7)
         )
-        assert not await inbox.take(entry.key, 4)
-        await inbox.refused(entry.key, 3, "NO_CHECKPOINT")
-        await inbox.recorded(entry.key, 9)
+        assert not await inbox.claim(entry.key, 4)
+        await inbox.mark_refused(entry.key, 3, "NO_CHECKPOINT")
+        await inbox.mark_recorded(entry.key, 9)
         found = await inbox.get(entry.key)
         assert found is not None
         assert (found.state, found.sequence) == (state, 7 if state == RECORDED else 0)

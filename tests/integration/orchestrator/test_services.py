@@ -55,7 +55,7 @@ async def test_a_service_that_is_away_for_a_moment_costs_no_step(tmp_path: Path)
     async with channel(address) as connection:
         convergence = Convergence(connection)
         for away in (0.0, 1.5, 1.5):
-            asked = asyncio.create_task(convergence.group(request))
+            asked = asyncio.create_task(convergence.group_positions(request))
             await asyncio.wait([asked], timeout=away)
             assert not asked.done()
             async with convergence_at(address):

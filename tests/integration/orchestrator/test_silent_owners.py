@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from parley.orchestrator.log.index import DEBATES, DebateIndex, Heard, OpenDebates
+from parley.orchestrator.log.index import DEBATES, DebateIndex, LivenessWindow, OpenDebates
 from tests.integration.orchestrator.test_claims import claims, looked
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, make_spec
@@ -64,9 +64,9 @@ async def test_a_look_reads_no_record_of_a_debate_that_is_owned_and_well(
 ) -> None:
     hold = stage.gateway.hold("synthesis")
     read: list[int] = []
-    look = DebateIndex.open
+    look = DebateIndex.list_open
 
-    async def noting(index: DebateIndex, heard: Heard | None = None) -> OpenDebates:
+    async def noting(index: DebateIndex, heard: LivenessWindow | None = None) -> OpenDebates:
         found = await look(index, heard)
         read.append(len(found.owned) + len(found.waiting))
         return found

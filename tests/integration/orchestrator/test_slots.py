@@ -29,7 +29,7 @@ TIMER_SECONDS = 60.0
 
 
 async def _timed(debate: Debate) -> Outcome:
-    await debate.timer("cooling", TIMER_SECONDS)
+    await debate.run_timer("cooling", TIMER_SECONDS)
     return await panel.V2.run(debate)
 
 
@@ -63,7 +63,7 @@ async def waits_for_slot(stage: Backstage, debate: str) -> bool:
 
 async def accept(replica: Replica, tenant: str, spec: DebateSpec) -> str:
     request = uuid.uuid4().hex
-    debate, _ = await replica.intake.debate(tenant, request, request, spec)
+    debate, _ = await replica.intake.create_debate(tenant, request, request, spec)
     return debate
 
 

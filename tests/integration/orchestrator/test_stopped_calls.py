@@ -50,7 +50,7 @@ async def test_what_a_call_used_that_a_limit_stopped_counts(
 async def test_a_gateway_that_has_stopped_cannot_keep_a_limit_from_being_recorded(
     stage: Backstage, replica: Replica, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.orchestrator.engine.limiter._LAST_WORD_SECONDS", 0.05)
+    monkeypatch.setattr("parley.orchestrator.engine.limiter._CALL_END_SECONDS", 0.05)
     stage.gateway.deaf = True
     stage.gateway.hold(LATE)
     debate = await replica.create(make_spec(2, 1))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from parley.orchestrator.api.answer import answer_markdown
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.api.report import render
+from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.panel import V2
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.debate_pb2 import Outcome
@@ -71,7 +71,7 @@ async def test_the_proposal_that_wins_the_vote_is_the_answer(tmp_path: Path) -> 
     text = answer_markdown(came_to, V2)
     assert "## Vote\n\n- bo has won (moderate)\n" in text
     assert "Confidence" not in text
-    report = render("deb", fold(events), V2)
+    report = render_report("deb", fold(events), V2)
     assert "### Vote: Ada (ada)" in report
     assert "50% sure: ada says so" in report
 

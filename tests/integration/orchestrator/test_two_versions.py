@@ -10,7 +10,7 @@ import pytest
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.spec import DebateSpec
 from parley.orchestrator.model.tasks import Activity, PromptPart, Task
@@ -28,7 +28,7 @@ def saying(*words: str, version: int = 1) -> Format:
     async def run(debate: Debate) -> Outcome:
         for number, word in enumerate(words):
             agent = debate.spec.agents[0]
-            task = Task(SAYING.work(agent.id), (PromptPart("user", word),), 20)
+            task = Task(SAYING.create_work(agent.id), (PromptPart("user", word),), 20)
             await debate.ask(f"say/{number}", agent, task)
         return Outcome(description=" ".join(words))
 
@@ -36,7 +36,7 @@ def saying(*words: str, version: int = 1) -> Format:
 
 
 def knowing(*formats: Format) -> Formats:
-    return Formats([*formats, *shipped_formats().all()])
+    return Formats([*formats, *all_formats().all()])
 
 
 ONE, TWO = saying("a", "b"), saying("a", "b", "c", version=2)

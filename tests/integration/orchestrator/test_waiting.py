@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from parley.orchestrator.engine import checkpoints
-from parley.orchestrator.engine.checkpoints import KEPT_SECONDS
+from parley.orchestrator.engine.checkpoints import OWNED_WAIT_SECONDS
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.panel.outcome import answer_parts
-from parley.orchestrator.log.index import RUNNING, WAITING, DebateIndex, Heard, OpenDebates
+from parley.orchestrator.log.index import RUNNING, WAITING, DebateIndex, LivenessWindow, OpenDebates
 from parley.orchestrator.model.spec import Limits
 from parley.runtime.errors import ParleyError
 from parley.runtime.server import RunningServer
@@ -33,15 +33,15 @@ from tests.support.orchestration import (
     until,
 )
 
-LONG = KEPT_SECONDS + 1
+LONG = OWNED_WAIT_SECONDS + 1
 CHECKPOINT_SECONDS = 1800.0
 
 
 async def _beside(debate: Debate) -> Outcome:
     """Let a person be asked while a timer runs."""
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(debate.timer("cooling", 60))
-        await debate.checkpoint(BEFORE, Direction(text="Shall we begin?"))
+        tasks.create_task(debate.run_timer("cooling", 60))
+        await debate.run_checkpoint(BEFORE, Direction(text="Shall we begin?"))
     return await panel.V2.run(debate)
 
 
@@ -80,7 +80,7 @@ async def left(stage: Backstage, clock: ManualClock, replica: Replica, **fields:
 
 async def _asleep(clock: ManualClock) -> bool:
     """Whether somebody sleeps for no longer than an owner stays: nothing else of these debates is as short."""
-    soon = clock.monotonic() + KEPT_SECONDS
+    soon = clock.monotonic() + OWNED_WAIT_SECONDS
     return any(deadline <= soon and not woken.done() for deadline, _, woken in clock._sleepers)
 
 
@@ -101,7 +101,7 @@ async def test_it_is_left_after_a_moment_and_costs_its_replica_nothing(
         debate = await left(stage, clock, replica)
         record = await stage.record(debate)
         assert not record.open, "no scan sees it"
-        found = await replica.dependencies.index.open()
+        found = await replica.dependencies.index.list_open()
         assert (found.owned, found.waiting) == ([], [])
         assert not replica.runner._owned
         length = len(await stage.events(debate))
@@ -121,7 +121,7 @@ async def test_whoever_answers_within_a_moment_is_heard_by_the_same_owner(
     debate = await replica.create(checked_spec())
     await stage.has(debate, "checkpoint_opened")
     await until(partial(_asleep, clock), "it waits")
-    clock.advance(KEPT_SECONDS - 1)
+    clock.advance(OWNED_WAIT_SECONDS - 1)
     await replica.intervene(debate, "continue_debate")
     await finish(stage, replica, debate)
     assert await claims(stage, debate) == 1
@@ -245,9 +245,9 @@ async def test_nobody_claims_what_its_owner_lets_go_of_while_a_scan_looks(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoints, "KEPT_SECONDS", 0.01)
-    look = DebateIndex.open
+    look = DebateIndex.list_open
 
-    async def look_slowly(index: DebateIndex, heard: Heard | None = None) -> OpenDebates:
+    async def look_slowly(index: DebateIndex, heard: LivenessWindow | None = None) -> OpenDebates:
         found = await look(index, heard)
         for record in found.owned:
             if record.status == WAITING:

@@ -13,7 +13,7 @@ import pytest
 
 from parley.client.watching import Stream, TextPiece, watch_events
 from parley.orchestrator.model.delta import Delta
-from parley.orchestrator.watch.watching import Alive, Watching
+from parley.orchestrator.watch.watching import DebateWatcher, Heartbeat
 from parley.runtime.server import RunningServer
 from parley.storage.opening import Store, open_store
 from parley.v1 import orchestrator_pb2
@@ -61,9 +61,11 @@ def shared_store(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def relays(monkeypatch: pytest.MonkeyPatch) -> Relays:
-    found, text_of = Relays(), Watching.text_of
+    found, text_of = Relays(), DebateWatcher.stream_text
 
-    async def counted(self: Watching, tenant: str, debate: str) -> AsyncGenerator[Delta | Alive, None]:
+    async def counted(
+        self: DebateWatcher, tenant: str, debate: str
+    ) -> AsyncGenerator[Delta | Heartbeat, None]:
         found.opened[debate] += 1
         found.running[debate] += 1
         try:
@@ -72,7 +74,7 @@ def relays(monkeypatch: pytest.MonkeyPatch) -> Relays:
         finally:
             found.running[debate] -= 1
 
-    monkeypatch.setattr(Watching, "text_of", counted)
+    monkeypatch.setattr(DebateWatcher, "text_of", counted)
     return found
 
 

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from parley.client.watching import Stream, watch_events
-from parley.orchestrator.watch.watching import slow_reader
+from parley.orchestrator.watch.watching import slow_reader_error
 from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import RunningServer
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
@@ -29,7 +29,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
     def told(last: int) -> ParleyError:
         event.set()
-        return slow_reader(last)
+        return slow_reader_error(last)
 
     monkeypatch.setattr("parley.orchestrator.api.servicer.slow_reader", told)
     return event

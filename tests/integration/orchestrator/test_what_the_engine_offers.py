@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.api.report import render
+from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.follow_up import FollowUp
 from parley.orchestrator.engine.format import Format, Formats
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.model.errors import OutOfReachError
+from parley.orchestrator.model.errors import ServiceUnavailableError
 from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Limits
 from parley.orchestrator.model.tasks import PromptPart, Task
 from parley.v1 import debate_pb2
@@ -118,7 +118,7 @@ async def test_participants_that_join_have_letters_consent_and_a_place_in_the_re
     assert stage.gateway.steps("consent/*").count("consent/doubt") == 1
     folded = fold(events)
     assert [each.id for each in folded.participants] == ["ada", "bo", "hope", "doubt"]
-    report = render(debate, folded, SMALL)
+    report = render_report(debate, folded, SMALL)
     assert "| C | hope |" in report
     assert "### Consent: Doubt (doubt)" in report
 
@@ -145,7 +145,7 @@ async def test_a_structured_answer_is_recorded_as_it_was_given_and_as_people_rea
     ]
     assert json.loads(ballot.text)["choice"] == "tea"
     assert ballot.rendered == "votes for tea, since it is warm"
-    report = render(debate, fold(events), SMALL)
+    report = render_report(debate, fold(events), SMALL)
     assert "### Votes" not in report, "votes stand outside of rounds here"
     assert "> votes for tea, since it is warm" in report
 
@@ -274,7 +274,7 @@ async def test_a_debate_of_a_format_that_a_replica_does_not_know_waits_for_one_t
 
 def formats_with(*runs: Callable[[Debate], Awaitable[Outcome]]) -> Formats:
     """The shipped formats, and one for each function, by its name."""
-    return Formats([*shipped_formats().all(), *(Format(run.__name__, 1, run) for run in runs)])
+    return Formats([*all_formats().all(), *(Format(run.__name__, 1, run) for run in runs)])
 
 
 def of(run: Callable[[Debate], Awaitable[Outcome]], **fields: Any) -> DebateSpec:
@@ -282,7 +282,7 @@ def of(run: Callable[[Debate], Awaitable[Outcome]], **fields: Any) -> DebateSpec
 
 
 def plain(agent: str) -> Task:
-    return Task(VOTE.work(agent), (PromptPart("user", "Say something."),), 20)
+    return Task(VOTE.create_work(agent), (PromptPart("user", "Say something."),), 20)
 
 
 async def two_in_a_row(debate: Debate) -> Outcome:
@@ -295,7 +295,7 @@ async def two_in_a_row(debate: Debate) -> Outcome:
         await debate.ask("two/first", bo, plain("bo"))
         return await debate.ask("two/second", bo, plain("bo"))
 
-    await debate.settle("settled", {"one": one, "two": two}, lambda results: "one" in results)
+    await debate.run_until_enough("settled", {"one": one, "two": two}, lambda results: "one" in results)
     return Outcome(description="done")
 
 
@@ -316,8 +316,8 @@ async def test_whoever_is_left_out_begins_nothing_any_more(stage: Backstage) -> 
 async def twins(debate: Debate) -> Outcome:
     agent = AgentSpec("hope", "Hope", "generalist")
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(debate.join("join/one", agent))
-        tasks.create_task(debate.join("join/two", agent))
+        tasks.create_task(debate.add_participant("join/one", agent))
+        tasks.create_task(debate.add_participant("join/two", agent))
     return Outcome(description="done")
 
 
@@ -343,7 +343,7 @@ async def test_a_format_that_returns_no_outcome_fails_its_debate(stage: Backstag
 
 
 async def sleeper(debate: Debate) -> Outcome:
-    await debate.timer("long", 3600)
+    await debate.run_timer("long", 3600)
     return Outcome(description="woken")
 
 
@@ -360,8 +360,8 @@ async def test_a_limit_that_ends_the_debate_ends_a_timer_too(stage: Backstage) -
 
 async def two_questions(debate: Debate) -> Outcome:
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(debate.checkpoint("first", debate_pb2.Direction(text="Go on?")))
-        tasks.create_task(debate.checkpoint("second", debate_pb2.Approval(text="Is it so?")))
+        tasks.create_task(debate.run_checkpoint("first", debate_pb2.Direction(text="Go on?")))
+        tasks.create_task(debate.run_checkpoint("second", debate_pb2.Approval(text="Is it so?")))
     return Outcome(description="done")
 
 
@@ -383,11 +383,11 @@ async def test_a_debate_that_waits_at_two_checkpoints_goes_on_waiting_when_one_i
 
 async def away_for_ever(debate: Debate, _outcome: Outcome, _at: datetime) -> None:
     async def call() -> Outcome:
-        raise OutOfReachError("ratings is away")
+        raise ServiceUnavailableError("ratings is away")
 
-    outcome = await debate.step("after/ratings", VOTE.work(), Outcome(), call)
+    outcome = await debate.call_service("after/ratings", VOTE.create_work(), Outcome(), call)
     assert isinstance(outcome, StepFailed)
-    debate.note("after/ratings/warning", Warned(message=f"not recorded: {outcome.message}"))
+    debate.record_event("after/ratings/warning", Warned(message=f"not recorded: {outcome.message}"))
 
 
 async def test_what_follows_an_answer_is_given_up_at_its_own_limit(stage: Backstage) -> None:
@@ -424,7 +424,9 @@ async def test_a_debate_is_closed_though_another_version_had_begun_what_follows_
                     await asyncio.Event().wait()
                 return Outcome()
 
-            await debate.step("after/ratings", VOTE.work(), Outcome(description=question), call)
+            await debate.call_service(
+                "after/ratings", VOTE.create_work(), Outcome(description=question), call
+            )
 
         return follow_up
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from parley.example import LOG, read_example, recorded
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.events import CorruptEventError
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from parley.v1.event_pb2 import StepSucceeded
@@ -54,7 +54,7 @@ def test_the_record_says_what_its_source_says() -> None:
 
 
 def test_the_record_shows_the_latest_version_of_the_default_format() -> None:
-    formats = shipped_formats()
+    formats = all_formats()
     latest = formats.get(formats.default())
     assert read_example().debate.spec.format == latest.id, RECORD_AGAIN
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, open_entry, seal
-from parley.orchestrator.log.events import Payload, created_event
+from parley.orchestrator.log.events import Payload, first_event
 from parley.orchestrator.model.spec import AgentSpec, DebateSpec
 from parley.orchestrator.model.times import timestamp
 from parley.v1.agent_pb2 import Usage
@@ -26,7 +26,7 @@ _FOREIGN_PAYLOAD = b"\x82\xfa\x01\x02\x08\x07"
 
 def created(spec: DebateSpec = SPEC) -> DebateCreated:
     """Return the first event of a debate."""
-    return created_event("request-1", spec, "")
+    return first_event("request-1", spec, "")
 
 
 CREATED = Draft("created", created())

@@ -15,12 +15,12 @@ def loaded(monkeypatch: pytest.MonkeyPatch, **variables: str) -> OrchestratorSet
 
 
 def test_no_follow_up_is_offered_unless_an_address_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert loaded(monkeypatch).issue_tracker() is None
+    assert loaded(monkeypatch).create_issue_tracker() is None
 
 
 def test_an_address_is_a_tracker_that_is_named_without_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = loaded(monkeypatch, FOLLOW_UP_URL=URL, FOLLOW_UP_TOKEN="s3cret-token")
-    tracker = settings.issue_tracker()
+    tracker = settings.create_issue_tracker()
     assert tracker is not None
     assert tracker.name == "https://tracker.example"
     assert "s3cret" not in repr(settings)

@@ -74,7 +74,7 @@ async def _list_in_store(tenant: str | None) -> Sequence[Mapping[str, str]]:
     from parley.local import own_keys
 
     async with own_keys() as keys:
-        return [each.shown() for each in await keys.list(tenant)]
+        return [each.visible_fields() for each in await keys.list_all(tenant)]
 
 
 async def _revoke_in_store(key_id: str) -> str:

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from google.protobuf import descriptor_pool
 
 from parley.orchestrator.allowance.limits import TenantLimits
-from parley.orchestrator.allowance.use import TenantUse
+from parley.orchestrator.allowance.use import TenantUsage
 from parley.orchestrator.log.index import PENDING, RUNNING, WAITING, DebateIndex
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, resource_exhausted
@@ -35,24 +35,24 @@ _CALLS_AT_ONCE: Final[Mapping[CallQueue.ValueType, int]] = {
 }
 """How many calls of a tenant in each queue are worked on at a time: each takes milliseconds of the loop, more are no sooner done, and
 other tenants would wait behind all of them. Calls that wait for a reader, or for a debate's owner, have queues of their own."""
-_LATE_SECONDS: Final = 1.0
-_LATE_AT_ONCE: Final = 256
+_DELAY_SECONDS: Final = 1.0
+_MAX_DELAYED: Final = 256
 """Refusals of a tenant that are told late, at a time; beyond them, it would only have the memory of more."""
-_LOOK_SECONDS: Final = 1.0
+_RECOUNT_SECONDS: Final = 1.0
 """Time between two looks at how many debates a tenant has; those made here meanwhile are added."""
-_SOON: Final = 5.0
+_RETRY_SOON_SECONDS: Final = 5.0
 _MINUTE: Final = 60
 _DAY: Final = 86_400
 
 
 @dataclass(slots=True)
-class _Debates:
+class _DebateCounts:
     """How many debates a tenant had when somebody last looked, and has made here since."""
 
     running: int
     waiting: int
-    looked_at: float
-    made: int = 0
+    counted_at: float
+    created: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +60,18 @@ class Allowance:
     """What each tenant may still do."""
 
     limits: TenantLimits
-    use: TenantUse
+    usage: TenantUsage
     index: DebateIndex
     clock: Clock
-    _debates: dict[str, _Debates] = field(default_factory=dict)
-    _making: Counter[str] = field(default_factory=Counter)
+    _debates: dict[str, _DebateCounts] = field(default_factory=dict)
+    _creating: Counter[str] = field(default_factory=Counter)
     _slots: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = field(
         default_factory=WeakValueDictionary
     )
-    _late: Counter[str] = field(default_factory=Counter)
+    _delayed: Counter[str] = field(default_factory=Counter)
 
     @asynccontextmanager
-    async def call(self, method: str, tenant: str) -> AsyncIterator[None]:
+    async def admit_call(self, method: str, tenant: str) -> AsyncIterator[None]:
         """Admit a call (`parley.v1.OrchestratorService/GetDebate`) and count it while the block runs.
 
         Calls of a tenant wait in the queue that the contract names for the RPC, so that no tenant waits behind all calls of
@@ -81,37 +81,37 @@ class Allowance:
             ParleyError: RESOURCE_EXHAUSTED `TENANT_REQUESTS` or `TENANT_WATCHES`.
         """
         await self._check_requests(tenant)
-        await self.use.count(tenant, requests=1)
+        await self.usage.count(tenant, requests=1)
         queue, is_stream = _find_queue(method)
         async with AsyncExitStack() as stack:
             if is_stream:
                 await self._check_watches(tenant)
-                stack.enter_context(self.use.watching(tenant))
+                stack.enter_context(self.usage.track_watch(tenant))
             if queue in _CALLS_AT_ONCE:
                 slots = self._slots.setdefault((tenant, queue), asyncio.Semaphore(_CALLS_AT_ONCE[queue]))
                 await stack.enter_async_context(slots)
             yield
 
     @asynccontextmanager
-    async def debate(self, tenant: str) -> AsyncIterator[None]:
+    async def admit_debate(self, tenant: str) -> AsyncIterator[None]:
         """Let a tenant have one more debate, which the block makes; one that fails has made none.
 
         Raises:
             ParleyError: RESOURCE_EXHAUSTED `TENANT_DEBATES`, `TENANT_WAITING`, `TENANT_TOKENS`, `TENANT_COST` or `TENANT_BYTES`.
         """
-        limits, used = self.limits, await self.use.used(tenant)
+        limits, used = self.limits, await self.usage.get_counts(tenant)
         day_ends = _DAY - int(self.clock.now().timestamp()) % _DAY
         for name, is_over, what, after in (
-            ("TENANT_TOKENS", _over(used.tokens, limits.tokens), "tokens of today are used up", day_ends),
+            ("TENANT_TOKENS", _is_over(used.tokens, limits.tokens), "tokens of today are used up", day_ends),
             (
                 "TENANT_COST",
-                _over(used.cost_micros, limits.cost_micros),
+                _is_over(used.cost_micros, limits.cost_micros),
                 "money of today is used up",
                 day_ends,
             ),
             (
                 "TENANT_BYTES",
-                _over(used.stored_bytes, limits.stored_bytes),
+                _is_over(used.stored_bytes, limits.stored_bytes),
                 "room is full; delete debates",
                 _DAY,
             ),
@@ -121,57 +121,57 @@ class Allowance:
         if not (limits.debates or limits.waiting):
             yield
             return
-        debates = await self._looked(tenant)
-        if _over(debates.running + debates.made + self._making[tenant], limits.debates):
+        debates = await self._count_debates(tenant)
+        if _is_over(debates.running + debates.created + self._creating[tenant], limits.debates):
             what = f"{limits.debates} debates of it run or are to be run, which is its limit"
-            raise _refusal("TENANT_DEBATES", tenant, what, _SOON)
-        if _over(debates.waiting, limits.waiting):
+            raise _refusal("TENANT_DEBATES", tenant, what, _RETRY_SOON_SECONDS)
+        if _is_over(debates.waiting, limits.waiting):
             what = f"{limits.waiting} debates of it wait for a person or a provider, which is its limit"
             raise _refusal("TENANT_WAITING", tenant, what, _MINUTE)
-        self._making[tenant] += 1
+        self._creating[tenant] += 1
         try:
             yield
             if (known := self._debates.get(tenant)) is not None:
-                known.made += 1
+                known.created += 1
         finally:
-            self._making[tenant] -= 1
-            if not self._making[tenant]:
-                del self._making[tenant]
+            self._creating[tenant] -= 1
+            if not self._creating[tenant]:
+                del self._creating[tenant]
 
-    async def _looked(self, tenant: str) -> _Debates:
+    async def _count_debates(self, tenant: str) -> _DebateCounts:
         now = self.clock.monotonic()
         known = self._debates.get(tenant)
-        if known is None or now >= known.looked_at + _LOOK_SECONDS:
-            for each in [name for name, old in self._debates.items() if now >= old.looked_at + _MINUTE]:
+        if known is None or now >= known.counted_at + _RECOUNT_SECONDS:
+            for each in [name for name, old in self._debates.items() if now >= old.counted_at + _MINUTE]:
                 del self._debates[each]
             running = await self.index.count(tenant, (PENDING, RUNNING), self.limits.debates)
             waiting = await self.index.count(tenant, (WAITING,), self.limits.waiting)
-            known = self._debates[tenant] = _Debates(running, waiting, now)
+            known = self._debates[tenant] = _DebateCounts(running, waiting, now)
         return known
 
     async def _check_requests(self, tenant: str) -> None:
-        used = await self.use.used(tenant)
-        if _over(used.requests, self.limits.requests):
-            await self._let_wait(tenant)
+        used = await self.usage.get_counts(tenant)
+        if _is_over(used.requests, self.limits.requests):
+            await self._delay_refusal(tenant)
             left = _MINUTE - int(self.clock.now().timestamp()) % _MINUTE
             what = f"it has made its {self.limits.requests} requests of this minute"
             raise _refusal("TENANT_REQUESTS", tenant, what, left)
 
-    async def _let_wait(self, tenant: str) -> None:
-        if self._late[tenant] >= _LATE_AT_ONCE:
+    async def _delay_refusal(self, tenant: str) -> None:
+        if self._delayed[tenant] >= _MAX_DELAYED:
             return
-        self._late[tenant] += 1
+        self._delayed[tenant] += 1
         try:
-            await self.clock.sleep(_LATE_SECONDS)
+            await self.clock.sleep(_DELAY_SECONDS)
         finally:
-            self._late[tenant] -= 1
-            if not self._late[tenant]:
-                del self._late[tenant]
+            self._delayed[tenant] -= 1
+            if not self._delayed[tenant]:
+                del self._delayed[tenant]
 
     async def _check_watches(self, tenant: str) -> None:
-        if self.limits.watches and _over(await self.use.watches(tenant), self.limits.watches):
+        if self.limits.watches and _is_over(await self.usage.count_watches(tenant), self.limits.watches):
             what = f"it has {self.limits.watches} streams open, which is its limit"
-            raise _refusal("TENANT_WATCHES", tenant, what, _SOON)
+            raise _refusal("TENANT_WATCHES", tenant, what, _RETRY_SOON_SECONDS)
 
 
 @cache
@@ -182,7 +182,7 @@ def _find_queue(method: str) -> tuple[CallQueue.ValueType, bool]:
     return named or CALL_QUEUE_READ, found.server_streaming
 
 
-def _over(used: int, limit: int) -> bool:
+def _is_over(used: int, limit: int) -> bool:
     return bool(limit) and used >= limit
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 
-from parley.orchestrator.allowance.use import TenantUse
+from parley.orchestrator.allowance.use import TenantUsage
 from parley.orchestrator.log.usage import usage_of
 from parley.storage.ports import Log, Record
 from parley.v1.agent_pb2 import Usage
@@ -16,20 +16,20 @@ _PAGE = 100
 class MeteredLog:
     """Another log, counted."""
 
-    def __init__(self, log: Log, use: TenantUse) -> None:
+    def __init__(self, log: Log, use: TenantUsage) -> None:
         """Count in `use` what is appended to `log`."""
         self._log = log
-        self._use = use
+        self._usage = use
 
     async def append(self, log: str, record: Record) -> None:
         """Append, and count it once it is durable; as with `Log`."""
         await self._log.append(log, record)
         tokens = cost = 0
         for entry in record.entries:
-            for usage in _used_by_calls(Event.FromString(entry)):
+            for usage in _usages_of(Event.FromString(entry)):
                 tokens += usage.input_tokens + usage.output_tokens
                 cost += usage.cost_micros
-        await self._use.count(
+        await self._usage.count(
             _tenant(log), tokens=tokens, cost_micros=cost, stored_bytes=sum(map(len, record.entries))
         )
 
@@ -43,12 +43,12 @@ class MeteredLog:
 
     async def delete(self, log: str) -> None:
         """Delete, and count what is freed; as with `Log`."""
-        freed = await self._size(log)
+        freed = await self._measure_size(log)
         await self._log.delete(log)
         if freed:
-            await self._use.count(_tenant(log), stored_bytes=-freed)
+            await self._usage.count(_tenant(log), stored_bytes=-freed)
 
-    async def _size(self, log: str) -> int:
+    async def _measure_size(self, log: str) -> int:
         size = after = 0
         while records := await self._log.read(log, after, _PAGE):
             size += sum(len(entry) for each in records for entry in each.entries)
@@ -56,7 +56,7 @@ class MeteredLog:
         return size
 
 
-def _used_by_calls(event: Event) -> Iterable[Usage]:
+def _usages_of(event: Event) -> Iterable[Usage]:
     """Return what the calls used that an event records: those of a step, or those that were stopped before they ended."""
     match event.WhichOneof("payload"):
         case "step_succeeded" | "step_failed" as kind:

@@ -13,10 +13,10 @@ from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 from parley.storage.ports import Collection, Documents, DuplicateError, StorageError
 
-__all__ = ["TENANT_USE", "TenantUse", "Used"]
+__all__ = ["TENANT_USE", "TenantUsage", "UsageCounts"]
 
 TENANT_USE: Final = Collection("tenant_use")
-_TELL_SECONDS: Final = 1.0
+_PUBLISH_SECONDS: Final = 1.0
 _WATCHES_SECONDS: Final = 20.0
 """How often a replica says that its watchers are still there."""
 _GONE_SECONDS: Final = 60.0
@@ -28,7 +28,7 @@ _logger = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class UsageCounts:
     """What was counted.
 
     Attributes:
@@ -43,12 +43,12 @@ class Used:
     requests: int = 0
     stored_bytes: int = 0
 
-    def at(self, day: int, minute: int) -> "Used":
+    def at(self, day: int, minute: int) -> "UsageCounts":
         """Return what of it counts at a day and a minute."""
         found = self if self.day == day else replace(self, day=day, tokens=0, cost_micros=0)
         return found if self.minute == minute else replace(found, minute=minute, requests=0)
 
-    def plus(self, other: "Used") -> "Used":
+    def plus(self, other: "UsageCounts") -> "UsageCounts":
         """Return the sum of two counts of one day and minute."""
         return replace(
             self,
@@ -58,25 +58,25 @@ class Used:
             stored_bytes=self.stored_bytes + other.stored_bytes,
         )
 
-    def in_all(self) -> "Used":
+    def without_negatives(self) -> "UsageCounts":
         """Return a whole count: no less than nothing is stored, also where more was freed than had been counted."""
         return replace(self, stored_bytes=max(self.stored_bytes, 0))
 
 
 @dataclass(slots=True)
-class _Tenant:
+class _TenantState:
     """What is known of a tenant here. `other_watches`: at other replicas."""
 
-    total: Used
+    total: UsageCounts
     active_at: float
-    new: Used = field(default_factory=Used)
+    new: UsageCounts = field(default_factory=UsageCounts)
     watches: int = 0
     other_watches: int = 0
-    told_watches: int = 0
-    told_at: float = 0.0
+    published_watches: int = 0
+    published_at: float = 0.0
 
 
-class TenantUse:
+class TenantUsage:
     """The counts of all tenants; told to the other replicas while `run` runs."""
 
     def __init__(self, documents: Documents, clock: Clock, replica: str) -> None:
@@ -84,30 +84,30 @@ class TenantUse:
         self._documents = documents
         self._clock = clock
         self._replica = replica
-        self._tenants: dict[str, _Tenant] = {}
+        self._tenants: dict[str, _TenantState] = {}
 
-    async def used(self, tenant: str) -> Used:
+    async def get_counts(self, tenant: str) -> UsageCounts:
         """Return what a tenant has used today, in this minute, and in all."""
         day, minute = self._now()
-        known = await self._known(tenant)
-        return known.total.at(day, minute).plus(known.new.at(day, minute)).in_all()
+        known = await self._get_tenant(tenant)
+        return known.total.at(day, minute).plus(known.new.at(day, minute)).without_negatives()
 
-    async def watches(self, tenant: str) -> int:
+    async def count_watches(self, tenant: str) -> int:
         """Return how many streams of a tenant are open."""
-        known = await self._known(tenant)
+        known = await self._get_tenant(tenant)
         return known.watches + known.other_watches
 
     async def count(
         self, tenant: str, *, requests: int = 0, tokens: int = 0, cost_micros: int = 0, stored_bytes: int = 0
     ) -> None:
         """Count what a tenant uses now."""
-        known = await self._known(tenant)
+        known = await self._get_tenant(tenant)
         day, minute = self._now()
-        added = Used(day, tokens, cost_micros, minute, requests, stored_bytes)
+        added = UsageCounts(day, tokens, cost_micros, minute, requests, stored_bytes)
         known.new = known.new.at(day, minute).plus(added)
 
     @contextmanager
-    def watching(self, tenant: str) -> Iterator[None]:
+    def track_watch(self, tenant: str) -> Iterator[None]:
         """Count a stream while the block runs. Something of the tenant was counted before."""
         known = self._tenants[tenant]
         known.watches += 1
@@ -119,45 +119,45 @@ class TenantUse:
     async def run(self) -> None:
         """Tell the other replicas every second what was counted here, until cancelled."""
         while True:
-            await self._clock.sleep(_TELL_SECONDS)
+            await self._clock.sleep(_PUBLISH_SECONDS)
             try:
-                await self.tell()
+                await self.publish()
             except StorageError as error:
                 _logger.warning("store away; what tenants use is told later", error=str(error))
 
-    async def tell(self) -> None:
+    async def publish(self) -> None:
         """Add what was counted here to what is stored, and take over what others counted."""
         now = self._clock.monotonic()
         for tenant, known in list(self._tenants.items()):
-            changed = known.new != Used() or known.watches != known.told_watches
-            if changed or (known.watches and now >= known.told_at + _WATCHES_SECONDS):
+            changed = known.new != UsageCounts() or known.watches != known.published_watches
+            if changed or (known.watches and now >= known.published_at + _WATCHES_SECONDS):
                 await self._add(tenant, known)
                 known.active_at = now
             elif not known.watches and now >= known.active_at + _IDLE_SECONDS:
                 del self._tenants[tenant]
             else:
-                self._take(known, await self._stored(tenant))
+                self._apply_stored(known, await self._read_stored(tenant))
 
-    async def _add(self, tenant: str, known: _Tenant) -> None:
-        new, known.new = known.new, Used()
+    async def _add(self, tenant: str, known: _TenantState) -> None:
+        new, known.new = known.new, UsageCounts()
         watches = known.watches
         try:
             while True:
                 day, minute = self._now()
-                stored = await self._stored(tenant)
-                sum_ = _used(stored).at(day, minute).plus(new.at(day, minute)).in_all()
+                stored = await self._read_stored(tenant)
+                sum_ = _counts_from(stored).at(day, minute).plus(new.at(day, minute)).without_negatives()
                 others = self._others(stored)
                 told = {**others, self._replica: [watches, self._seconds()]} if watches else others
                 summed = {**asdict(sum_), "watches": told, "version": _version(stored) + 1}
-                if await self._written(tenant, summed, stored):
+                if await self._write(tenant, summed, stored):
                     break
         except BaseException:  # it is told with what comes next
             known.new = new.plus(known.new)
             raise
-        known.told_watches, known.told_at = watches, self._clock.monotonic()
-        self._take(known, summed)
+        known.published_watches, known.published_at = watches, self._clock.monotonic()
+        self._apply_stored(known, summed)
 
-    async def _written(self, tenant: str, summed: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
+    async def _write(self, tenant: str, summed: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
         """Write what was summed; false where another replica was faster."""
         if stored:
             return await self._documents.update(TENANT_USE, tenant, summed, {"version": _version(stored)})
@@ -167,24 +167,24 @@ class TenantUse:
             return False
         return True
 
-    async def _known(self, tenant: str) -> _Tenant:
+    async def _get_tenant(self, tenant: str) -> _TenantState:
         known = self._tenants.get(tenant)
         if known is None:
             try:
-                stored = await self._stored(tenant)
+                stored = await self._read_stored(tenant)
             except StorageError:  # what others counted is taken over with the next look
                 stored = {}
-            made = _Tenant(_used(stored), self._clock.monotonic())
-            self._take(made, stored)
+            made = _TenantState(_counts_from(stored), self._clock.monotonic())
+            self._apply_stored(made, stored)
             known = self._tenants.setdefault(tenant, made)
         return known
 
-    async def _stored(self, tenant: str) -> Mapping[str, Any]:
+    async def _read_stored(self, tenant: str) -> Mapping[str, Any]:
         found = await self._documents.get(TENANT_USE, tenant)
         return found.fields if found else {}
 
-    def _take(self, known: _Tenant, stored: Mapping[str, Any]) -> None:
-        known.total = _used(stored)
+    def _apply_stored(self, known: _TenantState, stored: Mapping[str, Any]) -> None:
+        known.total = _counts_from(stored)
         known.other_watches = sum(count for count, _ in self._others(stored).values())
 
     def _others(self, stored: Mapping[str, Any]) -> dict[str, list[int]]:
@@ -205,8 +205,8 @@ class TenantUse:
         return int(self._clock.now().timestamp())
 
 
-def _used(stored: Mapping[str, Any]) -> Used:
-    return Used(**{each.name: int(stored.get(each.name, 0)) for each in fields(Used)})
+def _counts_from(stored: Mapping[str, Any]) -> UsageCounts:
+    return UsageCounts(**{each.name: int(stored.get(each.name, 0)) for each in fields(UsageCounts)})
 
 
 def _version(stored: Mapping[str, Any]) -> int:

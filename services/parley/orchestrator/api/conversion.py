@@ -22,7 +22,7 @@ __all__ = [
     "failure_to_proto",
     "status_from_proto",
     "status_to_proto",
-    "summary",
+    "summary_to_proto",
 ]
 
 _STATUS: Final = "DEBATE_STATUS_"
@@ -86,16 +86,16 @@ def _summary_of(state: DebateState, spec: DebateSpec) -> debate_pb2.Debate:
         requirements=state.requirements,
         trickster_findings=state.trickster,
         recalled_debate_ids=state.recalled,
-        waiting=_waiting(state.waiting) if state.waiting else None,
+        waiting=_waiting_to_proto(state.waiting) if state.waiting else None,
         ended_by=state.ended_by,
         demonstration=state.spec.demonstration,
-        clarifications=map(_clarification, state.clarifications),
+        clarifications=map(_clarification_to_proto, state.clarifications),
         stop_reason=state.rounds_ended.reason,
         stop_explanation=state.rounds_ended.explanation,
     )
 
 
-def summary(record: DebateRecord) -> orchestrator_pb2.DebateSummary:
+def summary_to_proto(record: DebateRecord) -> orchestrator_pb2.DebateSummary:
     """Return a debate as a list shows it."""
     created, updated = _stamp(record.created.removesuffix(f"/{record.debate}")), _stamp(record.updated)
     return orchestrator_pb2.DebateSummary(
@@ -137,11 +137,11 @@ def failure_to_proto(failed: Failure) -> debate_pb2.FailedContribution:
     )
 
 
-def _clarification(made: Clarification) -> debate_pb2.Clarification:
+def _clarification_to_proto(made: Clarification) -> debate_pb2.Clarification:
     return debate_pb2.Clarification(checkpoint=made.checkpoint, questions=made.questions, answer=made.answer)
 
 
-def _waiting(waiting: Waiting) -> debate_pb2.Waiting:
+def _waiting_to_proto(waiting: Waiting) -> debate_pb2.Waiting:
     opened = waiting.opened or CheckpointOpened()
     kind = opened.WhichOneof("request")
     return debate_pb2.Waiting(

@@ -29,7 +29,7 @@ from parley.v1.moderated_pb2 import (
     Tension,
 )
 
-__all__ = ["Decision", "decision_of", "moderated_outcome"]
+__all__ = ["Decision", "decision_of", "require_moderated_outcome"]
 
 _MAX_SLUG: Final = 60
 _LINK: Final = re.compile(r"https?://[^\s<>]+")
@@ -55,7 +55,7 @@ class Decision:
     file_name: str
 
 
-def moderated_outcome(folded: DebateState) -> ModeratedOutcome:
+def require_moderated_outcome(folded: DebateState) -> ModeratedOutcome:
     """Return what a moderated debate came to. Raises ParleyError for any other, and before it is completed."""
     if folded.outcome is not None and folded.outcome.HasField("moderated"):
         return folded.outcome.moderated
@@ -134,10 +134,10 @@ def _perspectives(outcome: ModeratedOutcome) -> Iterator[str]:
         yield _points(each.key_arguments, "None.")
         yield "**Trade-offs accepted:**"
         yield _points(each.trade_offs_accepted, "None.")
-        yield from _silence(each)
+        yield from _absences(each)
 
 
-def _silence(considered: ConsideredPerspective) -> Iterator[str]:
+def _absences(considered: ConsideredPerspective) -> Iterator[str]:
     rounds = sorted(set(considered.absent_rounds))
     if rounds:
         *first, last = map(str, rounds)
@@ -178,10 +178,10 @@ def _end(state: DebateState, outcome: ModeratedOutcome) -> str:
 def _follow_up(outcome: ModeratedOutcome) -> str:
     if not outcome.HasField("follow_up"):
         return "None was offered."
-    return _follow_up_in_words(outcome.follow_up)
+    return _describe_follow_up(outcome.follow_up)
 
 
-def _follow_up_in_words(made: FollowUp) -> str:
+def _describe_follow_up(made: FollowUp) -> str:
     if not made.wanted:
         return "An issue was offered, and not wanted."
     if made.failure:

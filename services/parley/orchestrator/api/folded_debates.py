@@ -7,22 +7,22 @@ from typing import Final
 
 from parley.orchestrator.api.folding import advance, fold
 from parley.orchestrator.api.state import DebateState
-from parley.orchestrator.api.store_trouble import told_of_store
+from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import read_events, read_events_after
 from parley.runtime.errors import not_found
 from parley.storage.ports import Log
 
-__all__ = ["FoldedDebates"]
+__all__ = ["DebateStateCache"]
 
-_KEPT_BYTES: Final = 32 * 1024 * 1024
-_BYTES_BESIDE: Final = 8 * 1024
+_CACHE_BYTES: Final = 32 * 1024 * 1024
+_OVERHEAD_BYTES: Final = 8 * 1024
 """What a state takes beside the bytes of its log."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedState:
     """A state, the event that it was folded up to, and how many bytes count for it."""
 
     state: DebateState
@@ -30,57 +30,59 @@ class _Kept:
     size: int
 
 
-class FoldedDebates:
+class DebateStateCache:
     """Folds debates, and keeps those read last as long as their logs come to 32 MiB.
 
     What is kept is never told without a look at the log: it is there only if its last event is still the one known.
     """
 
-    def __init__(self, log: Log, index: DebateIndex, kept_bytes: int = _KEPT_BYTES) -> None:
+    def __init__(self, log: Log, index: DebateIndex, kept_bytes: int = _CACHE_BYTES) -> None:
         """Begin with nothing kept; a log larger than `kept_bytes` is folded anew each time."""
         self._log = log
         self._index = index
-        self._room = kept_bytes
-        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._free_bytes = kept_bytes
+        self._states: OrderedDict[tuple[str, str], _CachedState] = OrderedDict()
 
-    async def of(self, tenant: str, debate: str) -> DebateState:
+    async def get(self, tenant: str, debate: str) -> DebateState:
         """Return a debate as its log tells it now.
 
         Raises:
             ParleyError: NOT_FOUND, or UNAVAILABLE as long as the store is.
         """
-        with told_of_store():
-            known = self._kept.get((tenant, debate))
+        with map_store_errors():
+            known = self._states.get((tenant, debate))
             events = None if known is None else await read_events_after(self._log, known.last)
             if events is None:
                 known, events = None, await read_events(self._log, tenant, debate)
             # Looked at after the log: a debate that is being deleted is out of the index before its log is.
             is_there = (known or events) and await self._index.get(tenant, debate)
         if not is_there:
-            self._forget((tenant, debate))
+            self._drop((tenant, debate))
             raise not_found("debate", debate)
-        return self._folded((tenant, debate), known, events)
+        return self._fold_and_keep((tenant, debate), known, events)
 
-    def _folded(self, key: tuple[str, str], known: _Kept | None, events: Sequence[Envelope]) -> DebateState:
+    def _fold_and_keep(
+        self, key: tuple[str, str], known: _CachedState | None, events: Sequence[Envelope]
+    ) -> DebateState:
         if known is None:
-            folded = _Kept(fold(events), events[-1], _BYTES_BESIDE + _bytes_of(events))
+            folded = _CachedState(fold(events), events[-1], _OVERHEAD_BYTES + _bytes_of(events))
         elif events:
-            folded = _Kept(advance(known.state, events), events[-1], known.size + _bytes_of(events))
+            folded = _CachedState(advance(known.state, events), events[-1], known.size + _bytes_of(events))
         else:
             folded = known
         self._keep(key, folded)
         return folded.state
 
-    def _keep(self, key: tuple[str, str], folded: _Kept) -> None:
-        self._forget(key)
-        self._kept[key] = folded
-        self._room -= folded.size
-        while self._room < 0:
-            self._forget(next(iter(self._kept)))
+    def _keep(self, key: tuple[str, str], folded: _CachedState) -> None:
+        self._drop(key)
+        self._states[key] = folded
+        self._free_bytes -= folded.size
+        while self._free_bytes < 0:
+            self._drop(next(iter(self._states)))
 
-    def _forget(self, key: tuple[str, str]) -> None:
-        if (kept := self._kept.pop(key, None)) is not None:
-            self._room += kept.size
+    def _drop(self, key: tuple[str, str]) -> None:
+        if (kept := self._states.pop(key, None)) is not None:
+            self._free_bytes += kept.size
 
 
 def _bytes_of(events: Sequence[Envelope]) -> int:

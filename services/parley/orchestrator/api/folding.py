@@ -75,16 +75,16 @@ def fold(events: Iterable[Envelope]) -> DebateState:
 
 def advance(state: DebateState, events: Iterable[Envelope]) -> DebateState:
     """Return the state after the events that follow it in the log."""
-    folding = _Folding(state)
+    folding = _StateBuilder(state)
     for event in events:
-        folding.take(event)
-    return folding.done()
+        folding.apply(event)
+    return folding.build()
 
 
 _Fact = PhaseEntered | TeamSelected | ParticipantJoined | DraftsGrouped | Recalled | RequirementsDrawnUp
 
 
-class _Folding:
+class _StateBuilder:
     """A state while events are folded in: what grows with the log is kept by key, so that each event is cheap."""
 
     def __init__(self, state: DebateState) -> None:
@@ -98,7 +98,7 @@ class _Folding:
         self._answer = state.answer_key
         self._last: Envelope | None = None
 
-    def done(self) -> DebateState:
+    def build(self) -> DebateState:
         last = self._last
         return replace(
             self._state,
@@ -114,12 +114,12 @@ class _Folding:
             last_sequence=last.sequence if last else self._state.last_sequence,
         )
 
-    def take(self, event: Envelope) -> None:  # noqa: C901, PLR0912 - a case a kind
+    def apply(self, event: Envelope) -> None:  # noqa: C901, PLR0912 - a case a kind
         """Fold an event in; kinds that are not known, or change nothing here, are passed over."""
         self._last = event
         match event.payload:
             case StepSucceeded() | StepFailed() as outcome:
-                self._take_outcome(event, outcome)
+                self._apply_outcome(event, outcome)
             case StepStarted() as started:
                 self._set(phase=phase_of(started.work))
                 self._answer = event.key if started.is_answer else self._answer
@@ -130,23 +130,23 @@ class _Folding:
                 if intervened.intervention.HasField("end"):
                     self._set(rounds_ended_by="a person asked for it")
             case ContributionObserved() as observed:
-                self._take_marks(observed)
+                self._apply_marks(observed)
             case RoundStarted() | RoundAssessed() | TricksterLooked() | RoundsEnded() as turn:
-                self._take_round(turn)
+                self._apply_round(turn)
             case fact if isinstance(fact, _Fact):
-                self._take_fact(fact)
+                self._apply_fact(fact)
             case WaitStarted() | WaitFinished() as wait:
-                self._take_wait(event.key, wait)
+                self._apply_wait(event.key, wait)
             case CheckpointOpened() | CheckpointClosed() | CheckpointExpired() as checkpoint:
-                self._take_wait(event.key, checkpoint)
+                self._apply_wait(event.key, checkpoint)
             case Closed() as closed:
                 self._usage = add_usage(self._usage, usage_of_stopped(closed.stopped))
             case Claimed() | Paused() | Resumed() | DebateFailed() | Concluded() as turn_of_status:
-                self._take_turn(turn_of_status, event.time)
+                self._apply_status_change(turn_of_status, event.time)
             case _:
                 pass
 
-    def _take_outcome(self, event: Envelope, outcome: StepSucceeded | StepFailed) -> None:
+    def _apply_outcome(self, event: Envelope, outcome: StepSucceeded | StepFailed) -> None:
         """Let a step's latest outcome stand for it, and count every one."""
         self._contributions.pop(event.key, None)
         self._failures.pop(event.key, None)
@@ -165,7 +165,7 @@ class _Folding:
                 is_answer=event.key == self._answer,
             )
 
-    def _take_marks(self, observed: ContributionObserved) -> None:
+    def _apply_marks(self, observed: ContributionObserved) -> None:
         """Add the observer's marks to the contribution they are of; it is one of the last."""
         work = observed.work
         for key, made in reversed(self._contributions.items()):
@@ -179,7 +179,7 @@ class _Folding:
                 self._contributions[key] = replace(made, marks=observed)
                 return
 
-    def _take_round(self, turn: RoundStarted | RoundAssessed | TricksterLooked | RoundsEnded) -> None:
+    def _apply_round(self, turn: RoundStarted | RoundAssessed | TricksterLooked | RoundsEnded) -> None:
         if isinstance(turn, RoundStarted):
             current = max(self._state.current_round, turn.number)
             begun = tuple(sorted({*self._state.begun_rounds, turn.number}))
@@ -195,7 +195,7 @@ class _Folding:
         elif turn.ends_rounds:
             self._set(rounds_ended_by=turn.finding)
 
-    def _take_fact(self, fact: _Fact) -> None:
+    def _apply_fact(self, fact: _Fact) -> None:
         match fact:
             case PhaseEntered():
                 self._set(phase=fact.name)
@@ -211,7 +211,7 @@ class _Folding:
             case RequirementsDrawnUp():
                 self._set(requirements=tuple(fact.requirements))
 
-    def _take_wait(
+    def _apply_wait(
         self,
         key: str,
         wait: WaitStarted | WaitFinished | CheckpointOpened | CheckpointClosed | CheckpointExpired,
@@ -230,7 +230,9 @@ class _Folding:
                 )
                 self._set(status=WAITING, waiting=waiting)
             case CheckpointOpened():
-                self._open[key] = Waiting(_asked(wait), time_of(wait.until), checkpoint=key, opened=wait)
+                self._open[key] = Waiting(
+                    _request_text(wait), time_of(wait.until), checkpoint=key, opened=wait
+                )
                 self._wait_at_checkpoint()
             case WaitFinished():
                 self._set(status=RUNNING, waiting=None)
@@ -254,11 +256,13 @@ class _Folding:
         waiting = next(iter(self._open.values()), None)
         self._set(status=WAITING if waiting else RUNNING, waiting=waiting)
 
-    def _take_turn(self, turn: Claimed | Paused | Resumed | DebateFailed | Concluded, time: datetime) -> None:
+    def _apply_status_change(
+        self, turn: Claimed | Paused | Resumed | DebateFailed | Concluded, time: datetime
+    ) -> None:
         """Move the status. A claim only begins a debate: one that rests or has ended is claimed for its interventions."""
         if isinstance(turn, Paused):
             self._usage = add_usage(self._usage, usage_of_stopped(turn.stopped))
-        if self._state.ended:
+        if self._state.has_ended:
             return
         match turn:
             case Claimed() if self._state.status == PENDING:
@@ -293,7 +297,7 @@ class _Folding:
         self._state = replace(self._state, **changes)  # type: ignore[arg-type]
 
 
-def _asked(checkpoint: CheckpointOpened) -> str:
+def _request_text(checkpoint: CheckpointOpened) -> str:
     """Return what is put to a person, as text."""
     match checkpoint.WhichOneof("request"):
         case "questions":

@@ -1,12 +1,12 @@
 """Requests to intervene, checked once at the edge."""
 
 from parley.orchestrator.api.requests import check_request_id
-from parley.orchestrator.engine.checkpoints import CLOSING
+from parley.orchestrator.engine.checkpoints import CLOSING_ACTS
 from parley.runtime.validation import CHECKPOINT_KEY, DEBATE_ID, Violations
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.event_pb2 import Intervened
 
-__all__ = ["intervened_of"]
+__all__ = ["intervention_event"]
 
 _MAX_TEXT_BYTES = 8 * 1024
 _MAX_REASON_CHARACTERS = 1000
@@ -14,7 +14,7 @@ _MAX_ANSWERS = 64
 _MAX_QUESTION_ID_CHARACTERS = 128
 
 
-def intervened_of(request: orchestrator_pb2.InterveneRequest, intervened_by: str = "") -> Intervened:
+def intervention_event(request: orchestrator_pb2.InterveneRequest, intervened_by: str = "") -> Intervened:
     """Return the event that a request asks for, and who sent it.
 
     Raises:
@@ -42,9 +42,9 @@ def _check_checkpoint(violations: Violations, checkpoint: str, act: str | None) 
         field="intervention.checkpoint",
         otherwise="must be 1 to 256 characters: segments of a-z 0-9 . _ - with / between them",
     )
-    *others, last = sorted(CLOSING)
+    *others, last = sorted(CLOSING_ACTS)
     violations.check(
-        that=not checkpoint or act is None or act in CLOSING,
+        that=not checkpoint or act is None or act in CLOSING_ACTS,
         field="intervention.checkpoint",
         otherwise=f"goes with {', '.join(others)} and {last} alone",
     )

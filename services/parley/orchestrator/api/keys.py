@@ -6,7 +6,7 @@ from typing import Final
 
 from parley.orchestrator.api.page_tokens import page_token, place_of
 from parley.orchestrator.api.requests import check_request_id
-from parley.orchestrator.api.store_trouble import told_of_store
+from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.keys.store import ApiKey
 from parley.orchestrator.keys.tenant import TenantKeys
 from parley.orchestrator.model.times import timestamp
@@ -16,15 +16,15 @@ from parley.runtime.validation import Violations
 from parley.v1 import key_pb2, orchestrator_pb2_grpc
 from parley.v1.access_pb2 import ACCESS_ROLE_UNSPECIFIED
 
-__all__ = ["KeyCalls"]
+__all__ = ["KeyServicer"]
 
 _MAX_NAME: Final = 64
 _MAX_ROLES: Final = 8
 _KEY_ID: Final = re.compile(r"[0-9a-f]{12}")
-_MADE: Final = re.compile(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{_KEY_ID.pattern}", re.ASCII)
+_PLACE: Final = re.compile(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{_KEY_ID.pattern}", re.ASCII)
 
 
-class KeyCalls(orchestrator_pb2_grpc.OrchestratorServiceServicer):
+class KeyServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
     """Answers for the keys of the caller's tenant."""
 
     __slots__ = ()
@@ -35,8 +35,8 @@ class KeyCalls(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self, request: key_pb2.CreateKeyRequest, _context: object
     ) -> key_pb2.CreateKeyResponse:
         """Make a key."""
-        _check(request)
-        with told_of_store():
+        _check_create_request(request)
+        with map_store_errors():
             key, text = await self.keys.create(
                 current_tenant(), request.request_id, request.name, frozenset(request.roles)
             )
@@ -48,11 +48,11 @@ class KeyCalls(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         """Return a page of keys."""
         violations = Violations()
         size = violations.page_size(request.page_size)
-        after = place_of(violations, request.page_token, _MADE)
+        after = place_of(violations, request.page_token, _PLACE)
         violations.refuse()
-        with told_of_store():
-            found = await self.keys.page(current_tenant(), after, size + 1)
-        token = page_token(found[size - 1].made) if len(found) > size else ""
+        with map_store_errors():
+            found = await self.keys.list_page(current_tenant(), after, size + 1)
+        token = page_token(found[size - 1].created) if len(found) > size else ""
         return key_pb2.ListKeysResponse(keys=map(_to_proto, found[:size]), next_page_token=token)
 
     async def RevokeKey(  # noqa: N802
@@ -63,12 +63,12 @@ class KeyCalls(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         fine = bool(_KEY_ID.fullmatch(request.key_id))
         violations.check(that=fine, field="key_id", otherwise="must be 12 hex digits")
         violations.refuse()
-        with told_of_store():
+        with map_store_errors():
             key = await self.keys.revoke(current_tenant(), request.key_id)
         return key_pb2.RevokeKeyResponse(key=_to_proto(key))
 
 
-def _check(request: key_pb2.CreateKeyRequest) -> None:
+def _check_create_request(request: key_pb2.CreateKeyRequest) -> None:
     violations = Violations()
     check_request_id(violations, request.request_id)
     name = request.name
@@ -89,7 +89,7 @@ def _check(request: key_pb2.CreateKeyRequest) -> None:
 
 
 def _to_proto(key: ApiKey) -> key_pb2.ApiKey:
-    made = datetime.fromisoformat(key.made.partition("/")[0])
+    made = datetime.fromisoformat(key.created.partition("/")[0])
     return key_pb2.ApiKey(
         id=key.id,
         name=key.name,

@@ -11,7 +11,7 @@ from parley.orchestrator.api.conversion import status_from_proto
 from parley.orchestrator.api.labels import check_labels
 from parley.orchestrator.api.page_tokens import place_of
 from parley.orchestrator.engine.format import Formats
-from parley.orchestrator.log.wanted import Wanted
+from parley.orchestrator.log.wanted import DebateFilter
 from parley.orchestrator.model.labels import label_texts
 from parley.orchestrator.model.times import time_of
 from parley.runtime.validation import DEBATE_ID, Violations
@@ -28,9 +28,7 @@ _OLDEST_FIRST: Final = {
     "created_at desc": False,
     "created_at": True,
 }
-_CREATED: Final = re.compile(
-    rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{DEBATE_ID.pattern}", re.ASCII
-)
+_PLACE: Final = re.compile(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{DEBATE_ID.pattern}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +37,13 @@ class Listing:
 
     Attributes:
         after: Where the page before ended; empty for the first one.
-        asked: Names the filter and the order; a token holds for one of each.
+        fingerprint: Names the filter and the order; a token holds for one of each.
     """
 
-    wanted: Wanted
+    debate_filter: DebateFilter
     after: str
     size: int
-    asked: str
+    fingerprint: str
 
 
 def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -> Listing:
@@ -65,7 +63,7 @@ def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -
     known = ", ".join(_ORDERS)
     violations.check(that=order in _OLDEST_FIRST, field="order_by", otherwise=f"must be one of: {known}")
     check_labels(violations, "labels", request.labels)
-    wanted = Wanted(
+    wanted = DebateFilter(
         statuses=_statuses(violations, request),
         formats=_formats(request.format, formats),
         since=_time(violations, request, "created_from"),
@@ -73,13 +71,13 @@ def listing_of(request: orchestrator_pb2.ListDebatesRequest, formats: Formats) -
         labels=label_texts(request.labels),
         oldest_first=_OLDEST_FIRST.get(order, False),
     )
-    asked = _name(wanted, request.format)
-    after = place_of(violations, request.page_token, _CREATED, asked)
+    asked = _fingerprint(wanted, request.format)
+    after = place_of(violations, request.page_token, _PLACE, asked)
     violations.refuse()
     return Listing(wanted, after, size, asked)
 
 
-def _name(wanted: Wanted, format_name: str) -> str:
+def _fingerprint(wanted: DebateFilter, format_name: str) -> str:
     """Return a name of what is asked for, which is the same at replicas that know other versions of a format."""
     said = replace(wanted, formats=(format_name,), statuses=tuple(sorted(wanted.statuses)))
     return hashlib.sha256(repr(astuple(said)).encode()).hexdigest()[:16]

@@ -16,49 +16,51 @@ from parley.role_file import Role
 from parley.runtime.validation import AGENT_ID, CONTROL_CHARACTER, MAX_PATH_CHARACTERS, Violations
 from parley.v1 import agent_pb2, debate_pb2
 
-__all__ = ["Known", "Participants"]
+__all__ = ["ParticipantResolver", "ValidationContext"]
 
 _MAX_AGENTS = 32
 _MAX_PROMPT_BYTES = 64 * 1024
 _MAX_TOOL_CALLS = 100
 _MAX_SECTIONS = 32
 _SYSTEM = "system"
-_LENDERS = ("generalist", "judge")
+_FALLBACK_ROLES = ("generalist", "judge")
 """Whose words a role of one's own has where it says none itself: first those of an agent that debates, then the judge's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ValidationContext:
     """What a request is checked against."""
 
     formats: Formats
     roles: Roles
     roster: Roster
 
-    def sections(self) -> frozenset[str]:
+    def role_sections(self) -> frozenset[str]:
         """Return what roles may be told, by any format."""
         duties = ((each.debater_sections, each.judge_sections) for each in self.formats.all())
         return frozenset().union(*(sections for duty in duties for sections in duty))
 
 
 @dataclass(frozen=True, slots=True)
-class Participants:
+class ParticipantResolver:
     """Those who are to take part, checked against what is known."""
 
-    known: Known
+    known: ValidationContext
     violations: Violations
     debate_format: Format | None
 
-    def team(self, asked: Sequence[debate_pb2.Participant]) -> tuple[AgentSpec, ...]:
+    def resolve_team(self, asked: Sequence[debate_pb2.Participant]) -> tuple[AgentSpec, ...]:
         """Return the agents that debate: those asked for, or else the gateway's default team."""
         self.violations.check(
             that=len(asked) <= _MAX_AGENTS, field="spec.agents", otherwise=f"must be at most {_MAX_AGENTS}"
         )
         if asked:
             fields = [f"spec.agents[{place}]" for place in range(len(asked))]
-            found = [self._agent(field, each) for field, each in zip(fields, asked, strict=True)]
+            found = [self._resolve_agent(field, each) for field, each in zip(fields, asked, strict=True)]
         else:
-            found = [self._named("spec.agents", each) for each in self.known.roster.default_team]
+            found = [
+                self._resolve_known_agent("spec.agents", each) for each in self.known.roster.default_team
+            ]
             fields = ["spec.agents"] * len(found)
         team = [(field, each) for field, each in zip(fields, found, strict=True) if each is not None]
         self.violations.check(
@@ -68,27 +70,29 @@ class Participants:
         )
         for field, each in team:
             self._check_debater(field, each)
-        return tuple(self._instructed_debater(each) for _, each in team)
+        return tuple(self._with_debater_instructions(each) for _, each in team)
 
-    def judge(self, asked: debate_pb2.Participant | None, team: Sequence[AgentSpec]) -> AgentSpec | None:
+    def resolve_judge(
+        self, asked: debate_pb2.Participant | None, team: Sequence[AgentSpec]
+    ) -> AgentSpec | None:
         """Return the agent that judges: in the judge's role, whatever its own elsewhere, or in one of the caller's own."""
         if asked is None:
-            judge = self._named("spec.judge", self.known.roster.default_judge)
+            judge = self._resolve_known_agent("spec.judge", self.known.roster.default_judge)
         else:
-            judge = self._agent("spec.judge", asked)
+            judge = self._resolve_agent("spec.judge", asked)
         if judge is None:
             return None
         if judge.own_role is None:
-            role = self.known.roles.known(judge.role)
+            role = self.known.roles.find(judge.role)
             if role is None:
                 return None
             sections = self.debate_format.judge_sections if self.debate_format else ()
             judge = replace(judge, role=role.name if role.serves(sections) else "judge")
-        self._check_same_words(team, judge)
+        self._check_same_prompts(team, judge)
         debates = any(each.role == judge.role for each in team)
-        return self._instructed(judge, _LENDERS if debates else _LENDERS[::-1])
+        return self._with_instructions(judge, _FALLBACK_ROLES if debates else _FALLBACK_ROLES[::-1])
 
-    def _check_same_words(self, team: Sequence[AgentSpec], judge: AgentSpec) -> None:
+    def _check_same_prompts(self, team: Sequence[AgentSpec], judge: AgentSpec) -> None:
         """Refuse two roles of one name: what is recorded of a debate's roles goes by their names."""
         words: dict[str, Mapping[str, str] | None] = {}
         for agent in (*team, judge):
@@ -109,17 +113,17 @@ class Participants:
             name = self.debate_format.name
             self.violations.add(field, f"{said} lacks {', '.join(missing)} for the format {name}")
 
-    def _agent(self, field: str, asked: debate_pb2.Participant) -> AgentSpec | None:
+    def _resolve_agent(self, field: str, asked: debate_pb2.Participant) -> AgentSpec | None:
         match asked.WhichOneof("who"):
             case "agent_id":
-                return self._named(f"{field}.agent_id", asked.agent_id)
+                return self._resolve_known_agent(f"{field}.agent_id", asked.agent_id)
             case "agent":
-                return self._described(f"{field}.agent", asked.agent)
+                return self._resolve_described_agent(f"{field}.agent", asked.agent)
             case _:
                 self.violations.add(field, "must name or describe an agent")
                 return None
 
-    def _named(self, field: str, agent_id: str) -> AgentSpec | None:
+    def _resolve_known_agent(self, field: str, agent_id: str) -> AgentSpec | None:
         """Return an agent that the gateway knows; it may give one a role that is not known here."""
         agents = self.known.roster.agents
         agent = agents.get(agent_id)
@@ -129,9 +133,9 @@ class Participants:
             return None
         if agent.own_role is not None:
             return agent
-        return replace(agent, role=self._role(field, agent.role, f"agent {agent.id}: "))
+        return replace(agent, role=self._resolve_role_name(field, agent.role, f"agent {agent.id}: "))
 
-    def _described(self, field: str, agent: agent_pb2.Agent) -> AgentSpec:
+    def _resolve_described_agent(self, field: str, agent: agent_pb2.Agent) -> AgentSpec:
         check, roster = self.violations.check, self.known.roster
         check(
             that=bool(AGENT_ID.fullmatch(agent.id)),
@@ -143,12 +147,12 @@ class Participants:
         if agent.HasField("own_role"):
             self._check_own_role(field, agent)
         else:
-            role = self._role(f"{field}.role", agent.role)
+            role = self._resolve_role_name(f"{field}.role", agent.role)
         for place, route in enumerate(agent.routes):
             check(
                 that=roster.has_route(route),
                 field=f"{field}.routes[{place}]",
-                otherwise=f"unknown route {route[:80]!r}; {roster.routes_in_words()}",
+                otherwise=f"unknown route {route[:80]!r}; {roster.describe_routes()}",
             )
         if agent.HasField("temperature"):
             check(that=0 <= agent.temperature <= 2, field=f"{field}.temperature", otherwise="must be 0 to 2")
@@ -184,9 +188,12 @@ class Participants:
             field=field,
             otherwise=f"role {agent.role!r} lacks the section {_SYSTEM}",
         )
-        unknown = sorted(sections.keys() - self.known.sections())
+        unknown = sorted(sections.keys() - self.known.role_sections())
         if unknown:
-            names, known = ", ".join(each[:80] for each in unknown), ", ".join(sorted(self.known.sections()))
+            names, known = (
+                ", ".join(each[:80] for each in unknown),
+                ", ".join(sorted(self.known.role_sections())),
+            )
             said = f"role {agent.role!r} has sections that nothing reads: {names}; known sections: {known}"
             self.violations.add(field, said)
         for name, text in sorted(sections.items()):
@@ -205,7 +212,7 @@ class Participants:
             seen.add(tool)
         self.violations.check_range(f"{field}.tool_call_limit", agent.tool_call_limit, 0, _MAX_TOOL_CALLS)
 
-    def _role(self, field: str, name: str, whose: str = "") -> str:
+    def _resolve_role_name(self, field: str, name: str, whose: str = "") -> str:
         """Return the role's own name where this one is an alias, and the name as it is where the role is not known."""
         try:
             return self.known.roles.get(name).name
@@ -213,34 +220,34 @@ class Participants:
             self.violations.add(field, f"{whose}{unknown}")
             return name
 
-    def _instructed_debater(self, agent: AgentSpec) -> AgentSpec:
+    def _with_debater_instructions(self, agent: AgentSpec) -> AgentSpec:
         role = self._debater_role(agent)
         return replace(agent, instructions=dict(role.prompts) if role is not None else {})
 
     def _debater_role(self, agent: AgentSpec) -> Role | None:
         """Return the role of an agent that debates; what it lacks, the format's stand-in may lend."""
-        role = self._role_of(agent, _LENDERS)
-        name = self.debate_format.stand_in_role if self.debate_format else ""
-        stand_in = self.known.roles.known(name) if name else None
+        role = self._role_of(agent, _FALLBACK_ROLES)
+        name = self.debate_format.fallback_role if self.debate_format else ""
+        stand_in = self.known.roles.find(name) if name else None
         if role is None or stand_in is None:
             return role
         return Role(role.name, (), {**stand_in.prompts, **role.prompts})
 
-    def _instructed(self, agent: AgentSpec, lenders: Sequence[str]) -> AgentSpec:
+    def _with_instructions(self, agent: AgentSpec, lenders: Sequence[str]) -> AgentSpec:
         role = self._role_of(agent, lenders)
         return replace(agent, instructions=dict(role.prompts) if role is not None else {})
 
     def _role_of(self, agent: AgentSpec, lenders: Sequence[str]) -> Role | None:
         """Return an agent's role; one of the caller's own with what it lacks for the format from these others, in turn."""
         if agent.own_role is None:
-            return self.known.roles.known(agent.role)
+            return self.known.roles.find(agent.role)
         prompts = dict(agent.own_role.sections)
         needed = (
             self.debate_format.debater_sections | self.debate_format.judge_sections
             if self.debate_format
             else ()
         )
-        for lender in filter(None, map(self.known.roles.known, lenders)):
+        for lender in filter(None, map(self.known.roles.find, lenders)):
             prompts |= {
                 name: lender.prompts[name]
                 for name in needed

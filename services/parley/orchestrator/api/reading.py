@@ -29,11 +29,11 @@ from parley.v1.orchestrator_pb2 import (
 __all__ = [
     "ContributionsPage",
     "answer_of",
-    "contributions_on",
+    "check_size",
     "contributions_page",
-    "is_whole",
-    "pieces",
-    "sendable",
+    "contributions_response",
+    "report_pieces",
+    "wants_full_view",
 ]
 
 _PAGE_BYTES: Final = 2 * 1024 * 1024
@@ -42,7 +42,7 @@ _PIECE_CHARACTERS: Final = 64 * 1024
 _PLACE: Final = re.compile(r"contributions/[1-9]\d{0,17}", re.ASCII)
 
 
-def is_whole(request: GetDebateRequest) -> bool:
+def wants_full_view(request: GetDebateRequest) -> bool:
     """Return whether the whole debate is asked for, and not its summary. Raises ParleyError for a view that is none."""
     violations = Violations()
     violations.check(
@@ -52,7 +52,7 @@ def is_whole(request: GetDebateRequest) -> bool:
     return request.view != DEBATE_VIEW_SUMMARY
 
 
-def sendable(message: Message, debate: str, otherwise: str) -> None:
+def check_size(message: Message, debate: str, otherwise: str) -> None:
     """Raise ParleyError where a message of a debate is larger than one may be; `otherwise` says how to read it."""
     size = message.ByteSize()
     if size > MAX_MESSAGE_BYTES:
@@ -74,7 +74,7 @@ def answer_of(state: DebateState, debate_format: Format | None) -> GetAnswerResp
     answer = GetAnswerResponse(markdown=markdown, outcome=state.outcome)
     if answer.ByteSize() > MAX_MESSAGE_BYTES:
         answer.ClearField("outcome")
-    sendable(answer, f"the answer of {state.debate}", "ask for StreamReport")
+    check_size(answer, f"the answer of {state.debate}", "ask for StreamReport")
     return answer
 
 
@@ -98,7 +98,7 @@ def contributions_page(request: ListContributionsRequest) -> ContributionsPage:
     return ContributionsPage(int(place.rpartition("/")[2] or 0), size, max_bytes)
 
 
-def contributions_on(page: ContributionsPage, state: DebateState) -> ListContributionsResponse:
+def contributions_response(page: ContributionsPage, state: DebateState) -> ListContributionsResponse:
     """Return a page of what was contributed, and of what failed, in the order of the log."""
     made: list[Contribution | Failure] = [*state.contributions, *state.failures]
     rest = sorted((each for each in made if each.sequence > page.after), key=lambda each: each.sequence)
@@ -120,7 +120,7 @@ def contributions_on(page: ContributionsPage, state: DebateState) -> ListContrib
     return response
 
 
-def pieces(markdown: str) -> Iterator[StreamReportResponse]:
+def report_pieces(markdown: str) -> Iterator[StreamReportResponse]:
     """Yield a report in parts."""
     for start in range(0, len(markdown), _PIECE_CHARACTERS):
         yield StreamReportResponse(markdown=markdown[start : start + _PIECE_CHARACTERS])

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from parley.orchestrator.api.answer import answer_parts
-from parley.orchestrator.api.report_agents import answered_by, name_of
-from parley.orchestrator.api.report_opening import opening
+from parley.orchestrator.api.report_agents import answering_model, name_of
+from parley.orchestrator.api.report_opening import opening_blocks
 from parley.orchestrator.api.report_rhetoric import marks_of, trickster_blocks
 from parley.orchestrator.api.state import Contribution, DebateState, Failure
 from parley.orchestrator.engine.format import Format
@@ -29,7 +29,7 @@ from parley.v1.critique_pb2 import (
 )
 from parley.v1.debate_pb2 import DraftGroups, Outcome, Work
 
-__all__ = ["render"]
+__all__ = ["render_report"]
 
 _MAX_LOOKUP_WIDTH: Final = 80
 _STATUSES: Final = {
@@ -40,7 +40,7 @@ _STATUSES: Final = {
 }
 
 
-def render(
+def render_report(
     debate_id: str, state: DebateState, debate_format: Format | None, feedback: Feedback | None = None
 ) -> str:
     """Return the report of a debate; its format, where it is known here, names its phases and the parts of its answer.
@@ -49,13 +49,13 @@ def render(
     """
     blocks = [
         f"# Debate {inline(debate_id)}",
-        *opening(state, debate_format),
+        *opening_blocks(state, debate_format),
         *_before_rounds(state, debate_format),
         *_first_drafts(state),
         *_rounds(state, debate_format),
         *_outside_rounds(state, debate_format),
         *_feedback(feedback),
-        *_troubles(state),
+        *_warnings_and_failures(state),
         *_totals(state),
     ]
     return "\n\n".join(blocks) + "\n"
@@ -63,14 +63,14 @@ def render(
 
 def _before_rounds(state: DebateState, debate_format: Format | None) -> Iterator[str]:
     """Yield what agents said before the first round."""
-    early = _early(_shown_here(state, debate_format))
+    early = _before_first_round(_contributions_to_show(state, debate_format))
     if early:
         yield "## Before the rounds"
         for made in early:
             yield from _outside_round(state, made)
 
 
-def _shown_here(state: DebateState, debate_format: Format | None) -> Sequence[Contribution]:
+def _contributions_to_show(state: DebateState, debate_format: Format | None) -> Sequence[Contribution]:
     """Return the contributions without those that stand in a section of their own, such as requirements."""
     activities = debate_format.activities if debate_format else ()
     elsewhere = {each.name for each in activities if not each.heading}
@@ -79,7 +79,7 @@ def _shown_here(state: DebateState, debate_format: Format | None) -> Sequence[Co
     )
 
 
-def _early(contributions: Sequence[Contribution]) -> Sequence[Contribution]:
+def _before_first_round(contributions: Sequence[Contribution]) -> Sequence[Contribution]:
     """Return what was contributed before the first round; nothing where there was none."""
     if not any(made.work.round for made in contributions):
         return ()
@@ -139,7 +139,7 @@ def _contribution(state: DebateState, made: Contribution) -> Iterator[str]:
     target = f" on {name_of(state, made.work.target_agent_id)}" if made.work.target_agent_id else ""
     yield f"#### {name_of(state, made.work.agent_id)}{target}"
     yield from _facts(made)
-    yield quote(_readable(made))
+    yield quote(_display_text(made))
     yield from _issue_answers(state, made)
     if made.reply.claims_to_cite:
         yield "Claims without a source:"
@@ -165,10 +165,10 @@ def _facts(made: Contribution) -> Iterator[str]:
     yield _measures(made)
     yield from marks_of(made.marks)
     if made.reply.tool_calls:
-        yield f"Looked up: {', '.join(map(_lookup, made.reply.tool_calls))}"
+        yield f"Looked up: {', '.join(map(_describe_tool_call, made.reply.tool_calls))}"
 
 
-def _lookup(call: ToolCall) -> str:
+def _describe_tool_call(call: ToolCall) -> str:
     """Return a use of a tool in a few words, such as `context_search "cache"` or `file_read docs/a.md 1 40`."""
     try:
         arguments = json.loads(call.arguments or "{}")
@@ -184,7 +184,7 @@ def _lookup(call: ToolCall) -> str:
 def _measures(made: Contribution) -> str:
     reply = made.reply
     facts = [
-        inline(answered_by(made)),
+        inline(answering_model(made)),
         span(reply.latency.ToTimedelta()),
         f"{reply.usage.input_tokens:,} tokens in, {reply.usage.output_tokens:,} out",
         f"attempt {made.attempt}" if made.attempt > 1 else "",
@@ -204,8 +204,8 @@ def _outside_rounds(state: DebateState, debate_format: Format | None) -> Iterato
     """Yield what was contributed outside of rounds, and the answer."""
     yield "## Answer"
     answers = []
-    contributions = _shown_here(state, debate_format)
-    for made in contributions[len(_early(contributions)) :]:
+    contributions = _contributions_to_show(state, debate_format)
+    for made in contributions[len(_before_first_round(contributions)) :]:
         if made.work.round == 0 and made.is_answer:
             answers.append(made)
         elif made.work.round == 0:
@@ -215,7 +215,7 @@ def _outside_rounds(state: DebateState, debate_format: Format | None) -> Iterato
             yield from _facts(made)
         yield from _answer(state.outcome, debate_format)
         return
-    yield "There is no answer." if state.ended or state.failure else "There is no answer yet."
+    yield "There is no answer." if state.has_ended or state.failure else "There is no answer yet."
     for made in answers:
         yield from _contribution(state, made)
 
@@ -224,7 +224,7 @@ def _outside_round(state: DebateState, made: Contribution) -> Iterator[str]:
     title = made.work.title or made.work.activity
     yield f"### {inline(title.capitalize())}: {name_of(state, made.work.agent_id)}"
     yield from _facts(made)
-    yield quote(_readable(made))
+    yield quote(_display_text(made))
 
 
 def _answer(outcome: Outcome, debate_format: Format | None) -> Iterator[str]:
@@ -250,7 +250,7 @@ def _feedback(feedback: Feedback | None) -> Iterator[str]:
         yield quote(feedback.message)
 
 
-def _troubles(state: DebateState) -> Iterator[str]:
+def _warnings_and_failures(state: DebateState) -> Iterator[str]:
     if state.warnings:
         yield "## Warnings"
         yield "\n".join(list_item(warning) for warning in state.warnings)
@@ -266,10 +266,10 @@ def _troubles(state: DebateState) -> Iterator[str]:
 
 def _failure_cells(failed: Failure) -> tuple[str, ...]:
     step = failed.step
-    return (_what(step.work), step.work.agent_id, str(failed.attempt), step.reason, step.message)
+    return (_describe_work(step.work), step.work.agent_id, str(failed.attempt), step.reason, step.message)
 
 
-def _what(work: Work) -> str:
+def _describe_work(work: Work) -> str:
     phase = phase_of(work)
     return f"{phase} of {work.target_agent_id}" if work.target_agent_id else phase
 
@@ -298,6 +298,6 @@ def _usage_rows(usage: Usage) -> list[tuple[str, str]]:
     ]
 
 
-def _readable(made: Contribution) -> str:
+def _display_text(made: Contribution) -> str:
     """Return a contribution as people read it: a structured answer rendered, any other text as it is."""
     return made.reply.rendered or made.reply.text

@@ -8,7 +8,7 @@ from parley.orchestrator.model.contributions import letter_of
 from parley.orchestrator.model.markdown import inline, table
 from parley.orchestrator.model.spec import AgentSpec
 
-__all__ = ["agents_section", "answered_by", "name_of"]
+__all__ = ["agents_section", "answering_model", "name_of"]
 
 
 def agents_section(state: DebateState, debate_format: Format | None) -> Iterator[str]:
@@ -26,7 +26,7 @@ def agents_section(state: DebateState, debate_format: Format | None) -> Iterator
 
 
 def _agent_cells(state: DebateState, agent: AgentSpec) -> tuple[str, ...]:
-    answered = (answered_by(made) for made in state.contributions if made.work.agent_id == agent.id)
+    answered = (answering_model(made) for made in state.contributions if made.work.agent_id == agent.id)
     planned = ", ".join(agent.routes) or "the default routes"
     return (
         agent.id,
@@ -40,7 +40,7 @@ def _agent_cells(state: DebateState, agent: AgentSpec) -> tuple[str, ...]:
     )
 
 
-def answered_by(made: Contribution) -> str:
+def answering_model(made: Contribution) -> str:
     """Return the model that answered, with its route where that says more."""
     model, route = made.reply.model, made.reply.route
     return f"{model} ({route})" if model and route and route != model else model or route

@@ -11,7 +11,7 @@ from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET, TOTAL_TI
 from parley.orchestrator.model.markdown import inline, list_item, moment, quote
 from parley.v1.debate_pb2 import Answer, Intervention
 
-__all__ = ["opening"]
+__all__ = ["opening_blocks"]
 
 _ENDINGS: Final = {
     TOTAL_TIMEOUT: "its time limit was reached",
@@ -20,7 +20,7 @@ _ENDINGS: Final = {
 }
 
 
-def opening(state: DebateState, debate_format: Format | None) -> Iterator[str]:
+def opening_blocks(state: DebateState, debate_format: Format | None) -> Iterator[str]:
     """Yield all that stands before what agents contributed."""
     yield _overview(state)
     yield "## Question"
@@ -34,10 +34,10 @@ def opening(state: DebateState, debate_format: Format | None) -> Iterator[str]:
 
 def _overview(state: DebateState) -> str:
     lines = [f"Status: {state.status.lower()}"]
-    if not state.ended and state.phase:
+    if not state.has_ended and state.phase:
         lines.append(f"Phase: {inline(state.phase)}")
     if state.waiting:
-        lines.append(inline(_waited_for(state.waiting)))
+        lines.append(inline(_describe_wait(state.waiting)))
     if state.ended_by:
         lines.append(f"Ended early: {_ENDINGS.get(state.ended_by, inline(state.ended_by))}")
     if state.rounds_ended.explanation:
@@ -61,7 +61,7 @@ def _overview(state: DebateState) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _waited_for(waiting: Waiting) -> str:
+def _describe_wait(waiting: Waiting) -> str:
     until = moment(waiting.until)
     if waiting.checkpoint:
         return f"Waits for a person until {until}: {waiting.message}"
@@ -90,10 +90,10 @@ def _requirements(state: DebateState) -> Iterator[str]:
 def _interventions(state: DebateState) -> Iterator[str]:
     if state.interventions:
         yield "## Interventions"
-        yield "\n".join(list_item(_act(each.intervention)) for each in state.interventions)
+        yield "\n".join(list_item(_describe_intervention(each.intervention)) for each in state.interventions)
 
 
-def _act(intervention: Intervention) -> str:
+def _describe_intervention(intervention: Intervention) -> str:
     """Return what a person did, such as `guide: mind the cost`."""
     name = intervention.WhichOneof("act")
     if name is None:

@@ -17,7 +17,7 @@ from parley.v1.rhetoric_pb2 import RhetoricalMark
 
 __all__ = ["marks_of", "trickster_blocks"]
 
-_OF_ENGLISH: Final[tuple[Literal["reasons", "reports", "vagueness"], ...]] = (
+_ENGLISH_FEATURES: Final[tuple[Literal["reasons", "reports", "vagueness"], ...]] = (
     "reasons",
     "reports",
     "vagueness",
@@ -42,7 +42,9 @@ def trickster_blocks(finding: TricksterFinding) -> Iterator[str]:
     """Yield what the trickster found after a round, and what it told the agents."""
     measured = finding.features
     rates = [f"figures {measured.figures:.1f}", f"specifics {measured.specifics:.1f}"]
-    rates += [f"{name} {getattr(measured, name):.1f}" for name in _OF_ENGLISH if measured.HasField(name)]
+    rates += [
+        f"{name} {getattr(measured, name):.1f}" for name in _ENGLISH_FEATURES if measured.HasField(name)
+    ]
     shares = [f"echo {measured.echo:.0%}"]
     if measured.HasField("silence"):
         shares.append(f"silent critiques {measured.silence:.0%}")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from parley.orchestrator.api.labels import check_labels
-from parley.orchestrator.api.participants import Known, Participants
+from parley.orchestrator.api.participants import ParticipantResolver, ValidationContext
 from parley.orchestrator.engine.format import Format, Formats, Settings, UnknownFormatError
 from parley.orchestrator.model.conversion import (
     clarifications_from_proto,
@@ -51,7 +51,7 @@ def check_request_id(violations: Violations, request_id: str) -> None:
     )
 
 
-def spec_of(request: orchestrator_pb2.CreateDebateRequest, known: Known) -> DebateSpec:
+def spec_of(request: orchestrator_pb2.CreateDebateRequest, known: ValidationContext) -> DebateSpec:
     """Return the specification that a request asks for, agents resolved and defaults filled in.
 
     Raises:
@@ -68,16 +68,16 @@ def spec_of(request: orchestrator_pb2.CreateDebateRequest, known: Known) -> Deba
     _check_settings(violations, spec, known.formats, count)
     kind = _kind_of_settings(violations, spec, debate_format) if debate_format else None
     _check_concurrency(violations, spec.concurrency, debate_format)
-    agents = Participants(known, violations, debate_format)
-    team = agents.team(spec.agents)
-    judge = agents.judge(spec.judge if spec.HasField("judge") else None, team)
+    agents = ParticipantResolver(known, violations, debate_format)
+    team = agents.resolve_team(spec.agents)
+    judge = agents.resolve_judge(spec.judge if spec.HasField("judge") else None, team)
     given = format_settings(spec)
     if kind is not None and given is not None and len(team) == count:
         kind.check_names(violations, given, [each.id for each in team])
     violations.refuse()
     assert debate_format is not None
     assert judge is not None
-    demonstration = any(map(known.roster.demonstrates, (*team, judge)))
+    demonstration = any(map(known.roster.is_demonstration, (*team, judge)))
     return DebateSpec(
         question=spec.question,
         format=debate_format.id,
@@ -90,7 +90,7 @@ def spec_of(request: orchestrator_pb2.CreateDebateRequest, known: Known) -> Deba
         history_limit=spec.history_limit if spec.HasField("history_limit") else DEFAULT_HISTORY_LIMIT,
         domain=spec.domain or DEFAULT_DOMAIN,
         labels=dict(spec.labels),
-        settings=kind.completed(format_settings(spec), is_demonstration=demonstration) if kind else None,
+        settings=kind.with_defaults(format_settings(spec), is_demonstration=demonstration) if kind else None,
         clarifications=clarifications_from_proto(spec),
         demonstration=demonstration,
     )

@@ -14,27 +14,27 @@ from parley.orchestrator.allowance.allowance import Allowance
 from parley.orchestrator.api import report
 from parley.orchestrator.api.budget_warnings import budget_warnings
 from parley.orchestrator.api.context_warnings import context_warnings
-from parley.orchestrator.api.conversion import debate_to_proto, summary
-from parley.orchestrator.api.decision import decision_of, moderated_outcome
+from parley.orchestrator.api.conversion import debate_to_proto, summary_to_proto
+from parley.orchestrator.api.decision import decision_of, require_moderated_outcome
 from parley.orchestrator.api.feedback import check_feedback, feedback_of, feedback_to_proto
-from parley.orchestrator.api.folded_debates import FoldedDebates
-from parley.orchestrator.api.interventions import intervened_of
-from parley.orchestrator.api.keys import KeyCalls
+from parley.orchestrator.api.folded_debates import DebateStateCache
+from parley.orchestrator.api.interventions import intervention_event
+from parley.orchestrator.api.keys import KeyServicer
 from parley.orchestrator.api.listing import listing_of
 from parley.orchestrator.api.page_tokens import page_token
-from parley.orchestrator.api.participants import Known
+from parley.orchestrator.api.participants import ValidationContext
 from parley.orchestrator.api.reading import (
     answer_of,
-    contributions_on,
+    check_size,
     contributions_page,
-    is_whole,
-    pieces,
-    sendable,
+    contributions_response,
+    report_pieces,
+    wants_full_view,
 )
 from parley.orchestrator.api.requests import check_id, spec_of
 from parley.orchestrator.api.state import DebateState
-from parley.orchestrator.api.store_trouble import told_of_store
-from parley.orchestrator.engine.delete import Deletions
+from parley.orchestrator.api.store_trouble import map_store_errors
+from parley.orchestrator.engine.delete import DebateDeleter
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.intake import Intake
 from parley.orchestrator.engine.report_feedback import FeedbackReporter
@@ -49,7 +49,7 @@ from parley.orchestrator.model.spec import DebateSpec
 from parley.orchestrator.peers import roster
 from parley.orchestrator.roles.catalogue import Roles
 from parley.orchestrator.watch.forwarding import OWNER_KEY
-from parley.orchestrator.watch.watching import Alive, Watched, Watching, slow_reader
+from parley.orchestrator.watch.watching import DebateWatcher, Heartbeat, WatchItem, slow_reader_error
 from parley.runtime.draining import Draining
 from parley.runtime.errors import (
     FieldViolation,
@@ -74,7 +74,7 @@ _LOG_PAGE = 100
 
 
 @dataclass(slots=True)
-class OrchestratorServicer(KeyCalls):
+class OrchestratorServicer(KeyServicer):
     """Answers for debates.
 
     Attributes:
@@ -84,15 +84,15 @@ class OrchestratorServicer(KeyCalls):
 
     log: Log
     index: DebateIndex
-    folded: FoldedDebates
+    debate_states: DebateStateCache
     formats: Formats
     roles: Roles
     intake: Intake
     gateway: grpc.aio.Channel
-    watching: Watching
+    watcher: DebateWatcher
     feedback: FeedbackStore
     reporter: FeedbackReporter
-    deletions: Deletions
+    deletions: DebateDeleter
     allowance: Allowance
     keys: TenantKeys
     draining: Draining
@@ -113,12 +113,12 @@ class OrchestratorServicer(KeyCalls):
         is_large = request.ByteSize() > _LARGE_BYTES
         content = await in_thread_per_tenant(partial(_digest, request)) if is_large else _digest(request)
         # Before anybody else is asked: they may be away, or changed.
-        earlier = await self._earlier(request.request_id, content)
+        earlier = await self._find_earlier(request.request_id, content)
         if earlier is not None:
             return orchestrator_pb2.CreateDebateResponse(debate_id=earlier, existed=True)
-        with told_of_store():
-            async with self.allowance.debate(current_tenant()):
-                debate, existed = await self._accepted(request, content)
+        with map_store_errors():
+            async with self.allowance.admit_debate(current_tenant()):
+                debate, existed = await self._accept(request, content)
         return orchestrator_pb2.CreateDebateResponse(debate_id=debate, existed=existed)
 
     async def GetDebate(  # noqa: N802
@@ -127,18 +127,18 @@ class OrchestratorServicer(KeyCalls):
         _context: object,
     ) -> orchestrator_pb2.GetDebateResponse:
         """Return a debate."""
-        debate, whole = check_id("debate_id", request.debate_id), is_whole(request)
-        folded = await self._folded(debate)
+        debate, whole = check_id("debate_id", request.debate_id), wants_full_view(request)
+        folded = await self._load_state(debate)
         told = partial(debate_to_proto, folded, self._format_of(folded), is_whole=whole)
         found = await in_thread_if_large((each.text for each in folded.spec.context), told)
-        with told_of_store():
-            about = await self.index.about(current_tenant(), debate, _MAX_EVALUATIONS)
-            said = await self.feedback.latest(current_tenant(), debate)
+        with map_store_errors():
+            about = await self.index.list_about(current_tenant(), debate, _MAX_EVALUATIONS)
+            said = await self.feedback.get_latest(current_tenant(), debate)
         found.evaluation_ids.extend(each.debate for each in about)
         if said is not None:
             found.feedback.CopyFrom(feedback_to_proto(said))
         response = orchestrator_pb2.GetDebateResponse(debate=found)
-        sendable(response, debate, "ask for the view SUMMARY, GetAnswer and ListContributions")
+        check_size(response, debate, "ask for the view SUMMARY, GetAnswer and ListContributions")
         return response
 
     async def GetAnswer(  # noqa: N802
@@ -147,7 +147,7 @@ class OrchestratorServicer(KeyCalls):
         _context: object,
     ) -> orchestrator_pb2.GetAnswerResponse:
         """Return what a debate came to."""
-        folded = await self._folded(check_id("debate_id", request.debate_id))
+        folded = await self._load_state(check_id("debate_id", request.debate_id))
         return answer_of(folded, self._format_of(folded))
 
     async def ListContributions(  # noqa: N802
@@ -157,7 +157,7 @@ class OrchestratorServicer(KeyCalls):
     ) -> orchestrator_pb2.ListContributionsResponse:
         """Return a page of what was contributed."""
         debate, page = check_id("debate_id", request.debate_id), contributions_page(request)
-        return contributions_on(page, await self._folded(debate))
+        return contributions_response(page, await self._load_state(debate))
 
     async def ListDebates(  # noqa: N802
         self,
@@ -167,10 +167,12 @@ class OrchestratorServicer(KeyCalls):
         """Return a page of debates."""
         listing = listing_of(request, self.formats)
         size = listing.size
-        with told_of_store():
-            index = await self.index.page(current_tenant(), listing.wanted, listing.after, size + 1)
-        token = page_token(index[size - 1].created, listing.asked) if len(index) > size else ""
-        debates = [summary(record) for record in index[:size]]
+        with map_store_errors():
+            index = await self.index.list_page(
+                current_tenant(), listing.debate_filter, listing.after, size + 1
+            )
+        token = page_token(index[size - 1].created, listing.fingerprint) if len(index) > size else ""
+        debates = [summary_to_proto(record) for record in index[:size]]
         return orchestrator_pb2.ListDebatesResponse(debates=debates, next_page_token=token)
 
     async def WatchDebate(  # type: ignore[override]  # noqa: N802 - writes by itself, to see how long that takes
@@ -181,28 +183,28 @@ class OrchestratorServicer(KeyCalls):
         """Follow a debate."""
         debate, after = check_id("debate_id", request.debate_id), request.after_sequence
         await self._check_start(debate, after)
-        with told_of_store():
-            async with aclosing(self.draining.until(self._found(request, context))) as found:
+        with map_store_errors():
+            async with aclosing(self.draining.until(self._open_watch(request, context))) as found:
                 async for each in found:
                     if isinstance(each, Envelope):
                         after = each.sequence
-                    await self._write(context, self._message(each, after), after)
+                    await self._write(context, self._encode(each, after), after)
 
-    def _found(
+    def _open_watch(
         self, request: orchestrator_pb2.WatchDebateRequest, context: _WatchContext
-    ) -> AsyncGenerator[Watched, None]:
+    ) -> AsyncGenerator[WatchItem, None]:
         owner = dict(context.invocation_metadata() or ()).get(OWNER_KEY)
         if owner is None:
-            return self.watching.watch(
+            return self.watcher.watch(
                 current_tenant(), request.debate_id, request.after_sequence, text=request.text_deltas
             )
         if owner != self.owner:
             raise failed_precondition("NOT_OWNER", f"{self.owner} is here, not {owner!r}")
-        return self.watching.text_of(current_tenant(), request.debate_id)
+        return self.watcher.stream_text(current_tenant(), request.debate_id)
 
-    def _message(self, each: Watched, after: int) -> orchestrator_pb2.WatchDebateResponse:
+    def _encode(self, each: WatchItem, after: int) -> orchestrator_pb2.WatchDebateResponse:
         if not isinstance(each, Envelope):
-            return _message(each, after)
+            return _watch_response(each, after)
         if self._latest is None or self._latest[0] is not each:
             self._latest = each, orchestrator_pb2.WatchDebateResponse(event=each.message)
         return self._latest[1]
@@ -214,7 +216,7 @@ class OrchestratorServicer(KeyCalls):
             async with asyncio.timeout(self.reader_seconds):
                 await context.write(message)
         except TimeoutError:
-            raise slow_reader(last) from None
+            raise slow_reader_error(last) from None
 
     async def Intervene(  # noqa: N802
         self,
@@ -222,8 +224,8 @@ class OrchestratorServicer(KeyCalls):
         _context: object,
     ) -> orchestrator_pb2.InterveneResponse:
         """Steer a debate."""
-        intervened = intervened_of(request, current_identity().subject)
-        with told_of_store():
+        intervened = intervention_event(request, current_identity().subject)
+        with map_store_errors():
             sequence = await self.intake.intervene(current_tenant(), request.debate_id, intervened)
         return orchestrator_pb2.InterveneResponse(sequence=sequence)
 
@@ -237,7 +239,7 @@ class OrchestratorServicer(KeyCalls):
         await self._check_start(debate, after)
         name = log_name(current_tenant(), debate)
         while True:
-            with told_of_store():
+            with map_store_errors():
                 records = await self.log.read(name, after, _LOG_PAGE)
             for record in records:
                 events = record.entries[max(after + 1 - record.first, 0) :]
@@ -253,8 +255,8 @@ class OrchestratorServicer(KeyCalls):
     ) -> orchestrator_pb2.GetReportResponse:
         """Return a debate's report."""
         debate = check_id("debate_id", request.debate_id)
-        response = orchestrator_pb2.GetReportResponse(markdown=await self._report(debate))
-        sendable(response, f"the report of {debate}", "ask for StreamReport")
+        response = orchestrator_pb2.GetReportResponse(markdown=await self._render_report(debate))
+        check_size(response, f"the report of {debate}", "ask for StreamReport")
         return response
 
     async def StreamReport(  # noqa: N802
@@ -263,7 +265,7 @@ class OrchestratorServicer(KeyCalls):
         _context: object,
     ) -> AsyncGenerator[orchestrator_pb2.StreamReportResponse, None]:
         """Send a debate's report in parts."""
-        for piece in pieces(await self._report(check_id("debate_id", request.debate_id))):
+        for piece in report_pieces(await self._render_report(check_id("debate_id", request.debate_id))):
             yield piece
 
     async def GetDecision(  # noqa: N802
@@ -273,8 +275,8 @@ class OrchestratorServicer(KeyCalls):
     ) -> orchestrator_pb2.GetDecisionResponse:
         """Return the decision document of a debate."""
         debate = check_id("debate_id", request.debate_id)
-        folded = await self._folded(debate)
-        decision = decision_of(folded, moderated_outcome(folded))
+        folded = await self._load_state(debate)
+        decision = decision_of(folded, require_moderated_outcome(folded))
         return orchestrator_pb2.GetDecisionResponse(markdown=decision.markdown, file_name=decision.file_name)
 
     async def SubmitFeedback(  # noqa: N802
@@ -284,10 +286,10 @@ class OrchestratorServicer(KeyCalls):
     ) -> orchestrator_pb2.SubmitFeedbackResponse:
         """Record what a person says of a debate."""
         check_feedback(request)
-        folded = _completed(await self._folded(request.debate_id), "takes feedback")
+        folded = _require_completed(await self._load_state(request.debate_id), "takes feedback")
         now = self.intake.clock.now()
         said = feedback_of(request, current_tenant(), folded, self._format_of(folded), now)
-        with told_of_store():
+        with map_store_errors():
             try:
                 recorded, existed = await self.feedback.put(said)
             except FeedbackReusedError:
@@ -295,7 +297,7 @@ class OrchestratorServicer(KeyCalls):
                 resource = ("feedback", request.request_id)
                 code = grpc.StatusCode.ALREADY_EXISTS
                 raise ParleyError(code, "REQUEST_ID_REUSED", message, resource=resource) from None
-        told = await self.reporter.report_soon(recorded)
+        told = await self.reporter.report_now_or_later(recorded)
         return orchestrator_pb2.SubmitFeedbackResponse(feedback=feedback_to_proto(told), existed=existed)
 
     async def DeleteDebate(  # noqa: N802
@@ -305,59 +307,57 @@ class OrchestratorServicer(KeyCalls):
     ) -> orchestrator_pb2.DeleteDebateResponse:
         """Delete a debate for good."""
         debate = check_id("debate_id", request.debate_id)
-        with told_of_store():
+        with map_store_errors():
             finished = await self.deletions.delete(current_tenant(), debate, ratings=request.ratings)
         return orchestrator_pb2.DeleteDebateResponse(finished=finished)
 
-    async def _earlier(self, request_id: str, content: str) -> str | None:
+    async def _find_earlier(self, request_id: str, content: str) -> str | None:
         """Return the id of the debate that the same request made; None where there is none, as for what is never accepted."""
         if not content or not REQUEST_ID.fullmatch(request_id):
             return None
-        with told_of_store():
-            return await self.intake.earlier(current_tenant(), request_id, content)
+        with map_store_errors():
+            return await self.intake.find_earlier(current_tenant(), request_id, content)
 
-    async def _accepted(
-        self, request: orchestrator_pb2.CreateDebateRequest, content: str
-    ) -> tuple[str, bool]:
+    async def _accept(self, request: orchestrator_pb2.CreateDebateRequest, content: str) -> tuple[str, bool]:
         """Accept a debate; return its id, and whether the same request had made it meanwhile."""
-        known = Known(self.formats, self.roles, await roster.ask_roster(self.gateway))
-        spec, subject = await self._with_subject(spec_of(request, known))
-        routes = await roster.ask_routes(self.gateway, roster.routes_of(spec, known.roster))
+        known = ValidationContext(self.formats, self.roles, await roster.fetch_roster(self.gateway))
+        spec, subject = await self._resolve_subject(spec_of(request, known))
+        routes = await roster.fetch_routes(self.gateway, roster.routes_of(spec, known.roster))
         spec = roster.with_routes(spec, known.roster, routes)
         about = (spec, known.roster, routes)
         warnings = (*budget_warnings(*about), *context_warnings(*about))
         tenant, asked_by = current_tenant(), current_identity().subject
-        return await self.intake.debate(
+        return await self.intake.create_debate(
             tenant, request.request_id, content, spec, warnings, subject, asked_by
         )
 
-    async def _with_subject(self, spec: DebateSpec) -> tuple[DebateSpec, str | None]:
+    async def _resolve_subject(self, spec: DebateSpec) -> tuple[DebateSpec, str | None]:
         """Return a specification with what it needs of the debate that it is about, and that debate's id, if it is."""
         debate_format = self.formats.get(spec.format)
         if debate_format.subject is None:
             return spec, None
         debate_id = debate_format.subject.debate_id(spec)
-        folded = _completed(await self._folded(debate_id), "can be evaluated")
+        folded = _require_completed(await self._load_state(debate_id), "can be evaluated")
         debate = debate_to_proto(folded, self._format_of(folded))
-        return debate_format.subject.take(spec, debate), debate_id
+        return debate_format.subject.apply(spec, debate), debate_id
 
-    async def _report(self, debate: str) -> str:
-        folded = await self._folded(debate)
-        with told_of_store():
-            said = await self.feedback.latest(current_tenant(), debate)
+    async def _render_report(self, debate: str) -> str:
+        folded = await self._load_state(debate)
+        with map_store_errors():
+            said = await self.feedback.get_latest(current_tenant(), debate)
         # In a thread: what a debate of megabytes takes would hold up everybody else.
-        return await asyncio.to_thread(report.render, debate, folded, self._format_of(folded), said)
+        return await asyncio.to_thread(report.render_report, debate, folded, self._format_of(folded), said)
 
-    async def _folded(self, debate: str) -> DebateState:
-        return await self.folded.of(current_tenant(), debate)
+    async def _load_state(self, debate: str) -> DebateState:
+        return await self.debate_states.get(current_tenant(), debate)
 
     def _format_of(self, folded: DebateState) -> Format | None:
-        return self.formats.known(folded.spec.format)
+        return self.formats.find(folded.spec.format)
 
     async def _check_start(self, debate: str, after: int) -> None:
         if after < 0:
             raise invalid_argument([FieldViolation("after_sequence", "must not be negative")])
-        with told_of_store():
+        with map_store_errors():
             there = not after or await self.log.read(log_name(current_tenant(), debate), after - 1, 1)
             known = await self.index.get(current_tenant(), debate)
         if not known:
@@ -367,7 +367,7 @@ class OrchestratorServicer(KeyCalls):
             raise ParleyError(grpc.StatusCode.OUT_OF_RANGE, "AFTER_END", message)
 
 
-def _completed(folded: DebateState, what: str) -> DebateState:
+def _require_completed(folded: DebateState, what: str) -> DebateState:
     """Return the state of a debate, if it is completed. Raises ParleyError for any other."""
     if folded.status != COMPLETED:
         message = f"debate {folded.debate} is {folded.status.lower()}; only a completed one {what}"
@@ -386,7 +386,7 @@ def _digest(request: orchestrator_pb2.CreateDebateRequest) -> str:
         return ""
 
 
-def _message(each: Delta | Alive, after: int) -> orchestrator_pb2.WatchDebateResponse:
+def _watch_response(each: Delta | Heartbeat, after: int) -> orchestrator_pb2.WatchDebateResponse:
     if isinstance(each, Delta):
         delta = orchestrator_pb2.StepDelta(
             key=each.key,

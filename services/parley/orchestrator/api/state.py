@@ -147,7 +147,7 @@ class DebateState:
     answer_key: str = ""
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it ended for good, with an answer or by an intervention."""
         return self.status in {COMPLETED, CANCELLED}
 

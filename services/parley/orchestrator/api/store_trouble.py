@@ -8,11 +8,11 @@ from parley.runtime.errors import internal
 from parley.storage.failing import told
 from parley.storage.ports import StorageError
 
-__all__ = ["told_of_store"]
+__all__ = ["map_store_errors"]
 
 
 @contextlib.contextmanager
-def told_of_store() -> Iterator[None]:
+def map_store_errors() -> Iterator[None]:
     """Tell the caller of trouble with the store in its own terms."""
     try:
         yield

@@ -12,15 +12,15 @@ from parley.orchestrator.model.tasks import AnswerShape
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepSucceeded
 
-__all__ = ["cut", "rendered", "unpacked"]
+__all__ = ["render_answer", "shorten_answer", "unpack_answer"]
 
 M = TypeVar("M", bound=BaseModel)
 
 
-def rendered(shape: AnswerShape[M], reply: Reply) -> str:
+def render_answer(shape: AnswerShape[M], reply: Reply) -> str:
     """Return a structured answer as a person reads it. Raises StepError where it is not of its shape."""
     try:
-        return shape.render(shape.read(reply.text))
+        return shape.render(shape.parse(reply.text))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "its root"
@@ -28,7 +28,7 @@ def rendered(shape: AnswerShape[M], reply: Reply) -> str:
         raise StepError("INVALID_STRUCTURED_ANSWER", message, reply.usage) from error
 
 
-def cut(reply: Reply, characters: int) -> None:
+def shorten_answer(reply: Reply, characters: int) -> None:
     """Cut an answer that is longer than it may be, at a blank if there is one near."""
     text = reply.text.strip()
     if len(text) > characters:
@@ -38,7 +38,7 @@ def cut(reply: Reply, characters: int) -> None:
     reply.text = text
 
 
-def unpacked(key: str, outcome: StepSucceeded) -> Message:
+def unpack_answer(key: str, outcome: StepSucceeded) -> Message:
     """Return a service's recorded answer as the message that it is. Raises ReplayError where its kind is not known."""
     try:
         kind = descriptor_pool.Default().FindMessageTypeByName(outcome.value.TypeName())

@@ -15,39 +15,39 @@ from parley.orchestrator.model.tokens import likely_tokens
 
 __all__ = [
     "AnswerReserve",
+    "BudgetBalance",
     "Estimate",
     "Rates",
-    "Tally",
     "answer_reserve",
+    "budget_balances",
     "estimate",
-    "may_pass",
+    "is_short_lived",
+    "is_transient",
     "next_wait",
-    "passes_soon",
-    "tallies",
 ]
 
-_MAY_PASS = frozenset({"PROVIDER_UNAVAILABLE", "PROVIDER_RATE_LIMIT", "NO_ROUTE_AVAILABLE", "CALL_TIMEOUT"})
+_TRANSIENT = frozenset({"PROVIDER_UNAVAILABLE", "PROVIDER_RATE_LIMIT", "NO_ROUTE_AVAILABLE", "CALL_TIMEOUT"})
 _FIRST_WAIT_SECONDS = 5.0
 _MAX_WAIT_SECONDS = 60.0
-_LEAST = 1000
+_MIN_OUTPUT_TOKENS = 1000
 """Tokens that an answer is given at least, unless its task has a bound of its own that is less."""
-_MOST = 8192
+_MAX_OUTPUT_TOKENS = 8192
 """Tokens that an answer is given at most where nobody has said it: few models refuse a bound of so many."""
 _ANSWER_SHARE = 4
 """One part in so many of a known context is what an answer is given at most."""
-_A_MILLION = 1_000_000
+_MILLION = 1_000_000
 _ANSWER_PROMPT_TOKENS = 500
 """Tokens of what whoever writes the answer is told beside the question and the contributions."""
 
 
-def may_pass(reason: str) -> bool:
+def is_transient(reason: str) -> bool:
     """Return whether a step that failed for this reason may succeed later, without anybody's doing."""
-    return reason in _MAY_PASS
+    return reason in _TRANSIENT
 
 
-def passes_soon(reason: str) -> bool:
+def is_short_lived(reason: str) -> bool:
     """Return whether a step that failed for this reason, and at once, is worth asking again some seconds later."""
-    return reason in _MAY_PASS - {"CALL_TIMEOUT"}
+    return reason in _TRANSIENT - {"CALL_TIMEOUT"}
 
 
 def next_wait(waited: float, limit: float) -> float:
@@ -81,8 +81,10 @@ class Estimate:
 def estimate(task: Task, agent: AgentSpec) -> Estimate:
     """Return what a call may take, from the length of its prompt, the bound on its answer and the context of its routes."""
     read = sum(likely_tokens(part.text) for part in task.prompt)
-    most = task.max_output_tokens or min(agent.context_tokens // _ANSWER_SHARE or _MOST, _MOST)
-    return Estimate(read, min(_LEAST, most), most, agent.routes, agent.price)
+    most = task.max_output_tokens or min(
+        agent.context_tokens // _ANSWER_SHARE or _MAX_OUTPUT_TOKENS, _MAX_OUTPUT_TOKENS
+    )
+    return Estimate(read, min(_MIN_OUTPUT_TOKENS, most), most, agent.routes, agent.price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +96,18 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class BudgetBalance:
     """How one budget stands before a call.
 
     Attributes:
         name: The budget.
-        left: What nothing is set aside for.
+        remaining: What nothing is set aside for.
         rates: What the call's tokens count.
         read_again: What a token counts that the answer will read.
     """
 
     name: str
-    left: float
+    remaining: float
     rates: Rates
     read_again: float
 
@@ -116,7 +118,7 @@ class Tally:
     def affordable(self, read: int, share: float) -> float:
         """Return the tokens that may be written for a share of what is left; infinitely many where they count nothing."""
         each = self.rates.written + self.read_again
-        left = self.left * share - read * self.rates.read
+        left = self.remaining * share - read * self.rates.read
         return left / each if each else inf
 
 
@@ -129,13 +131,13 @@ class AnswerReserve:
     price: Price | None = None
 
 
-def tallies(
+def budget_balances(
     limits: Limits,
     meter: UsageMeter,
     held: Iterable[Mapping[str, float]],
     wanted: Estimate,
     answer: AnswerReserve | None,
-) -> tuple[Tally, ...]:
+) -> tuple[BudgetBalance, ...]:
     """Return how each budget of a debate stands before a call.
 
     `held` is what calls in flight have set aside, by budget; `answer` is None where nothing is set aside for it, since it is there
@@ -155,7 +157,7 @@ def tallies(
             of_answer = _rates(name, answer.price, meter)
             read_again = of_answer.read
             left -= (answer.read + meter.written) * of_answer.read + answer.written * of_answer.written
-        found.append(Tally(name, left, _rates(name, wanted.price, meter), read_again))
+        found.append(BudgetBalance(name, left, _rates(name, wanted.price, meter), read_again))
     return tuple(found)
 
 
@@ -165,13 +167,13 @@ def answer_reserve(spec: DebateSpec) -> AnswerReserve:
     dearest = (
         Price(max(each.read for each in prices), max(each.written for each in prices)) if prices else None
     )
-    return AnswerReserve(likely_tokens(spec.question) + _ANSWER_PROMPT_TOKENS, _LEAST, dearest)
+    return AnswerReserve(likely_tokens(spec.question) + _ANSWER_PROMPT_TOKENS, _MIN_OUTPUT_TOKENS, dearest)
 
 
 def _rates(budget: str, price: Price | None, meter: UsageMeter) -> Rates:
     if budget == TOKEN_BUDGET:
         return Rates(1.0, 1.0)
     if price is None:
-        average = meter.price_of(1)
+        average = meter.estimate_cost(1)
         return Rates(average, average)
-    return Rates(price.read / _A_MILLION, price.written / _A_MILLION)
+    return Rates(price.read / _MILLION, price.written / _MILLION)

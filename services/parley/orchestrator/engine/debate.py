@@ -19,15 +19,15 @@ from google.protobuf.message import Message
 from opentelemetry.trace import Status, StatusCode
 from pydantic import BaseModel, ValidationError
 
-from parley.orchestrator.engine.answers import cut, rendered, unpacked
+from parley.orchestrator.engine.answers import render_answer, shorten_answer, unpack_answer
 from parley.orchestrator.engine.budget import answer_reserve, estimate
-from parley.orchestrator.engine.checkpoints import CheckpointRequest, Checkpoints, TellStatus
+from parley.orchestrator.engine.checkpoints import CheckpointRequest, Checkpoints, NotifyStatus
 from parley.orchestrator.engine.gate import Gate
 from parley.orchestrator.engine.limiter import Budget, Limiter
 from parley.orchestrator.engine.slot import Slot
 from parley.orchestrator.engine.step_digest import digest_of_ask, digest_of_step, digests_of_documents
 from parley.orchestrator.engine.step_runner import StepRunner
-from parley.orchestrator.engine.steps import StepAttempt, StepRequest, either
+from parley.orchestrator.engine.steps import StepAttempt, StepRequest, wait_or_timeout
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.events import Payload
 from parley.orchestrator.log.journal import Journal
@@ -66,7 +66,7 @@ R = TypeVar("R", bound=Message)
 T = TypeVar("T")
 
 
-async def _tell_nobody(_status: str) -> None:
+async def _ignore_status(_status: str) -> None:
     pass
 
 
@@ -88,7 +88,7 @@ class Debate:
         agents: Agents,
         services: Services,
         clock: Clock,
-        tell_status: TellStatus = _tell_nobody,
+        tell_status: NotifyStatus = _ignore_status,
         slot: Slot | None = None,
     ) -> None:
         """Stand on a journal that is claimed and being written; without a `slot`, one is always free."""
@@ -104,9 +104,11 @@ class Debate:
         self._clock = clock
         self._used: set[str] = set()
         self._joining: set[str] = set()
-        self._seated: tuple[AgentSpec, ...] = spec.agents
+        self._active_agents: tuple[AgentSpec, ...] = spec.agents
         self._documents = digests_of_documents(spec.context)
-        limiter = self._limited(Budget(spec.limits, answer=answer_reserve(spec), share=len(spec.agents) + 1))
+        limiter = self._create_limiter(
+            Budget(spec.limits, answer=answer_reserve(spec), share=len(spec.agents) + 1)
+        )
         self._steps = StepRunner(journal, clock, limiter, self.slot, spec.concurrency)
 
     @property
@@ -129,12 +131,12 @@ class Debate:
         """Those who debate: the specification's agents that have a seat, then those who have joined in this run, or by the answer."""
         is_answered = self._recorded.concluded is not None
         joined = (agent for key, agent in self._recorded.joined.items() if is_answered or key in self._used)
-        return (*self._seated, *joined)
+        return (*self._active_agents, *joined)
 
     @property
-    def everybody(self) -> tuple[AgentSpec, ...]:
+    def all_participants(self) -> tuple[AgentSpec, ...]:
         """Those who have a seat, and all who ever joined, as far as the log tells."""
-        return (*self._seated, *self._recorded.joined.values())
+        return (*self._active_agents, *self._recorded.joined.values())
 
     @property
     def replies(self) -> tuple[StepSucceeded, ...]:
@@ -142,26 +144,26 @@ class Debate:
         recorded = (outcome for _, outcome in self._recorded.outcomes.values())
         return tuple(each for each in recorded if isinstance(each, StepSucceeded) and each.HasField("reply"))
 
-    def seat(self, agents: Collection[str]) -> None:
+    def set_participants(self, agents: Collection[str]) -> None:
         """Let only these of the specification's agents take part in this run; to be said before anybody is asked."""
-        self._seated = tuple(each for each in self.spec.agents if each.id in agents)
+        self._active_agents = tuple(each for each in self.spec.agents if each.id in agents)
 
     def letter(self, agent: str) -> str:
         """Return the letter an agent goes by among its peers."""
-        return letter_of([each.id for each in self.everybody], agent)
+        return letter_of([each.id for each in self.all_participants], agent)
 
-    def begin_run(self) -> None:
+    def start_run(self) -> None:
         """Get ready for the format to be run from its start; no step may be on its way."""
         self.briefing = ""
         self._used.clear()
         self._joining.clear()
-        self._seated = self.spec.agents
-        self.limiter.begin_run()
+        self._active_agents = self.spec.agents
+        self.limiter.start_run()
 
-    def begin_afterwards(self, limits: Limits) -> None:
+    def start_follow_up(self, limits: Limits) -> None:
         """Get ready for what follows the answer, which has limits of its own."""
-        self._steps.limiter = self._limited(Budget(limits, "the follow-up's", bounds_services=True))
-        self.begin_run()
+        self._steps.limiter = self._create_limiter(Budget(limits, "the follow-up's", bounds_services=True))
+        self.start_run()
 
     async def ask(self, key: str, agent: AgentSpec, task: Task) -> Reply | StepFailed:
         """Return an agent's reply, or why there is none; either is recorded under `key` once.
@@ -174,18 +176,20 @@ class Debate:
         """
         return await self._ask(key, agent, task, None)
 
-    async def ask_for(self, key: str, agent: AgentSpec, task: Task, shape: AnswerShape[M]) -> M | StepFailed:
+    async def ask_structured(
+        self, key: str, agent: AgentSpec, task: Task, shape: AnswerShape[M]
+    ) -> M | StepFailed:
         """Return an agent's structured answer, or why there is none, as `ask` does."""
         reply = await self._ask(key, agent, task, shape)
         if isinstance(reply, StepFailed):
             return reply
         try:
-            return shape.read(reply.text)
+            return shape.parse(reply.text)
         except ValidationError as error:
             # It was read when it was recorded; so the shape, or the log, has changed since.
             raise ReplayError(f"the answer of step {key} is not of its shape any more: {error}") from error
 
-    async def step(
+    async def call_service(
         self, key: str, work: Work, request: Message, call: Callable[[], Awaitable[R]]
     ) -> R | StepFailed:
         """Return what a service answers, or why there is nothing; either is recorded under `key` once.
@@ -195,7 +199,7 @@ class Debate:
         Raises:
             ReplayError: as `ask`.
         """
-        self._use(key)
+        self._mark_used(key)
         asked = StepRequest(key, work, digest_of_step(request), scopes=_scopes.get())
 
         async def answer(_: StepAttempt) -> StepSucceeded:
@@ -204,15 +208,15 @@ class Debate:
             return StepSucceeded(work=work, digest=asked.digest, value=value)
 
         outcome = await self._steps.run(asked, answer)
-        return outcome if isinstance(outcome, StepFailed) else unpacked(key, outcome)  # type: ignore[return-value]
+        return outcome if isinstance(outcome, StepFailed) else unpack_answer(key, outcome)  # type: ignore[return-value]
 
-    async def ahead(self, key: str, call: Callable[[], Awaitable[None]]) -> None:
+    async def call_ahead(self, key: str, call: Callable[[], Awaitable[None]]) -> None:
         """Make a call from which nothing follows but that the step `key` is faster; none where that is recorded."""
         if key not in self._recorded.outcomes:
             await self._clock.sleep(0.03)  # what is asked now goes out first
             await call()
 
-    async def settle(
+    async def run_until_enough(
         self,
         key: str,
         steps: Mapping[str, Callable[[], Coroutine[Any, Any, T]]],
@@ -226,31 +230,31 @@ class Debate:
         Raises:
             ReplayError: the key was used in this run.
         """
-        self._use(key)
+        self._mark_used(key)
         settled = self._recorded.settled.get(key)
         if settled is not None:
             await self.limiter.fail_left_out(settled)
             if not steps.keys() >= set(settled.counted):
                 raise ReplayError(f"{key} is settled without a step that counted when it was recorded")
-            results, _ = await self._run_until(key, {name: steps[name] for name in settled.counted}, None)
+            results, _ = await self._run_steps(key, {name: steps[name] for name in settled.counted}, None)
             return {name: results[name] for name in settled.counted}
-        results, _ = await self._run_until(key, steps, enough)
+        results, _ = await self._run_steps(key, steps, enough)
         return results
 
-    def note(self, key: str, payload: Payload) -> None:
+    def record_event(self, key: str, payload: Payload) -> None:
         """Record an event that follows from steps, once."""
-        self._use(key)
+        self._mark_used(key)
         if key not in self._recorded.notes:
             self._journal.enqueue(Draft(key, payload))
 
-    async def join(self, key: str, agent: AgentSpec) -> AgentSpec:
+    async def add_participant(self, key: str, agent: AgentSpec) -> AgentSpec:
         """Let an agent take part from now on, and return it as it is recorded.
 
         Raises:
             ValueError: another participant has its id.
             ReplayError: the key was used in this run.
         """
-        self._use(key)
+        self._mark_used(key)
         if key not in self._recorded.joined:
             others = {each.id for each in (*self.spec.agents, *self._recorded.joined.values())}
             if agent.id in others | self._joining:
@@ -260,7 +264,7 @@ class Debate:
             await self._journal.append(Draft(key, joined))
         return self._recorded.joined[key]
 
-    async def timer(self, key: str, seconds: float) -> None:
+    async def run_timer(self, key: str, seconds: float) -> None:
         """Wait for so long from when this was first asked, across all owners; recorded once.
 
         A limit that ends the debate ends the wait too.
@@ -268,50 +272,50 @@ class Debate:
         Raises:
             ReplayError: the key was used in this run.
         """
-        self._use(key)
+        self._mark_used(key)
         recorded = self._recorded
         if key not in recorded.timers:
             until = timestamp(self._clock.now() + timedelta(seconds=seconds))
             await self._journal.append(Draft(key, TimerStarted(until=until)))
-        if key not in recorded.fired:
+        if key not in recorded.fired_timers:
             left = (recorded.timers[key] - self._clock.now()).total_seconds()
-            with self.slot.waiting():
-                await either(self.limiter.ended, self._clock, left)
+            with self.slot.free_while_waiting():
+                await wait_or_timeout(self.limiter.ended, self._clock, left)
             await self._journal.append(Draft(key, TimerFired()))
 
-    async def control(self, key: str) -> Steering:
+    async def read_steering(self, key: str) -> Steering:
         """Return what the interventions so far come to; the same whenever this key is asked again.
 
         A limit that ends the debate ends the rounds too.
         """
-        self._use(key)
-        if key not in self._recorded.seen:
+        self._mark_used(key)
+        if key not in self._recorded.control_sequences:
             if self.ending:
                 await self.limiter.ended.wait()
-            seen = ControlSeen(through=self._recorded.steered_through())
+            seen = ControlSeen(through=self._recorded.last_steering_sequence())
             await self._journal.append(Draft(key, seen))
-        return self._recorded.steering(self._recorded.seen[key])
+        return self._recorded.steering(self._recorded.control_sequences[key])
 
-    async def checkpoint(self, key: str, request: CheckpointRequest) -> CheckpointClosed:
+    async def run_checkpoint(self, key: str, request: CheckpointRequest) -> CheckpointClosed:
         """Put something to a person, wait until they close the checkpoint, and return how; it is recorded once.
 
         Where nobody comes within the debate's limit for that, the debate pauses here.
         """
-        self._use(key)
-        return await self.checkpoints.hold(key, request, self.spec.limits.checkpoint_seconds)
+        self._mark_used(key)
+        return await self.checkpoints.open_and_wait(key, request, self.spec.limits.checkpoint_seconds)
 
     def random(self, key: str) -> random.Random:
         """Return dice that fall the same for this debate and key, on every machine."""
         seed = hashlib.blake2b(f"{self._journal.debate}/{key}".encode(), digest_size=16).digest()
         return random.Random(seed)  # noqa: S311 - dice, not secrets
 
-    def _limited(self, budget: Budget) -> Limiter:
+    def _create_limiter(self, budget: Budget) -> Limiter:
         return Limiter(budget, self._journal, self._clock, self._stop_call)
 
     async def _ask(
         self, key: str, agent: AgentSpec, task: Task, shape: AnswerShape[M] | None
     ) -> Reply | StepFailed:
-        self._use(key)
+        self._mark_used(key)
         seconds = self.spec.limits.call_seconds if task.seconds is None else task.seconds
         texts = [each.text for each in task.prompt]
         stands_for = partial(digest_of_ask, agent, task, shape, seconds, self._documents)
@@ -324,7 +328,7 @@ class Debate:
             is_structured=shape is not None,
             concurrency=task.concurrency,
             scopes=_scopes.get(),
-            is_asked_again=task.is_asked_again,
+            retry_once=task.retry_once,
         )
 
         async def call(attempt: StepAttempt) -> StepSucceeded:
@@ -333,11 +337,11 @@ class Debate:
                 try:
                     made = partial(generate_request, agent, task, shape, seconds, attempt.bound)
                     request = await in_thread_if_large(texts, made)
-                    reply = await self._agents.generate(self._call(key, attempt.number), request)
+                    reply = await self._agents.generate(self._call_id(key, attempt.number), request)
                     if shape is not None:
-                        reply.rendered = rendered(shape, reply)
+                        reply.rendered = render_answer(shape, reply)
                     elif task.max_characters:
-                        cut(reply, task.max_characters)
+                        shorten_answer(reply, task.max_characters)
                     if task.annotate is not None:
                         await in_thread_if_large([reply.text], partial(task.annotate, reply))
                 except StepError as error:
@@ -352,7 +356,7 @@ class Debate:
             raise ReplayError(f"step {key} was recorded with a service's value and is asked of an agent now")
         return outcome.reply
 
-    async def _run_until(
+    async def _run_steps(
         self,
         key: str,
         steps: Mapping[str, Callable[[], Coroutine[Any, Any, T]]],
@@ -362,7 +366,7 @@ class Debate:
         results: dict[str, T] = {}
         async with asyncio.TaskGroup() as tasks:
             running = {
-                name: tasks.create_task(begin(), context=_scoped(f"{key}/{name}"))
+                name: tasks.create_task(begin(), context=_context_with_scope(f"{key}/{name}"))
                 for name, begin in steps.items()
             }
             while running and not (enough is not None and enough(results)):
@@ -370,19 +374,19 @@ class Debate:
                 for name in [name for name, task in running.items() if task.done()]:
                     results[name] = running.pop(name).result()
             if enough is not None:
-                await self.limiter.settle(key, tuple(results), tuple(running))
+                await self.limiter.stop_left_out(key, tuple(results), tuple(running))
             for task in running.values():
                 task.cancel()
         return results, list(running)
 
-    def _call(self, key: str, attempt: int) -> Call:
+    def _call_id(self, key: str, attempt: int) -> Call:
         return Call(self._journal.tenant, self._journal.debate, key, attempt)
 
     async def _stop_call(self, key: str, attempt: int) -> Usage:
-        stopped = await self._agents.cancel(self._call(key, attempt))
+        stopped = await self._agents.cancel(self._call_id(key, attempt))
         return stopped.usage or Usage()
 
-    def _use(self, key: str) -> None:
+    def _mark_used(self, key: str) -> None:
         if key in self._used:
             raise ReplayError(f"key {key} was used twice in one run")
         self._used.add(key)
@@ -397,7 +401,7 @@ class Debate:
         }
 
 
-def _scoped(scope: str) -> Any:
+def _context_with_scope(scope: str) -> Any:
     """Return the present context with one group of steps more."""
     context = copy_context()
     context.run(_scopes.set, _scopes.get() | {scope})

@@ -13,7 +13,7 @@ from parley.orchestrator.log.deletions import Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FeedbackStore
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateIndex, DebateRecord
 from parley.orchestrator.log.journal import log_name
-from parley.orchestrator.model.errors import OutOfReachError, StepError
+from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
@@ -22,18 +22,18 @@ from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
 from parley.storage.ports import Log, StorageError
 
-__all__ = ["Deletions"]
+__all__ = ["DebateDeleter"]
 
-_AT_ONCE_SECONDS: Final = 2.0
+_DELETE_NOW_SECONDS: Final = 2.0
 """How long whoever deletes waits to hear that nothing is left."""
-_LOOK_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 60.0
 """Time between two looks for what is still to be removed."""
-_RETENTION_SECONDS: Final = 3600.0
+_RETENTION_CHECK_SECONDS: Final = 3600.0
 """Time between two looks for debates that have rested too long."""
-_BEGUN: Final = timedelta(hours=1)
+_ABANDONED_AFTER: Final = timedelta(hours=1)
 """How long a debate whose log is written may be without its record."""
 _PAGE: Final = 100
-_KEPT_INTERVENTIONS: Final = timedelta(days=30)
+_INTERVENTION_RETENTION: Final = timedelta(days=30)
 """How long an intervention that was decided is known by its request id."""
 _REASON: Final = "the debate was deleted"
 
@@ -41,7 +41,7 @@ _logger = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Deletions:
+class DebateDeleter:
     """Deletes debates: those somebody names, and while `run` runs those that have rested longer than they are kept."""
 
     log: Log
@@ -64,23 +64,23 @@ class Deletions:
         record = await self.index.get(tenant, debate)
         if record is None:
             raise not_found("debate", debate)
-        if not await self._buried(deletion, record):
-            raise _running(record)
+        if not await self._start_deletion(deletion, record):
+            raise _running_error(record)
         try:
-            async with asyncio.timeout(_AT_ONCE_SECONDS):
-                return await self._finished(deletion)
+            async with asyncio.timeout(_DELETE_NOW_SECONDS):
+                return await self._finish_deletion(deletion)
         except (TimeoutError, StorageError) as error:
             _logger.info("a deletion is finished later", debate=debate, error=str(error))
             return False
 
     async def run(self) -> None:
         """Finish deletions and delete what has rested too long, until cancelled."""
-        retained_at = -_RETENTION_SECONDS
+        retained_at = -_RETENTION_CHECK_SECONDS
         while True:
             try:
                 await self.finish_all()
                 await self.delete_abandoned()
-                if self.clock.monotonic() >= retained_at + _RETENTION_SECONDS:
+                if self.clock.monotonic() >= retained_at + _RETENTION_CHECK_SECONDS:
                     await self.delete_old()
                     retained_at = self.clock.monotonic()
             except StorageError as error:
@@ -88,47 +88,47 @@ class Deletions:
             except Exception:
                 # One debate that cannot be deleted must not end the orchestrator.
                 _logger.exception("a deletion failed; trying again later")
-            await self.clock.sleep(_LOOK_SECONDS)
+            await self.clock.sleep(_POLL_SECONDS)
 
     async def finish_all(self) -> None:
         """Go on with every deletion that was begun, here or elsewhere."""
-        for deletion in await self.store.all():
+        for deletion in await self.store.list_all():
             record = await self.index.get(deletion.tenant, deletion.debate)
             # One that broke off before it was promised is tried once more.
-            if record is None or (record.rests and await self.index.remove(record)):
-                await self._finished(deletion)
+            if record is None or (record.is_resting and await self.index.remove(record)):
+                await self._finish_deletion(deletion)
             else:
                 await self.store.remove(deletion.key)
 
     async def delete_abandoned(self) -> None:
         """Delete the logs of debates that never came to be, since whoever took them in ended between their log and their record."""
-        before = (self.clock.now() - _BEGUN).isoformat(timespec="microseconds")
-        for deletion in await self.store.begun(before):
+        before = (self.clock.now() - _ABANDONED_AFTER).isoformat(timespec="microseconds")
+        for deletion in await self.store.list_started(before):
             if await self.index.get(deletion.tenant, deletion.debate) is None:
-                await self._finished(deletion)
+                await self._finish_deletion(deletion)
             else:
                 await self.store.remove(deletion.key)
 
     async def delete_old(self) -> None:
         """Delete what has rested longer than it is kept, and forget interventions that were decided long ago."""
         now = self.clock.now()
-        async for tenant in self.index.tenants():
-            kept = self.retention.of(tenant)
+        async for tenant in self.index.list_tenants():
+            kept = self.retention.for_tenant(tenant)
             if kept is not None:
                 await self._delete_before(tenant, (now - kept).isoformat(timespec="microseconds"))
-        await self.inbox.expire((now - _KEPT_INTERVENTIONS).isoformat(timespec="microseconds"))
+        await self.inbox.delete_decided((now - _INTERVENTION_RETENTION).isoformat(timespec="microseconds"))
 
     async def _delete_before(self, tenant: str, before: str) -> None:
-        while page := await self.index.resting(tenant, before, _PAGE):
+        while page := await self.index.list_resting(tenant, before, _PAGE):
             for record in page:
                 deletion = Deletion(tenant, record.debate, ratings=False)
-                if not await self._buried(deletion, record):
+                if not await self._start_deletion(deletion, record):
                     return
-                await self._finished(deletion)
+                await self._finish_deletion(deletion)
 
-    async def _buried(self, deletion: Deletion, record: DebateRecord) -> bool:
+    async def _start_deletion(self, deletion: Deletion, record: DebateRecord) -> bool:
         """Note a deletion and take the debate out of the index; false where it does not rest, or somebody has taken it up."""
-        if not record.rests:
+        if not record.is_resting:
             return False
         await self.store.put(deletion)
         if await self.index.remove(record):
@@ -136,24 +136,24 @@ class Deletions:
         await self.store.remove(deletion.key)
         return False
 
-    async def _finished(self, deletion: Deletion) -> bool:
+    async def _finish_deletion(self, deletion: Deletion) -> bool:
         """Remove everything that is left of a debate; return whether nothing is."""
         await self.log.delete(log_name(deletion.tenant, deletion.debate))
-        await self.inbox.forget(deletion.key)
-        await self.feedback.forget(deletion.tenant, deletion.debate)
+        await self.inbox.delete_for_debate(deletion.key)
+        await self.feedback.delete_for_debate(deletion.tenant, deletion.debate)
         with label_scope(tenant=deletion.tenant, debate=deletion.debate):
             try:
-                await self.services.memory.forget(deletion.debate)
+                await self.services.memory.forget_debate(deletion.debate)
                 if deletion.ratings:
-                    await self.services.ratings.void(deletion.debate, _REASON)
-            except (OutOfReachError, StepError) as error:
+                    await self.services.ratings.void_match(deletion.debate, _REASON)
+            except (ServiceUnavailableError, StepError) as error:
                 _logger.warning("a deletion is finished later", error=str(error))
                 return False
         await self.store.remove(deletion.key)
         return True
 
 
-def _running(record: DebateRecord) -> ParleyError:
+def _running_error(record: DebateRecord) -> ParleyError:
     if record.status in (COMPLETED, CANCELLED):
         message = f"debate {record.debate} has ended, and memory and ratings are still told of it; try again in a moment"
     else:

@@ -12,10 +12,10 @@ from math import inf
 from typing import TypeVar
 
 from parley.orchestrator.engine.budget import next_wait
-from parley.orchestrator.engine.checkpoints import TellStatus
+from parley.orchestrator.engine.checkpoints import NotifyStatus
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
-from parley.orchestrator.engine.steps import either
+from parley.orchestrator.engine.steps import wait_or_timeout
 from parley.orchestrator.log.envelope import Draft, UnrecordableError
 from parley.orchestrator.log.index import RUNNING, WAITING
 from parley.orchestrator.log.journal import Journal
@@ -27,7 +27,7 @@ from parley.storage.ports import StorageError
 from parley.v1.debate_pb2 import DebateFailure, Outcome
 from parley.v1.event_pb2 import CheckpointExpired, Concluded, DebateFailed, WaitFinished, WaitStarted, Warned
 
-__all__ = ["Execution", "leaves"]
+__all__ = ["Execution", "leaf_exceptions"]
 
 _logger = get_logger(__name__)
 
@@ -48,56 +48,56 @@ class Execution:
     """
 
     def __init__(
-        self, debate: Debate, debate_format: Format, journal: Journal, clock: Clock, tell_status: TellStatus
+        self, debate: Debate, debate_format: Format, journal: Journal, clock: Clock, tell_status: NotifyStatus
     ) -> None:
         """Prepare to work."""
-        self.over = False
-        self.unable = ""
+        self.is_over = False
+        self.unable_reason = ""
         self._debate = debate
         self._format = debate_format
         self._journal = journal
         self._recorded = journal.recorded
         self._clock = clock
-        self._tell_status = tell_status
+        self._notify_status = tell_status
 
     async def run(self) -> None:
         """Work until the debate is concluded, has failed, or is to pause since nobody came to a checkpoint."""
         created = self._recorded.created
         for number, warning in enumerate(created.warnings if created is not None else (), 1):
-            self._debate.note(f"created/warning/{number}", Warned(message=warning))
+            self._debate.record_event(f"created/warning/{number}", Warned(message=warning))
         async with asyncio.TaskGroup() as tasks:
-            self._debate.limiter.run_in(tasks)
-            timing = tasks.create_task(self._debate.limiter.keep_time())
+            self._debate.limiter.use_task_group(tasks)
+            timing = tasks.create_task(self._debate.limiter.enforce_total_limit())
             goes_on = True
             while goes_on:
-                self._debate.begin_run()  # what was recorded since may have changed what the debate stands on
-                goes_on = await self._goes_on()
+                self._debate.start_run()  # what was recorded since may have changed what the debate stands on
+                goes_on = await self._run_format_once()
             timing.cancel()
 
-    async def _goes_on(self) -> bool:
+    async def _run_format_once(self) -> bool:
         """Run the format; return whether it is to be run again."""
         if self._recorded.wait is not None:
-            await self._sit_out(self._recorded.wait)
+            await self._finish_wait(self._recorded.wait)
         try:
-            outcome = _checked(self._format, await self._format.run(self._debate))
+            outcome = _check_outcome(self._format, await self._format.run(self._debate))
         except Exception as error:  # noqa: BLE001 - a fault in a format ends its debate visibly, not this replica
-            return await self._goes_on_after(error)
-        await self._end(Draft("concluded", Concluded(outcome=outcome, ended_by=self._debate.ending)))
+            return await self._handle_failure(error)
+        await self._record_end(Draft("concluded", Concluded(outcome=outcome, ended_by=self._debate.ending)))
         return False
 
-    async def _goes_on_after(self, error: Exception) -> bool:
-        expired = _first(error, CheckpointExpiredError)
+    async def _handle_failure(self, error: Exception) -> bool:
+        expired = _find_first(error, CheckpointExpiredError)
         if expired is not None:
             await self._journal.append(Draft(expired.key, CheckpointExpired(), self._recorded.attempt))
             return False
-        storage = _first(error, StorageError)
+        storage = _find_first(error, StorageError)
         if storage is not None:
             raise storage
-        failed = self._explained(error)
-        if failed.reason in (_REPLAY_MISMATCH, _INTERNAL) and self._may_give_up():
-            self.unable = str(failed)
+        failed = self._explain_failure(error)
+        if failed.reason in (_REPLAY_MISMATCH, _INTERNAL) and self._may_hand_over():
+            self.unable_reason = str(failed)
             return False
-        wait = self._wait_for(failed)
+        wait = self._plan_wait(failed)
         if wait is None:
             failure = DebateFailure(
                 reason=failed.reason,
@@ -106,37 +106,37 @@ class Execution:
                 phase=failed.phase,
                 steps=failed.steps,
             )
-            await self._end(Draft("failed", DebateFailed(failure=failure), self._recorded.attempt))
+            await self._record_end(Draft("failed", DebateFailed(failure=failure), self._recorded.attempt))
             return False
         await self._journal.append(Draft(f"wait/{self._recorded.waits + 1}", wait))
-        await self._tell_status(WAITING)
+        await self._notify_status(WAITING)
         return True
 
-    def _may_give_up(self) -> bool:
+    def _may_hand_over(self) -> bool:
         """Return whether another version may have begun this, and may be there to go on with it."""
         return self._journal.epoch > self._recorded.attempt_epoch and self._recorded.claims < _MAX_CLAIMS
 
-    def _explained(self, error: Exception) -> DebateFailedError:
-        mismatch = _first(error, ReplayError)
+    def _explain_failure(self, error: Exception) -> DebateFailedError:
+        mismatch = _find_first(error, ReplayError)
         if mismatch is not None:
             _logger.error("debate stopped: it does not do again what its log holds", error=str(mismatch))
             return DebateFailedError(_REPLAY_MISMATCH, str(mismatch))
-        failed = _first(error, DebateFailedError)
+        failed = _find_first(error, DebateFailedError)
         if failed is not None:
             return failed
-        unrecordable = _first(error, UnrecordableError)
+        unrecordable = _find_first(error, UnrecordableError)
         if unrecordable is not None:
             return DebateFailedError("UNRECORDABLE", str(unrecordable))
         fault = uuid.uuid4().hex[:8]
         _logger.error("a format failed", fault=fault, exc_info=error)
         return DebateFailedError(_INTERNAL, f"internal error {fault}; the orchestrator's log has more")
 
-    def _wait_for(self, failed: DebateFailedError) -> WaitStarted | None:
+    def _plan_wait(self, failed: DebateFailedError) -> WaitStarted | None:
         """Return the wait that a failure leads to; None where nothing may come of it, or its time is over."""
-        if not failed.awaited:
+        if not failed.steps_to_wait_for:
             return None
         limits, waited = self._debate.spec.limits, self._recorded.waited.get(failed.phase, 0.0)
-        used = self._recorded.time.total(self._clock.monotonic())
+        used = self._recorded.time.total_seconds(self._clock.monotonic())
         left = limits.total_seconds - used if limits.total_seconds else inf
         seconds = round(min(next_wait(waited, limits.waiting_seconds), left), 3)
         if seconds <= 0:
@@ -149,42 +149,42 @@ class Execution:
             until=timestamp(self._clock.now() + timedelta(seconds=seconds)),
             length=duration(seconds),
             waited=duration(waited),
-            steps=failed.awaited,
+            steps=failed.steps_to_wait_for,
         )
 
-    async def _sit_out(self, wait: WaitStarted) -> None:
+    async def _finish_wait(self, wait: WaitStarted) -> None:
         # An owner before may have waited for a part of it.
         until = (time_of(wait.until) - self._clock.now()).total_seconds()
         left = min(wait.length.ToTimedelta().total_seconds(), until)
-        with self._debate.slot.waiting():
+        with self._debate.slot.free_while_waiting():
             if self._debate.ending:
                 await self._clock.sleep(left)
             else:
-                await either(self._debate.limiter.ended, self._clock, left)
+                await wait_or_timeout(self._debate.limiter.ended, self._clock, left)
         await self._journal.append(Draft(f"wait/{self._recorded.waits}", WaitFinished()))
-        await self._tell_status(RUNNING)
+        await self._notify_status(RUNNING)
 
-    async def _end(self, draft: Draft) -> None:
-        if not self.over:
-            self.over = True
+    async def _record_end(self, draft: Draft) -> None:
+        if not self.is_over:
+            self.is_over = True
             await self._journal.append(draft)
 
 
-def _checked(debate_format: Format, outcome: object) -> Outcome:
+def _check_outcome(debate_format: Format, outcome: object) -> Outcome:
     """Return what a format came to. Raises TypeError for anything that is no outcome."""
     if not isinstance(outcome, Outcome):
         raise TypeError(f"format {debate_format.id} returned {type(outcome).__name__}, no Outcome")
     return outcome
 
 
-def leaves(error: BaseException) -> Iterator[BaseException]:
+def leaf_exceptions(error: BaseException) -> Iterator[BaseException]:
     """Yield the exceptions that a group holds, however deep; any other is its own only one."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
-            yield from leaves(inner)
+            yield from leaf_exceptions(inner)
     else:
         yield error
 
 
-def _first(error: BaseException, kind: type[E]) -> E | None:
-    return next((leaf for leaf in leaves(error) if isinstance(leaf, kind)), None)
+def _find_first(error: BaseException, kind: type[E]) -> E | None:
+    return next((leaf for leaf in leaf_exceptions(error) if isinstance(leaf, kind)), None)

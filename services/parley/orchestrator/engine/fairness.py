@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from parley.orchestrator.log.index import DebateRecord
 
-__all__ = ["in_turn"]
+__all__ = ["order_fairly"]
 
 
-def in_turn(waiting: Iterable[DebateRecord], running: Mapping[str, int]) -> Iterator[DebateRecord]:
+def order_fairly(waiting: Iterable[DebateRecord], running: Mapping[str, int]) -> Iterator[DebateRecord]:
     """Yield the debates that wait in the order in which they should be begun; `running` are the numbers of tenants.
 
     Next is always the tenant that has the fewest debates running, those already yielded included; of several, the one

@@ -36,15 +36,15 @@ class AnswerPart:
     quoted: bool = True
 
 
-def _description_alone(outcome: Outcome) -> Iterator[AnswerPart]:
+def _description_only(outcome: Outcome) -> Iterator[AnswerPart]:
     yield AnswerPart("", outcome.description)
 
 
-def _nothing_to_check(_violations: Violations, _settings: Message, _agents: int) -> None:
+def _check_nothing(_violations: Violations, _settings: Message, _agents: int) -> None:
     pass
 
 
-def _nobody_to_check(_violations: Violations, _settings: Message, _agents: Collection[str]) -> None:
+def _check_no_names(_violations: Violations, _settings: Message, _agents: Collection[str]) -> None:
     pass
 
 
@@ -62,11 +62,11 @@ class Settings:
 
     name: str
     defaults: Message
-    check: Callable[[Violations, Message, int], None] = _nothing_to_check
-    check_names: Callable[[Violations, Message, Collection[str]], None] = _nobody_to_check
+    check: Callable[[Violations, Message, int], None] = _check_nothing
+    check_names: Callable[[Violations, Message, Collection[str]], None] = _check_no_names
     demonstration: Message | None = None
 
-    def completed(self, given: Message | None, *, is_demonstration: bool = False) -> Message:
+    def with_defaults(self, given: Message | None, *, is_demonstration: bool = False) -> Message:
         """Return the settings with defaults in place of what is unset, or 0."""
         defaults = (
             self.demonstration if is_demonstration and self.demonstration is not None else self.defaults
@@ -84,11 +84,11 @@ class Subject:
 
     Attributes:
         debate_id: Returns its id, from a specification that was checked.
-        take: Returns the specification with what is needed of it, and a question.
+        apply: Returns the specification with what is needed of it, and a question.
     """
 
     debate_id: Callable[[DebateSpec], str]
-    take: Callable[[DebateSpec, DebateMessage], DebateSpec]
+    apply: Callable[[DebateSpec, DebateMessage], DebateSpec]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Format:
         activities: Its phases, in the order in which a report shows their contributions.
         answer: Yields the answer with all its parts.
         subject: What its debates are about, where that is another debate; None where it is a question.
-        stand_in_role: The role whose prompts an agent takes where its own role lacks them; empty where it may not.
+        fallback_role: The role whose prompts an agent takes where its own role lacks them; empty where it may not.
         is_judged: Whether the judge has a part in it.
         is_recorded: Whether ratings and memory are told of its outcomes.
     """
@@ -121,9 +121,9 @@ class Format:
     judge_sections: frozenset[str] = frozenset({"system"})
     concurrency: frozenset[str] = frozenset()
     activities: tuple[Activity, ...] = ()
-    answer: Callable[[Outcome], Iterable[AnswerPart]] = _description_alone
+    answer: Callable[[Outcome], Iterable[AnswerPart]] = _description_only
     subject: Subject | None = None
-    stand_in_role: str = ""
+    fallback_role: str = ""
     is_judged: bool = True
     is_recorded: bool = True
 
@@ -174,6 +174,6 @@ class Formats:
             (each.settings for each in self.all() if each.settings and each.settings.name == name), None
         )
 
-    def known(self, name: str) -> Format | None:
+    def find(self, name: str) -> Format | None:
         """Return the format with this name and version, or None."""
         return self._by_id.get(name)

@@ -19,7 +19,7 @@ class Gate:
         self._inside = 0
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether no call is in flight."""
         return self._inside == 0
 
@@ -31,12 +31,12 @@ class Gate:
         """Let calls through again."""
         self._open.set()
 
-    async def emptied(self) -> None:
+    async def wait_until_empty(self) -> None:
         """Wait until no call is in flight."""
         await self._empty.wait()
 
     @asynccontextmanager
-    async def passage(self) -> AsyncGenerator[None, None]:
+    async def pass_through(self) -> AsyncGenerator[None, None]:
         """Wait until the gate is open, then count as in flight until the block is left."""
         await self._open.wait()
         self._inside += 1

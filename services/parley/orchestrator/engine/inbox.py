@@ -24,7 +24,7 @@ from parley.v1.event_pb2 import Intervened
 __all__ = ["INBOX", "Inbox", "InboxEntry"]
 
 INBOX = Collection("inbox", (Index(("state", "made")), Index(("debate", "state", "made"))))
-_AT_ONCE = 1000
+_PAGE_SIZE = 1000
 
 WAITING = "waiting"
 RECORDED = "recorded"
@@ -44,22 +44,22 @@ class InboxEntry:
 
     Attributes:
         debate: Key of the debate's record.
-        made: Time it was put in (ISO 8601, UTC, microseconds) and its key: orders entries by age.
-        state: `waiting`, `recorded`, `ended` where the debate ended first, or `refused` where the debate's state forbids it.
+        created: Time it was put in (ISO 8601, UTC, microseconds) and its key: orders entries by age.
+        state: `list_waiting`, `mark_recorded`, `mark_ended` where the debate ended first, or `mark_refused` where the debate's state forbids it.
         sequence: Of the event that records it; 0 until then.
         epoch: The latest claim whose owner decides whether it is refused; 0 until one does.
         refusal: Why it is refused: `CHECKPOINT_CLOSED`, `NO_CHECKPOINT`, `UNKNOWN_QUESTION`, `UNKNOWN_AGENT` or `LAST_AGENT`.
-        asked: Where it is refused for an id, those it could have named: of the questions that are asked, or of the agents.
+        known_ids: Where it is refused for an id, those it could have named: of the questions that are asked, or of the agents.
     """
 
     debate: str
-    made: str
+    created: str
     intervened: Intervened
     state: str = WAITING
     sequence: int = 0
     epoch: int = 0
     refusal: str = ""
-    asked: Sequence[str] = ()
+    known_ids: Sequence[str] = ()
 
     @property
     def key(self) -> str:
@@ -72,7 +72,7 @@ class InboxEntry:
         return self.intervened.intervention.WhichOneof("act") or ""
 
     @property
-    def answered(self) -> frozenset[str]:
+    def question_ids(self) -> frozenset[str]:
         """Ids of the single questions that it answers."""
         return frozenset(each.question_id for each in self.intervened.intervention.answer.answers)
 
@@ -99,13 +99,13 @@ class Inbox:
         """Put an intervention in; the same one again changes nothing. False: another one has this request id."""
         stored: Fields = {
             "debate": entry.debate,
-            "made": entry.made,
+            "made": entry.created,
             "intervened": base64.b64encode(entry.intervened.SerializeToString()).decode(),
             "state": entry.state,
             "sequence": entry.sequence,
             "epoch": entry.epoch,
             "refusal": entry.refusal,
-            "asked": list(entry.asked),
+            "asked": list(entry.known_ids),
             "digest": digest(entry.intervened),
         }
         try:
@@ -120,30 +120,30 @@ class Inbox:
         found = await self._documents.get(INBOX, key)
         return _entry(found) if found else None
 
-    async def waiting(self) -> Sequence[InboxEntry]:
+    async def list_waiting(self) -> Sequence[InboxEntry]:
         """Return the interventions that nobody has taken up, oldest first; those of a newer version are left to it."""
         entries: list[InboxEntry] = []
         after = ""
         while True:
             where: Where = {"state": WAITING, "made": Above(after)}
-            found = await self._documents.find(INBOX, where, order=(Order("made"),), limit=_AT_ONCE)
+            found = await self._documents.find(INBOX, where, order=(Order("made"),), limit=_PAGE_SIZE)
             entries += _entries(found)
-            if len(found) < _AT_ONCE:
+            if len(found) < _PAGE_SIZE:
                 return [each for each in entries if each.act]
             after = str(found[-1].fields["made"])
 
-    async def waiting_for(self, debate: str) -> Sequence[InboxEntry]:
+    async def list_waiting_for(self, debate: str) -> Sequence[InboxEntry]:
         """Return those of one debate, by the key of its record; the oldest if they are many. Others are left as above."""
         where: Where = {"debate": debate, "state": WAITING}
-        found = await self._documents.find(INBOX, where, order=(Order("made"),), limit=_AT_ONCE)
+        found = await self._documents.find(INBOX, where, order=(Order("made"),), limit=_PAGE_SIZE)
         return [entry for entry in _entries(found) if entry.act]
 
-    async def recorded(self, key: str, sequence: int) -> None:
+    async def mark_recorded(self, key: str, sequence: int) -> None:
         """Note that the log holds an intervention."""
         changes: Fields = {"state": RECORDED, "sequence": sequence}
         await self._documents.update(INBOX, key, changes, {"state": WAITING})
 
-    async def take(self, key: str, epoch: int) -> bool:
+    async def claim(self, key: str, epoch: int) -> bool:
         """Let the owner of an epoch alone decide on an entry; false where it is decided, or a later owner decides.
 
         Without this an owner that has lost its claim, and does not know, could refuse what the next one records.
@@ -152,26 +152,26 @@ class Inbox:
             INBOX, key, {"epoch": epoch}, {"state": WAITING, "epoch": Below(epoch + 1)}
         )
 
-    async def refused(self, key: str, epoch: int, refusal: str, asked: Sequence[str] = ()) -> None:
-        """Note why an entry is refused, unless a later owner decides; `asked` is what it could have named."""
+    async def mark_refused(self, key: str, epoch: int, refusal: str, asked: Sequence[str] = ()) -> None:
+        """Note why an entry is refused, unless a later owner decides; `known_ids` is what it could have named."""
         changes: Fields = {"state": REFUSED, "refusal": refusal, "asked": list(asked)}
         await self._documents.update(INBOX, key, changes, {"state": WAITING, "epoch": epoch})
 
-    async def ended(self, key: str) -> None:
+    async def mark_ended(self, key: str) -> None:
         """Note that the debate ended before the intervention was taken up."""
         await self._documents.update(INBOX, key, {"state": ENDED}, {"state": WAITING})
 
-    async def forget(self, debate: str) -> None:
+    async def delete_for_debate(self, debate: str) -> None:
         """Remove all that was put in for a debate, by the key of its record."""
-        while found := await self._documents.find(INBOX, {"debate": debate}, limit=_AT_ONCE):
+        while found := await self._documents.find(INBOX, {"debate": debate}, limit=_PAGE_SIZE):
             for each in found:
                 await self._documents.delete(INBOX, each.key)
 
-    async def expire(self, before: str) -> None:
+    async def delete_decided(self, before: str) -> None:
         """Remove what was decided, and put in before a time."""
         for state in (RECORDED, ENDED, REFUSED):
             where: Where = {"state": state, "made": Below(before)}
-            while found := await self._documents.find(INBOX, where, order=(Order("made"),), limit=_AT_ONCE):
+            while found := await self._documents.find(INBOX, where, order=(Order("made"),), limit=_PAGE_SIZE):
                 for each in found:
                     await self._documents.delete(INBOX, each.key)
 
@@ -184,11 +184,11 @@ def _entry(document: Document) -> InboxEntry:
     fields: Mapping[str, Any] = document.fields
     return InboxEntry(
         debate=fields["debate"],
-        made=fields["made"],
+        created=fields["made"],
         intervened=Intervened.FromString(base64.b64decode(fields["intervened"])),
         state=fields["state"],
         sequence=fields["sequence"],
         epoch=fields["epoch"],
         refusal=fields["refusal"],
-        asked=tuple(fields.get("asked", ())),  # an older version put it in without
+        known_ids=tuple(fields.get("asked", ())),  # an older version put it in without
     )

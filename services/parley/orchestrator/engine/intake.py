@@ -21,7 +21,7 @@ from parley.orchestrator.engine.inbox import (
 from parley.orchestrator.engine.runner import Runner
 from parley.orchestrator.log.deletions import DeletionStore
 from parley.orchestrator.log.envelope import Draft
-from parley.orchestrator.log.events import created_event
+from parley.orchestrator.log.events import first_event
 from parley.orchestrator.log.index import (
     CANCELLED,
     COMPLETED,
@@ -59,7 +59,7 @@ _MAX_OPENING_CHARACTERS = 14_000_000
 _LARGE_OPENING = 256 * 1024
 """Characters. A record is written anew with each change, and read by a dozen indexes: one of 5 MB keeps SQLite from all other writes for
 0.4 s. So what is larger stands in the log alone, which is then written before the record."""
-_LOOKS = Backoff(first=0.01, maximum=0.5)
+_POLL_BACKOFF = Backoff(first=0.01, maximum=0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Intake:
     runner: Runner
     clock: Clock
 
-    async def debate(
+    async def create_debate(
         self,
         tenant: str,
         request_id: str,
@@ -96,13 +96,13 @@ class Intake:
         debate = new_debate_id(now)
         created = now.isoformat(timespec="microseconds")
         traceparent = inject().get("traceparent", "")
-        made = partial(_opening, request_id, spec, traceparent, warnings, requested_by)
+        made = partial(_encode_first_event, request_id, spec, traceparent, warnings, requested_by)
         first, opening = await in_thread_if_large((each.text for each in spec.context), made)
         _check_size(opening)
         if len(opening) > _LARGE_OPENING:
             # Nobody would know of the log where this process ends before its record is there.
-            await self.deletions.begin(tenant, debate, created)
-            await Journal(self.log, self.clock, tenant, debate).open(Draft("created", first))
+            await self.deletions.record_log_start(tenant, debate, created)
+            await Journal(self.log, self.clock, tenant, debate).write_first_event(Draft("created", first))
             opening = ""
         owner = self.runner.owner if self.runner.has_slot(tenant) else None
         record = DebateRecord(
@@ -127,28 +127,28 @@ class Intake:
         try:
             earlier = await self._insert(record)
         except ParleyError:
-            await self._drop(record)
+            await self._discard_log(record)
             raise
         if earlier is not None:
-            await self._drop(record)
+            await self._discard_log(record)
             return earlier, True
-        if record.owner is None or not await self.runner.begin(record):
+        if record.owner is None or not await self.runner.start_debate(record):
             # No slot, or the claim was not the first to write: the same request may have come twice at once.
             if record.opening:
-                await self._open(record)
-            self.runner.expect(record)
+                await self._write_first_event(record)
+            self.runner.run_soon(record)
         if not record.opening:
             await self.deletions.remove(record.key)
         return debate, False
 
-    async def earlier(self, tenant: str, request_id: str, request_digest: str) -> str | None:
+    async def find_earlier(self, tenant: str, request_id: str, request_digest: str) -> str | None:
         """Return the id of the debate that the same request made; None where there is none. It is durable.
 
         Raises:
             ParleyError: the request id stands for something else.
         """
-        record = await self.index.by_request(tenant, request_id)
-        return None if record is None else await self._same(record, request_digest)
+        record = await self.index.find_by_request(tenant, request_id)
+        return None if record is None else await self._check_same_request(record, request_digest)
 
     async def intervene(self, tenant: str, debate: str, intervened: Intervened) -> int:
         """Put an intervention to a debate and return the sequence of the event that records it.
@@ -166,10 +166,10 @@ class Intake:
         if not await self.inbox.put(entry):
             request_id = intervened.request_id
             message = f"request id {request_id!r} stands for another intervention"
-            raise _reused("intervention", request_id, message)
+            raise _reuse_error("intervention", request_id, message)
         await self.index.reopen(tenant, debate)
-        self.runner.look()
-        return await self._answer(tenant, debate, entry.key)
+        self.runner.wake()
+        return await self._wait_until_recorded(tenant, debate, entry.key)
 
     async def _insert(self, record: DebateRecord) -> str | None:
         """Add a debate's record; return the id of the debate that the same request has made meanwhile, None where there is none."""
@@ -177,34 +177,34 @@ class Intake:
             try:
                 await self.index.insert(record)
             except DuplicateError:
-                earlier = await self.earlier(record.tenant, record.request_id, record.request_digest)
+                earlier = await self.find_earlier(record.tenant, record.request_id, record.request_digest)
                 if earlier is not None:  # else that debate has just been deleted
                     return None if earlier == record.debate else earlier
             else:
                 return None
 
-    async def _drop(self, record: DebateRecord) -> None:
+    async def _discard_log(self, record: DebateRecord) -> None:
         """Delete the log of a debate that is not to be, where it was written before its record."""
         if not record.opening:
             await self.log.delete(log_name(record.tenant, record.debate))
             await self.deletions.remove(record.key)
 
-    async def _same(self, record: DebateRecord, request_digest: str) -> str:
+    async def _check_same_request(self, record: DebateRecord, request_digest: str) -> str:
         if record.request_digest != request_digest:
             message = f"request id {record.request_id!r} stands for a debate with other content"
-            raise _reused("debate", record.request_id, message)
+            raise _reuse_error("debate", record.request_id, message)
         if record.opening:
-            await self._open(record)
+            await self._write_first_event(record)
         return record.debate
 
-    async def _open(self, record: DebateRecord) -> None:
+    async def _write_first_event(self, record: DebateRecord) -> None:
         """Make the acceptance of a debate durable without running it here."""
         journal = Journal(self.log, self.clock, record.tenant, record.debate)
         opening = await in_thread_if_large([record.opening], record.opening_event)
         assert opening is not None
-        await journal.open(Draft("created", opening))
-        await self.index.opened(record)
-        self.runner.look()
+        await journal.write_first_event(Draft("created", opening))
+        await self.index.record_first_event(record)
+        self.runner.wake()
 
     async def _has_ended(self, tenant: str, debate: str) -> bool:
         record = await self.index.get(tenant, debate)
@@ -212,40 +212,40 @@ class Intake:
             raise not_found("debate", debate)
         return record.status in (COMPLETED, CANCELLED)
 
-    async def _answer(self, tenant: str, debate: str, key: str) -> int:
-        for pause in _LOOKS.pauses():
-            if self.runner.draining:
+    async def _wait_until_recorded(self, tenant: str, debate: str, key: str) -> int:
+        for pause in _POLL_BACKOFF.pauses():
+            if self.runner.is_draining:
                 message = "this server is stopping; send the same intervention again"
                 raise unavailable(DRAINING, message, retry_after=0.1)
             entry = await self.inbox.get(key)
             if entry is not None and entry.state == RECORDED:
                 return entry.sequence
             if entry is not None and entry.state == REFUSED:
-                raise _refused(debate, entry)
+                raise _refusal_error(debate, entry)
             if entry is None or entry.state == ENDED:
                 message = f"debate {debate} ended before the intervention was taken up"
                 raise failed_precondition("DEBATE_ENDED", message)
             if await self._has_ended(tenant, debate):
-                await self._settle(tenant, debate, entry)
+                await self._resolve_after_end(tenant, debate, entry)
                 continue
             await asyncio.sleep(pause)
         raise AssertionError
 
-    async def _settle(self, tenant: str, debate: str, entry: InboxEntry) -> None:
+    async def _resolve_after_end(self, tenant: str, debate: str, entry: InboxEntry) -> None:
         """Note what an intervention on an ended debate came to: nobody takes it up any more, but its log may hold it."""
         for event in await read_events(self.log, tenant, debate):
             payload = event.payload
             if isinstance(payload, Intervened) and payload.request_id == entry.intervened.request_id:
-                await self.inbox.recorded(entry.key, event.sequence)
+                await self.inbox.mark_recorded(entry.key, event.sequence)
                 return
-        await self.inbox.ended(entry.key)
+        await self.inbox.mark_ended(entry.key)
 
 
-def _opening(
+def _encode_first_event(
     request_id: str, spec: DebateSpec, traceparent: str, warnings: Sequence[str], requested_by: str
 ) -> tuple[DebateCreated, str]:
     """Return the first event's payload, and the same as a record keeps it."""
-    created = created_event(request_id, spec, traceparent, warnings, requested_by)
+    created = first_event(request_id, spec, traceparent, warnings, requested_by)
     return created, opening_text(created)
 
 
@@ -256,11 +256,11 @@ def _check_size(opening: str) -> None:
         raise invalid_argument([FieldViolation("spec", message)])
 
 
-def _refused(debate: str, entry: InboxEntry) -> ParleyError:
+def _refusal_error(debate: str, entry: InboxEntry) -> ParleyError:
     if entry.refusal == UNKNOWN_QUESTION:
-        return invalid_argument(_unknown_questions(entry))
+        return invalid_argument(_unknown_question_violations(entry))
     if entry.refusal == UNKNOWN_AGENT:
-        message = f"unknown agent {entry.agent[:80]!r}; agents of this debate: {', '.join(entry.asked)}"
+        message = f"unknown agent {entry.agent[:80]!r}; agents of this debate: {', '.join(entry.known_ids)}"
         return invalid_argument([FieldViolation(f"intervention.{entry.act}.agent_id", message)])
     if entry.refusal == LAST_AGENT:
         message = f"{entry.agent} is the last agent of debate {debate} that is heard; nothing was recorded"
@@ -273,19 +273,19 @@ def _refused(debate: str, entry: InboxEntry) -> ParleyError:
     return failed_precondition(entry.refusal, message)
 
 
-def _unknown_questions(entry: InboxEntry) -> list[FieldViolation]:
-    asked = f"asked: {', '.join(entry.asked)}" if entry.asked else "none is asked by an id"
+def _unknown_question_violations(entry: InboxEntry) -> list[FieldViolation]:
+    asked = f"asked: {', '.join(entry.known_ids)}" if entry.known_ids else "none is asked by an id"
     return [
         FieldViolation(
             f"intervention.answer.answers[{place}].question_id",
             f"{each.question_id!r} is no question of the checkpoint; {asked}",
         )
         for place, each in enumerate(entry.intervened.intervention.answer.answers)
-        if each.question_id not in entry.asked
+        if each.question_id not in entry.known_ids
     ]
 
 
-def _reused(kind: str, request_id: str, message: str) -> ParleyError:
+def _reuse_error(kind: str, request_id: str, message: str) -> ParleyError:
     return ParleyError(
         grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED", message, resource=(kind, request_id)
     )

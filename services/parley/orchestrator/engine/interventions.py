@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from parley.orchestrator.engine.checkpoints import ASKED_FOR, CLOSING
+from parley.orchestrator.engine.checkpoints import ACTS_FOR_CHECKPOINT, CLOSING_ACTS
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.execution import Execution
 from parley.orchestrator.engine.inbox import (
@@ -21,11 +21,11 @@ from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.peers.agents import Agents, Call
 from parley.v1.event_pb2 import CheckpointClosed, Concluded, Resumed, StoppedCall
 
-__all__ = ["Interventions", "stop_calls"]
+__all__ = ["InterventionHandler", "stop_calls"]
 
 
 @dataclass(frozen=True, slots=True)
-class _CallsEnded:
+class _NoCallsInFlight:
     """The last call that was in flight has ended."""
 
 
@@ -34,7 +34,7 @@ async def stop_calls(journal: Journal, agents: Agents) -> list[StoppedCall]:
     recorded = journal.recorded
     unfinished = sorted(
         (step, attempt)
-        for step, attempt in recorded.unfinished()
+        for step, attempt in recorded.steps_without_outcome()
         if recorded.started[step, attempt].work.agent_id
     )
     calls = [Call(journal.tenant, journal.debate, step, attempt) for step, attempt in unfinished]
@@ -44,19 +44,19 @@ async def stop_calls(journal: Journal, agents: Agents) -> list[StoppedCall]:
     return [
         StoppedCall(step=call.step, attempt=call.attempt, run=each.run, usage=each.usage)
         for call, each in told
-        if each.is_to_count and each.run not in recorded.stopped_runs
+        if each.counts and each.run not in recorded.stopped_runs
     ]
 
 
-class Interventions:
+class InterventionHandler:
     """What is handed to a debate's owner, and what the owner makes of it."""
 
     def __init__(self, inbox: Inbox, agents: Agents) -> None:
         """Start with none; `attach` before any is taken up."""
         self._inbox = inbox
         self._agents = agents
-        self._queue: asyncio.Queue[InboxEntry | _CallsEnded] = asyncio.Queue()
-        self._known: set[str] = set()
+        self._queue: asyncio.Queue[InboxEntry | _NoCallsInFlight] = asyncio.Queue()
+        self._delivered_keys: set[str] = set()
         self._journal: Journal
         self._debate: Debate
         self._execution: Execution
@@ -69,37 +69,37 @@ class Interventions:
 
     def deliver(self, entry: InboxEntry) -> None:
         """Hand over an intervention; one that was handed over already is passed over."""
-        if entry.key not in self._known:
-            self._known.add(entry.key)
+        if entry.key not in self._delivered_keys:
+            self._delivered_keys.add(entry.key)
             self._queue.put_nowait(entry)
 
-    def work_ended(self) -> None:
-        """Say that the format has stopped, so that `take_up_all` comes to its end."""
-        self._queue.put_nowait(_CallsEnded())
+    def notify_work_ended(self) -> None:
+        """Say that the format has stopped, so that `process_all` comes to its end."""
+        self._queue.put_nowait(_NoCallsInFlight())
 
-    async def take_up_all(self, work: asyncio.Task[None]) -> None:
+    async def process_all(self, work: asyncio.Task[None]) -> None:
         """Take up interventions until one ends the run; those that come after the end stay where they are."""
         async with asyncio.TaskGroup() as waits:
             while True:
                 entry = await self._queue.get()
                 if work.done():
                     return
-                if not self._execution.over and await self._take_up(entry, work, waits):
+                if not self._execution.is_over and await self._process(entry, work, waits):
                     return
 
-    async def take_up_at_rest(self, entries: Sequence[InboxEntry]) -> None:
+    async def process_at_rest(self, entries: Sequence[InboxEntry]) -> None:
         """Take up interventions while no format runs."""
         for entry in entries:
-            self._known.add(entry.key)
-            await self._take_up_at_rest(entry)
+            self._delivered_keys.add(entry.key)
+            await self._process_one_at_rest(entry)
 
-    async def _take_up(
-        self, entry: InboxEntry | _CallsEnded, work: asyncio.Task[None], waits: asyncio.TaskGroup
+    async def _process(
+        self, entry: InboxEntry | _NoCallsInFlight, work: asyncio.Task[None], waits: asyncio.TaskGroup
     ) -> bool:
         """Take up an intervention while the format runs; return whether that ends the run."""
         recorded = self._journal.recorded
-        if isinstance(entry, _CallsEnded):
-            if rests := recorded.pausing and self._debate.gate.empty:
+        if isinstance(entry, _NoCallsInFlight):
+            if rests := recorded.pausing and self._debate.gate.is_empty:
                 await self._stop(work)
             return rests
         if self._is_recorded(entry):
@@ -117,9 +117,9 @@ class Interventions:
             case "pause":
                 self._debate.gate.close()
                 await self._record(entry)
-                waits.create_task(self._tell_when_emptied())
+                waits.create_task(self._notify_when_calls_end())
             case "resume" if recorded.pausing:
-                await self._record(entry, self._resumed())
+                await self._record(entry, self._resume_draft())
                 self._debate.gate.open()
             case "mute" | "unmute":
                 await self._record_or_refuse(entry)
@@ -127,7 +127,7 @@ class Interventions:
                 await self._close_checkpoint_or_record(entry)
         return False
 
-    async def _take_up_at_rest(self, entry: InboxEntry) -> None:
+    async def _process_one_at_rest(self, entry: InboxEntry) -> None:
         recorded = self._journal.recorded
         if self._is_recorded(entry):
             await self._record(entry)
@@ -138,7 +138,7 @@ class Interventions:
             case "cancel":
                 await self._record(entry, Draft("concluded", Concluded()))
             case "resume" if recorded.failure is not None or recorded.pausing:
-                await self._record(entry, self._resumed())
+                await self._record(entry, self._resume_draft())
             case "pause" if entry.intervened.intervention.pause.stop_calls:
                 await self._record(entry)
                 await stop_calls(self._journal, self._agents)
@@ -150,13 +150,13 @@ class Interventions:
     async def _record_or_refuse(self, entry: InboxEntry) -> None:
         """Record who is muted or heard again; refuse whoever does not debate, and to mute the last who is heard."""
         epoch = self._journal.epoch
-        if not await self._inbox.take(entry.key, epoch) or self._execution.over:
+        if not await self._inbox.claim(entry.key, epoch) or self._execution.is_over:
             return  # where the run ended, what comes after it answers the caller
-        everybody = [each.id for each in self._debate.everybody]
+        everybody = [each.id for each in self._debate.all_participants]
         if entry.agent not in everybody:
-            await self._inbox.refused(entry.key, epoch, UNKNOWN_AGENT, everybody)
+            await self._inbox.mark_refused(entry.key, epoch, UNKNOWN_AGENT, everybody)
         elif entry.act == "mute" and self._journal.recorded.muted | {entry.agent} >= set(everybody):
-            await self._inbox.refused(entry.key, epoch, LAST_AGENT)
+            await self._inbox.mark_refused(entry.key, epoch, LAST_AGENT)
         else:
             await self._record(entry)
 
@@ -167,21 +167,21 @@ class Interventions:
         to a question that is not asked there.
         """
         recorded = self._journal.recorded
-        refusable = bool(entry.checkpoint) or entry.act in ASKED_FOR
+        refusable = bool(entry.checkpoint) or entry.act in ACTS_FOR_CHECKPOINT
         if refusable:
-            taken = await self._inbox.take(entry.key, self._journal.epoch)
-            if not taken or self._execution.over:
+            taken = await self._inbox.claim(entry.key, self._journal.epoch)
+            if not taken or self._execution.is_over:
                 return  # where the run ended, what comes after it answers the caller
         rests = recorded.pausing or recorded.failure is not None
         key = None
-        if entry.act in CLOSING and not rests:
-            key = self._debate.checkpoints.take(entry.act, entry.checkpoint, entry.answered)
+        if entry.act in CLOSING_ACTS and not rests:
+            key = self._debate.checkpoints.claim_for(entry.act, entry.checkpoint, entry.question_ids)
         if key is not None:
             closed = CheckpointClosed(
                 request_id=entry.intervened.request_id, intervention=entry.intervened.intervention
             )
             await self._record(entry, Draft(key, closed, recorded.attempt))
-            self._debate.checkpoints.closed(key)
+            self._debate.checkpoints.notify_closed(key)
         elif refusable:
             await self._refuse(entry, rests=rests)
         else:
@@ -189,13 +189,13 @@ class Interventions:
 
     async def _refuse(self, entry: InboxEntry, *, rests: bool) -> None:
         checkpoints, epoch = self._debate.checkpoints, self._journal.epoch
-        asked = None if rests else checkpoints.asked(entry.act, entry.checkpoint)
+        asked = None if rests else checkpoints.question_ids(entry.act, entry.checkpoint)
         if asked is not None:
-            await self._inbox.refused(entry.key, epoch, UNKNOWN_QUESTION, sorted(asked))
+            await self._inbox.mark_refused(entry.key, epoch, UNKNOWN_QUESTION, sorted(asked))
         elif entry.checkpoint and (rests or not checkpoints.is_open(entry.checkpoint)):
-            await self._inbox.refused(entry.key, epoch, CHECKPOINT_CLOSED)
+            await self._inbox.mark_refused(entry.key, epoch, CHECKPOINT_CLOSED)
         else:
-            await self._inbox.refused(entry.key, epoch, NO_CHECKPOINT)
+            await self._inbox.mark_refused(entry.key, epoch, NO_CHECKPOINT)
 
     async def _record(self, entry: InboxEntry, *after: Draft) -> None:
         """Record an intervention once, with what follows from it in the same record, and answer its caller."""
@@ -203,20 +203,20 @@ class Interventions:
         request_id = entry.intervened.request_id
         if request_id not in interventions:
             await self._journal.append(Draft(f"intervention/{request_id}", entry.intervened), *after)
-        await self._inbox.recorded(entry.key, interventions[request_id][0])
+        await self._inbox.mark_recorded(entry.key, interventions[request_id][0])
 
     def _is_recorded(self, entry: InboxEntry) -> bool:
         return entry.intervened.request_id in self._journal.recorded.interventions
 
     async def _stop(self, work: asyncio.Task[None]) -> None:
         """Stop the format for good, so that it records nothing any more."""
-        self._execution.over = True
+        self._execution.is_over = True
         work.cancel()
         await asyncio.wait({work})
 
-    async def _tell_when_emptied(self) -> None:
-        await self._debate.gate.emptied()
-        self._queue.put_nowait(_CallsEnded())
+    async def _notify_when_calls_end(self) -> None:
+        await self._debate.gate.wait_until_empty()
+        self._queue.put_nowait(_NoCallsInFlight())
 
-    def _resumed(self) -> Draft:
+    def _resume_draft(self) -> Draft:
         return Draft("resumed", Resumed(), self._journal.recorded.attempt + 1)

@@ -24,10 +24,10 @@ from parley.v1.event_pb2 import LimitReached, Settled, StepFailed
 
 __all__ = ["Budget", "Limiter"]
 
-_MIN_LOOK_SECONDS = 0.05
+_MIN_POLL_SECONDS = 0.05
 """Time between two looks at a running time that stands still, as it does while the debate is paused."""
 _SAME_TIME_SECONDS = 0.001
-_LAST_WORD_SECONDS = 1.0
+_CALL_END_SECONDS = 1.0
 """How long a call that was stopped is waited for, to hear what it used."""
 
 _ENDINGS = {
@@ -42,14 +42,14 @@ class Budget:
     """What a part of a debate may take.
 
     Attributes:
-        whose: Whose limits these are, for people.
+        label: Whose limits these are, for people.
         answer: Set aside for the answer until it is there; None after it.
         share: One part in so many of what is left is what a call may set aside.
         bounds_services: Whether steps of services end with the time limit too, and not those of agents alone.
     """
 
     limits: Limits
-    whose: str = "the debate's"
+    label: str = "the debate's"
     answer: AnswerReserve | None = None
     share: int = 1
     bounds_services: bool = False
@@ -87,11 +87,11 @@ class Limiter:
             budget.limits, lambda: journal.recorded.meter, budget.answer, budget.share
         )
 
-    def run_in(self, tasks: asyncio.TaskGroup) -> None:
+    def use_task_group(self, tasks: asyncio.TaskGroup) -> None:
         """Do what follows from a limit in these tasks, since the step that met it may be stopped meanwhile."""
         self._tasks = tasks
 
-    def begin_run(self) -> None:
+    def start_run(self) -> None:
         """Start with no step on its way."""
         self.in_flight.clear()
         self.left_out.clear()
@@ -101,40 +101,40 @@ class Limiter:
             self.ended.set()
 
     @asynccontextmanager
-    async def reserved(self, attempt: StepAttempt) -> AsyncIterator[None]:
+    async def reserve(self, attempt: StepAttempt) -> AsyncIterator[None]:
         """Have what a call may take set aside of the budgets in the block; before it, wait while others have too much of them."""
         wanted = attempt.request.estimate
-        if wanted is None or not self._reservations.are_wanted:
+        if wanted is None or not self._reservations.has_budget:
             yield
             return
         is_answer = attempt.request.is_answer
-        while not self._reservations.take(
+        while not self._reservations.try_reserve(
             attempt,
             wanted,
-            is_answered=self._recorded.answered(),
+            is_answered=self._recorded.is_answered(),
             must=is_answer or attempt.started,
             may_wait=not attempt.started and (is_answer or not self.ending),
         ):
-            await self._reservations.change()
+            await self._reservations.wait_for_change()
         try:
             yield
         finally:
-            self._reservations.give_back(attempt, wanted)
+            self._reservations.release(attempt, wanted)
 
-    async def refusal(self, attempt: StepAttempt) -> StepFailed | None:
+    async def check_limits(self, attempt: StepAttempt) -> StepFailed | None:
         """Return why a call may not be made, or None where it may. A limit that it would exceed is recorded as reached.
 
         What an owner before had begun may be paid for, so that only the time limit refuses it.
         """
         request = attempt.request
         if attempt.is_late():
-            return await attempt.failure()
+            return await attempt.wait_for_failure()
         if request.key in self._recorded.late:
             return await self._fail_late(request.key, request.work, request.digest, attempt.number)
         if not self._is_bound(attempt) or (attempt.started and self.ending != TOTAL_TIMEOUT):
             return None
         if not self.ending:
-            await self._end_on(self._exceeded_by(attempt))
+            await self._end_for_limit(self._find_exceeded_limit(attempt))
         if not self.ending:
             return None
         await self.ended.wait()
@@ -145,42 +145,46 @@ class Limiter:
             message=f"not asked, since the debate had reached {_ENDINGS[self.ending]}",
         )
 
-    async def keep_time(self) -> None:
+    async def enforce_total_limit(self) -> None:
         """End the debate when its time is over: calls in flight are late, and nothing but the answer is asked for.
 
         Once the answer was begun, the limit only concerns what is asked beside it and after it.
         """
         limit = self._budget.limits.total_seconds
         if limit:
-            await self._wait_until(limit, self._total)
-            if self._bound() or not self._is_answering():
-                await self._end_on(TOTAL_TIMEOUT)
+            await self._wait_until(limit, self._total_seconds)
+            if self._steps_to_limit() or not self._is_answering():
+                await self._end_for_limit(TOTAL_TIMEOUT)
 
-    async def keep_round(self, number: int) -> None:
+    async def enforce_round_limit(self, number: int) -> None:
         """Fail the calls of a round that are in flight whenever its limit has passed, until cancelled."""
         limit, recorded = self._budget.limits.round_seconds, self._recorded
-        since = recorded.round_marks.get(number, self._worked())
+        since = recorded.round_marks.get(number, self._work_seconds())
         while True:
-            await self._wait_until(since + limit, self._worked)
-            late = [each for each in self._bound() if each.calling and each.request.work.round == number]
+            await self._wait_until(since + limit, self._work_seconds)
+            late = [
+                each
+                for each in self._steps_to_limit()
+                if each.is_calling and each.request.work.round == number
+            ]
             if late:
                 key = f"limit/round/{number}/{recorded.round_limits.get(number, 0) + 1}"
-                used = round(self._worked() - since, 3)
+                used = round(self._work_seconds() - since, 3)
                 reached = LimitReached(limit=ROUND_TIMEOUT, round=number, used=used, late=_keys(late))
-                self._take(late)
-                await self._fail(Draft(key, reached, recorded.attempt), late, ROUND_TIMEOUT)
+                self._mark_late(late)
+                await self._fail_steps(Draft(key, reached, recorded.attempt), late, ROUND_TIMEOUT)
                 since = recorded.round_marks[number]
             else:
-                since = self._worked()
+                since = self._work_seconds()
 
-    async def settle(self, key: str, counted: Iterable[str], left_out: Sequence[str]) -> None:
+    async def stop_left_out(self, key: str, counted: Iterable[str], left_out: Sequence[str]) -> None:
         """Record which of several steps counted; then stop those on their way that belong to a group left out."""
         scopes = {f"{key}/{name}" for name in left_out}
         self.left_out |= scopes  # a step that these would begin from now on would have nobody to stop it
         late = [each for each in self.in_flight.values() if each.request.scopes & scopes]
         settled = Settled(counted=counted, left_out=left_out, late=_keys(late))
-        self._take(late)
-        await self._fail(Draft(key, settled), late, SETTLED)
+        self._mark_late(late)
+        await self._fail_steps(Draft(key, settled), late, SETTLED)
 
     async def fail_left_out(self, settled: Settled) -> None:
         """Record the failures of steps that an owner before had left out, and could not record."""
@@ -196,57 +200,57 @@ class Limiter:
         request = attempt.request
         return not request.is_answer and (request.estimate is not None or self._budget.bounds_services)
 
-    def _bound(self) -> list[StepAttempt]:
+    def _steps_to_limit(self) -> list[StepAttempt]:
         """Return the steps on their way that limits concern."""
         return [each for each in self.in_flight.values() if self._is_bound(each)]
 
     def _is_answering(self) -> bool:
         return bool(self._recorded.answer) or any(each.request.is_answer for each in self.in_flight.values())
 
-    def _exceeded_by(self, attempt: StepAttempt) -> str:
+    def _find_exceeded_limit(self, attempt: StepAttempt) -> str:
         """Return the limit that a call would exceed, or that was exceeded while only the answer was asked for."""
         limits = self._budget.limits
-        if limits.total_seconds and self._total() >= limits.total_seconds:
+        if limits.total_seconds and self._total_seconds() >= limits.total_seconds:
             return TOTAL_TIMEOUT
         return attempt.exceeds
 
-    async def _end_on(self, limit: str) -> None:
+    async def _end_for_limit(self, limit: str) -> None:
         """Let nothing new begin but the answer."""
         if not limit or self.ending:
             return
         self.ending = limit
-        self._reservations.changed()
-        late = self._bound() if limit == TOTAL_TIMEOUT else []
-        reached = LimitReached(limit=limit, used=self._used(limit), late=_keys(late))
+        self._reservations.notify_changed()
+        late = self._steps_to_limit() if limit == TOTAL_TIMEOUT else []
+        reached = LimitReached(limit=limit, used=self._usage_of_limit(limit), late=_keys(late))
         part = "after/" if self._recorded.concluded else ""
         draft = Draft(f"{part}limit/{limit}", reached, self._recorded.attempt)
-        self._take(late)
+        self._mark_late(late)
         assert self._tasks is not None
-        await asyncio.shield(self._tasks.create_task(self._end(draft, late, limit)))
+        await asyncio.shield(self._tasks.create_task(self._record_end(draft, late, limit)))
 
-    async def _end(self, draft: Draft, late: Sequence[StepAttempt], limit: str) -> None:
-        await self._fail(draft, late, limit)
+    async def _record_end(self, draft: Draft, late: Sequence[StepAttempt], limit: str) -> None:
+        await self._fail_steps(draft, late, limit)
         self.ended.set()
 
-    def _used(self, limit: str) -> float:
+    def _usage_of_limit(self, limit: str) -> float:
         if limit == TOTAL_TIMEOUT:
-            return round(self._total(), 3)
+            return round(self._total_seconds(), 3)
         meter = self._recorded.meter
         return float(meter.tokens if limit == TOKEN_BUDGET else meter.cost_micros)
 
-    def _take(self, late: Sequence[StepAttempt]) -> None:
+    def _mark_late(self, late: Sequence[StepAttempt]) -> None:
         """Take steps out of their calls' hands, in the same moment in which they were found late."""
         for attempt in late:
-            attempt.be_late()
+            attempt.mark_late()
             del self.in_flight[attempt.request.key]
 
-    async def _fail(self, draft: Draft, late: Sequence[StepAttempt], reason: str) -> None:
+    async def _fail_steps(self, draft: Draft, late: Sequence[StepAttempt], reason: str) -> None:
         """Record what made steps late; then stop their calls, and record what these had used."""
         await self._journal.append(draft)
         # Only now is it known that the debate is still this owner's. The next one's calls have the same names.
         async with asyncio.TaskGroup() as tasks:
             for attempt in late:
-                tasks.create_task(self._stop(attempt))
+                tasks.create_task(self._stop_attempt(attempt))
         drafts = []
         for attempt in late:
             request = attempt.request
@@ -272,27 +276,27 @@ class Limiter:
             ROUND_TIMEOUT: f"no answer within the round's limit of {limits.round_seconds:g} s",
             SETTLED: "stopped, since enough others were in",
         }
-        otherwise = f"no answer within {self._budget.whose} limit of {limits.total_seconds:g} s"
+        otherwise = f"no answer within {self._budget.label} limit of {limits.total_seconds:g} s"
         message = messages.get(reason, otherwise)
         return StepFailed(work=work, digest=digest, reason=reason.upper(), message=message, usage=usage)
 
-    async def _stop(self, attempt: StepAttempt) -> None:
+    async def _stop_attempt(self, attempt: StepAttempt) -> None:
         if attempt.request.estimate is not None:
             used = await self._stop_call(attempt.request.key, attempt.number)
-            await attempt.call_ended(_LAST_WORD_SECONDS)
+            await attempt.wait_for_call_end(_CALL_END_SECONDS)
             if not attempt.usage.requests:
                 attempt.usage = used
 
     async def _wait_until(self, reading: float, read: Callable[[], float]) -> None:
         """Wait until a running time has come so far; it may stand still meanwhile."""
         while (left := reading - read()) > _SAME_TIME_SECONDS:
-            await self._clock.sleep(max(left, _MIN_LOOK_SECONDS))
+            await self._clock.sleep(max(left, _MIN_POLL_SECONDS))
 
-    def _worked(self) -> float:
-        return self._recorded.time.worked(self._clock.monotonic())
+    def _work_seconds(self) -> float:
+        return self._recorded.time.work_seconds(self._clock.monotonic())
 
-    def _total(self) -> float:
-        return self._recorded.time.total(self._clock.monotonic())
+    def _total_seconds(self) -> float:
+        return self._recorded.time.total_seconds(self._clock.monotonic())
 
 
 def _keys(attempts: Iterable[StepAttempt]) -> list[str]:

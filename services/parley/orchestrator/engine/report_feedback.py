@@ -7,7 +7,7 @@ a crash nor a second replica loses it or counts it twice.
 import asyncio
 
 from parley.orchestrator.log.feedback import Feedback, FeedbackStore
-from parley.orchestrator.model.errors import OutOfReachError, StepError
+from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.peers.services import Ratings
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
@@ -19,9 +19,9 @@ from parley.v1.ratings_pb2 import RecordFeedbackRequest
 __all__ = ["FeedbackReporter"]
 
 _BACKOFF = Backoff(first=0.5, maximum=60.0)
-_LOOK_SECONDS = 60.0
+_POLL_SECONDS = 60.0
 """Time between two looks for words that another replica took in and could not report."""
-_AT_ONCE_SECONDS = 2.0
+_REPORT_NOW_SECONDS = 2.0
 """How long whoever gave feedback waits to hear that the ratings have it."""
 _OLDER_RATINGS = "UNIMPLEMENTED"
 
@@ -38,10 +38,10 @@ class FeedbackReporter:
         self._clock = clock
         self._wake = asyncio.Event()
 
-    async def report_soon(self, feedback: Feedback) -> Feedback:
+    async def report_now_or_later(self, feedback: Feedback) -> Feedback:
         """Tell the ratings of a word, now or else later; return it as it stands then."""
         try:
-            async with asyncio.timeout(_AT_ONCE_SECONDS):
+            async with asyncio.timeout(_REPORT_NOW_SECONDS):
                 feedback = await self._report(feedback)
         except (TimeoutError, StorageError) as error:
             _logger.info("feedback is reported later", error=str(error))
@@ -54,7 +54,7 @@ class FeedbackReporter:
         pauses = _BACKOFF.pauses()
         while True:
             if await self._report_all():
-                pauses, pause = _BACKOFF.pauses(), _LOOK_SECONDS
+                pauses, pause = _BACKOFF.pauses(), _POLL_SECONDS
             else:
                 pause = next(pauses)
             await self._wait(pause)
@@ -74,7 +74,7 @@ class FeedbackReporter:
     async def _report_all(self) -> bool:
         """Return whether the ratings have everything now."""
         try:
-            reported = [await self._report(each) for each in await self._store.unreported()]
+            reported = [await self._report(each) for each in await self._store.list_unreported()]
         except StorageError as error:
             _logger.warning("store away; feedback is reported later", error=str(error))
             return False
@@ -98,7 +98,7 @@ class FeedbackReporter:
         with label_scope(tenant=feedback.tenant, debate=feedback.debate):
             try:
                 await self._ratings.record_feedback(request)
-            except OutOfReachError as away:
+            except ServiceUnavailableError as away:
                 _logger.info("feedback is reported later", error=str(away))
                 return feedback
             except StepError as refused:
@@ -107,5 +107,5 @@ class FeedbackReporter:
                     return feedback
                 # It would be refused again for ever; what was said stays with the debate.
                 _logger.error("the ratings refuse feedback", reason=refused.reason, error=str(refused))  # noqa: TRY400
-                return await self._store.reported(feedback, is_rated=False)
-            return await self._store.reported(feedback, is_rated=True)
+                return await self._store.mark_reported(feedback, is_rated=False)
+            return await self._store.mark_reported(feedback, is_rated=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 
-from parley.orchestrator.engine.budget import AnswerReserve, Estimate, Tally, tallies
+from parley.orchestrator.engine.budget import AnswerReserve, BudgetBalance, Estimate, budget_balances
 from parley.orchestrator.engine.steps import StepAttempt
 from parley.orchestrator.log.usage import UsageMeter
 from parley.orchestrator.model.spec import Limits
@@ -27,7 +27,7 @@ class _Reservation:
     """What one call has set aside, by budget; `alone`: no other call is made beside it."""
 
     amounts: dict[str, float]
-    tallies: tuple[Tally, ...]
+    balances: tuple[BudgetBalance, ...]
     alone: bool
     is_answer: bool
 
@@ -47,31 +47,31 @@ class Reservations:
     meter: Callable[[], UsageMeter]
     answer: AnswerReserve | None
     share: int
-    _held: dict[str, _Reservation] = field(default_factory=dict)
-    _trusted: dict[tuple[str, ...], float] = field(default_factory=dict)
+    _in_flight: dict[str, _Reservation] = field(default_factory=dict)
+    _trusted_bounds: dict[tuple[str, ...], float] = field(default_factory=dict)
     """The shortest bound that calls of these routes are trusted with; missing: none yet."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def are_wanted(self) -> bool:
+    def has_budget(self) -> bool:
         """Whether there is a budget at all."""
         return bool(self.limits.max_tokens or self.limits.max_cost_micros)
 
     def clear(self) -> None:
         """Begin with no call in flight."""
-        self._held.clear()
-        self.changed()
+        self._in_flight.clear()
+        self.notify_changed()
 
-    def changed(self) -> None:
+    def notify_changed(self) -> None:
         """Let those that wait look again."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def change(self) -> None:
+    async def wait_for_change(self) -> None:
         """Wait until a call has given back what it had set aside, or those that wait are to look again."""
         await self._changed.wait()
 
-    def take(
+    def try_reserve(
         self, attempt: StepAttempt, wanted: Estimate, *, is_answered: bool, must: bool, may_wait: bool
     ) -> bool:
         """Set aside what a call may take, and say on the attempt how long its answer may be; False: it has to wait.
@@ -79,13 +79,13 @@ class Reservations:
         Where it would exceed a budget with no other call in flight, the attempt says which. A call that `must` be made is given
         what there is, and never less than it needs.
         """
-        request, waits = attempt.request, may_wait and bool(self._held)
-        if waits and any(each.alone for each in self._held.values()):
+        request, waits = attempt.request, may_wait and bool(self._in_flight)
+        if waits and any(each.alone for each in self._in_flight.values()):
             return False
-        is_asked = request.is_answer or any(each.is_answer for each in self._held.values())
+        is_asked = request.is_answer or any(each.is_answer for each in self._in_flight.values())
         answer = None if is_answered or is_asked else self.answer
-        held = [each.amounts for each in self._held.values()]
-        found = tallies(self.limits, self.meter(), held, wanted, answer)
+        held = [each.amounts for each in self._in_flight.values()]
+        found = budget_balances(self.limits, self.meter(), held, wanted, answer)
         exceeded = [each.name for each in found if each.affordable(wanted.read, 1) < wanted.least]
         if exceeded and waits:
             return False
@@ -95,23 +95,23 @@ class Reservations:
         share = 1.0 if request.is_answer else 1 / self.share
         given = min((each.affordable(wanted.read, share) for each in found), default=inf)
         bound = max(wanted.least, int(min(given, wanted.most)))
-        alone = bound < self._trusted.get(wanted.routes, inf)
+        alone = bound < self._trusted_bounds.get(wanted.routes, inf)
         if waits and alone:
             return False
         attempt.bound = bound
         amounts = {each.name: each.amount(wanted.read, attempt.bound) for each in found}
-        self._held[request.key] = _Reservation(amounts, found, alone, request.is_answer)
+        self._in_flight[request.key] = _Reservation(amounts, found, alone, request.is_answer)
         return True
 
-    def give_back(self, attempt: StepAttempt, wanted: Estimate) -> None:
+    def release(self, attempt: StepAttempt, wanted: Estimate) -> None:
         """Give back what a call had set aside, and learn from its outcome which bounds its routes are trusted with."""
-        held = self._held.pop(attempt.request.key, None)
+        held = self._in_flight.pop(attempt.request.key, None)
         if held is not None and attempt.usage.requests:
-            self._trusted[wanted.routes] = self._learned(held, attempt, wanted)
-        self.changed()
+            self._trusted_bounds[wanted.routes] = self._learn_bound(held, attempt, wanted)
+        self.notify_changed()
 
-    def _learned(self, held: _Reservation, attempt: StepAttempt, wanted: Estimate) -> float:
-        trusted, written = self._trusted.get(wanted.routes), attempt.usage.output_tokens
+    def _learn_bound(self, held: _Reservation, attempt: StepAttempt, wanted: Estimate) -> float:
+        trusted, written = self._trusted_bounds.get(wanted.routes), attempt.usage.output_tokens
         if trusted == inf or not _was_enough(held, attempt.usage):
             return inf
         if trusted is None:
@@ -124,5 +124,5 @@ class Reservations:
 def _was_enough(held: _Reservation, usage: Usage) -> bool:
     return all(
         each.amount(usage.input_tokens, usage.output_tokens) <= held.amounts[each.name]
-        for each in held.tallies
+        for each in held.balances
     )

@@ -10,13 +10,13 @@ from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from parley.orchestrator.engine.execution import leaves
-from parley.orchestrator.engine.fairness import in_turn
+from parley.orchestrator.engine.execution import leaf_exceptions
+from parley.orchestrator.engine.fairness import order_fairly
 from parley.orchestrator.engine.inbox import InboxEntry
 from parley.orchestrator.engine.owner import DebateOwner, OwnerDependencies
 from parley.orchestrator.engine.slot import Slot
 from parley.orchestrator.log.events import CorruptEventError, UnknownEventError
-from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateRecord, Heard
+from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateRecord, LivenessWindow
 from parley.orchestrator.log.journal import ClaimLostError
 from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
@@ -32,7 +32,7 @@ _MAX_PAUSE = 600.0
 _MAX_REASON = 1000
 _MAX_COUNTED = 100
 """Debates of a tenant that are counted as running; with more it has as many as any other."""
-_MORE_PART = 8
+_EXTRA_SHARE = 8
 """One part in so many of its slots is what a replica has beyond them for tenants that have none."""
 _MAX_IDLE = 1000
 """Debates that only wait and hold no slot; of more, each is counted as one that is run, since it costs heartbeats."""
@@ -61,7 +61,7 @@ class RunnerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Observation:
     owner: str | None
     heartbeat: int
     at: float
@@ -75,17 +75,17 @@ class Runner:
         self._dependencies = dependencies
         self._settings = settings
         self._owned: dict[str, tuple[DebateOwner, asyncio.Task[None]]] = {}
-        self._seen: dict[str, _Seen] = {}
-        self._not_before: dict[str, float] = {}
+        self._observations: dict[str, _Observation] = {}
+        self._retry_at: dict[str, float] = {}
         self._faults: dict[str, int] = {}
-        self._expected: set[str] = set()
-        self._left: set[str] = set()
-        self._let_go: set[str] = set()
+        self._expected_keys: set[str] = set()
+        self._left_waiting: set[str] = set()
+        self._unreleased_keys: set[str] = set()
         self._wake = asyncio.Event()
         self._queued: set[str] = set()
         self._draining = False
         self._tasks: asyncio.TaskGroup | None = None
-        self._giving_up: asyncio.Task[None] | None = None
+        self._drain_task: asyncio.Task[None] | None = None
 
     @property
     def owner(self) -> str:
@@ -97,21 +97,21 @@ class Runner:
 
         Those that have ended and only owe what follows take no slot.
         """
-        if not self._slots(tenant, brief=False):
+        if not self._count_free_slots(tenant, brief=False):
             return False
         return not self._queued or (self._runs_none(tenant) and not any(map(self._runs_none, self._queued)))
 
     @property
-    def draining(self) -> bool:
+    def is_draining(self) -> bool:
         """Whether this replica stops and takes nothing on any more."""
         return self._draining
 
-    def expect(self, record: DebateRecord) -> None:
+    def run_soon(self, record: DebateRecord) -> None:
         """Run a debate that was accepted here as soon as there is a slot for it."""
-        self._expected.add(record.key)
-        self.look()
+        self._expected_keys.add(record.key)
+        self.wake()
 
-    def look(self) -> None:
+    def wake(self) -> None:
         """Look at the store now rather than at the next poll."""
         self._wake.set()
 
@@ -134,17 +134,17 @@ class Runner:
                 finally:
                     self._wake.clear()
 
-    async def begin(self, record: DebateRecord) -> bool:
+    async def start_debate(self, record: DebateRecord) -> bool:
         """Own a new debate; true once its first event is durable, false where that is not known or there is no slot."""
         if self._draining:
             return False
         # A scan that saw the record in the meantime may own it already.
         if record.key not in self._owned and not self.has_slot(record.tenant):
             # Others took the slot while the record was written; where a replica has one, the debate may begin there.
-            self._let_go.add(record.key)
+            self._unreleased_keys.add(record.key)
             await self._dependencies.index.release(record, record.epoch)
             return False
-        debate_owner, task = self._owned.get(record.key) or self._own(record, ())
+        debate_owner, task = self._owned.get(record.key) or self._start_owner(record, ())
         accepted = asyncio.ensure_future(debate_owner.accepted.wait())
         try:
             await asyncio.wait({accepted, task}, return_when=asyncio.FIRST_COMPLETED)
@@ -154,95 +154,95 @@ class Runner:
 
     async def drain(self) -> None:
         """Stop every debate where it stands and give it up; a second call waits for the first one's end."""
-        if self._giving_up is None:
-            self._giving_up = asyncio.create_task(self._give_up())
-        await asyncio.shield(self._giving_up)
+        if self._drain_task is None:
+            self._drain_task = asyncio.create_task(self._release_all())
+        await asyncio.shield(self._drain_task)
 
-    async def _give_up(self) -> None:
+    async def _release_all(self) -> None:
         self._draining = True
         owned = list(self._owned.values())
         for _, task in owned:
             task.cancel()
-        await asyncio.gather(*(_released(*each) for each in owned), return_exceptions=True)
+        await asyncio.gather(*(_release_after_stop(*each) for each in owned), return_exceptions=True)
 
     async def _scan(self) -> None:
         held = set(self._owned)
-        entries = await self._delivered()
+        entries = await self._deliver_interventions()
         now = self._dependencies.clock.now()
-        heard = None if self._settings.exclusive else self._heard(now)
-        found = await self._dependencies.index.open(heard)
-        overdue = await self._dependencies.index.overdue(now.isoformat(timespec="microseconds"))
+        heard = None if self._settings.exclusive else self._liveness_window(now)
+        found = await self._dependencies.index.list_open(heard)
+        overdue = await self._dependencies.index.list_overdue(now.isoformat(timespec="microseconds"))
         # One that is given up between the two looks is in both, and the second is right.
         seen = {record.key: record for record in (*found.owned, *found.waiting)}
-        for record in await self._given_up_by_none(seen.keys()):
+        for record in await self._find_unreleased(seen.keys()):
             seen[record.key] = record
         for key in entries.keys() - seen.keys():
-            if record_of_it := await self._unseen(key, entries[key]):
+            if record_of_it := await self._resolve_unlisted(key, entries[key]):
                 seen[key] = record_of_it
-        self._forget(seen.keys() | {record.key for record in overdue}, whole=found.whole)
+        self._forget_absent(seen.keys() | {record.key for record in overdue}, whole=found.is_complete)
         waiting = [
             record
             for record in seen.values()
-            if self._claimable(record, heard, steered=record.key in entries)
+            if self._is_claimable(record, heard, steered=record.key in entries)
             # Its owner here has let go of it since this look began: the next one sees how it stands now.
             and not (record.key in held and record.owner == self._dependencies.owner)
         ]
         queued = set()
-        for record in in_turn(waiting, await self._running(waiting)):
+        for record in order_fairly(waiting, await self._count_running(waiting)):
             theirs = tuple(entries.get(record.key, ()))
-            if self._slots(record.tenant, brief=_answered(record)):
-                self._own(record, theirs)
+            if self._count_free_slots(record.tenant, brief=_has_ended(record)):
+                self._start_owner(record, theirs)
             else:
-                if not _answered(record):
+                if not _has_ended(record):
                     queued.add(record.tenant)
-                if theirs and self._slots(record.tenant, brief=True):
-                    self._own(record, theirs, brief=True)
+                if theirs and self._count_free_slots(record.tenant, brief=True):
+                    self._start_owner(record, theirs, brief=True)
         self._queued = queued
         for record in overdue:
-            may_claim = record.key not in entries and self._claimable(record, heard)
-            if may_claim and self._slots(record.tenant, brief=True):
-                self._own(record, (), brief=True)  # it calls nobody to record that nobody came
+            may_claim = record.key not in entries and self._is_claimable(record, heard)
+            if may_claim and self._count_free_slots(record.tenant, brief=True):
+                self._start_owner(record, (), brief=True)  # it calls nobody to record that nobody came
 
-    async def _delivered(self) -> dict[str, list[InboxEntry]]:
+    async def _deliver_interventions(self) -> dict[str, list[InboxEntry]]:
         """Hand interventions over to the debates owned here; return all that wait, by debate."""
         entries: dict[str, list[InboxEntry]] = {}
-        for entry in await self._dependencies.inbox.waiting():
+        for entry in await self._dependencies.inbox.list_waiting():
             entries.setdefault(entry.debate, []).append(entry)
             if entry.debate in self._owned:
                 self._owned[entry.debate][0].deliver(entry)
         return entries
 
-    def _heard(self, now: datetime) -> Heard:
+    def _liveness_window(self, now: datetime) -> LivenessWindow:
         """Return when an owner that lives was heard of: it tells every third of a lease, and its clock may be another."""
         around = timedelta(seconds=self._settings.lease_seconds / 2)
         since, until = (each.isoformat(timespec="microseconds") for each in (now - around, now + around))
-        return Heard(since, until)
+        return LivenessWindow(since, until)
 
-    async def _running(self, waiting: Sequence[DebateRecord]) -> Counter[str]:
+    async def _count_running(self, waiting: Sequence[DebateRecord]) -> Counter[str]:
         """Count what the tenants of debates that wait have running on all replicas; where they are of one, that is of no account."""
         tenants = {record.tenant for record in waiting}
-        if len(tenants) < 2 or not any(self._slots(tenant, brief=False) for tenant in tenants):
+        if len(tenants) < 2 or not any(self._count_free_slots(tenant, brief=False) for tenant in tenants):
             return Counter()
         index = self._dependencies.index
-        owned = Counter({tenant: await index.running(tenant, _MAX_COUNTED) for tenant in tenants})
+        owned = Counter({tenant: await index.count_running(tenant, _MAX_COUNTED) for tenant in tenants})
         return owned - Counter(record.tenant for record in waiting if record.owner is not None)
 
-    async def _given_up_by_none(self, seen: Iterable[str]) -> list[DebateRecord]:
+    async def _find_unreleased(self, seen: Iterable[str]) -> list[DebateRecord]:
         """Return the records of debates that ended here and still name this replica: it is known at once that nobody runs them."""
         found = []
-        self._let_go -= self._owned.keys()
-        for key in self._let_go.difference(seen):
+        self._unreleased_keys -= self._owned.keys()
+        for key in self._unreleased_keys.difference(seen):
             try:
-                record = await self._dependencies.index.by_key(key)
+                record = await self._dependencies.index.get_by_key(key)
             except UnreadableError:  # told of by whoever read it
                 record = None
             if record is not None and record.open and record.owner == self._dependencies.owner:
                 found.append(record)
             else:
-                self._let_go.discard(key)
+                self._unreleased_keys.discard(key)
         return found
 
-    async def _unseen(self, key: str, entries: Sequence[InboxEntry]) -> DebateRecord | None:
+    async def _resolve_unlisted(self, key: str, entries: Sequence[InboxEntry]) -> DebateRecord | None:
         """Return the record of a debate with interventions that is not in sight, if it needs an owner.
 
         Who put one in may be gone since, before it asked for an owner or learned that there will be none.
@@ -250,144 +250,148 @@ class Runner:
         if key in self._owned:
             return None
         try:
-            record = await self._dependencies.index.by_key(key)
+            record = await self._dependencies.index.get_by_key(key)
         except UnreadableError:  # told of by whoever read it; its interventions wait for a version that can
             return None
         if record is not None and record.open:
             return record
-        if record is None or _answered(record):
+        if record is None or _has_ended(record):
             for entry in entries:
-                await self._dependencies.inbox.ended(entry.key)
+                await self._dependencies.inbox.mark_ended(entry.key)
         else:
             await self._dependencies.index.reopen(record.tenant, record.debate)
         return None
 
-    def _slots(self, tenant: str, *, brief: bool) -> int:
+    def _count_free_slots(self, tenant: str, *, brief: bool) -> int:
         """How many more debates of a tenant may be owned, of those that are soon done with or of those that are run."""
         if self._draining or self._tasks is None:
             return 0
         most = self._settings.max_debates
         alike = [debate_owner for debate_owner, _ in self._owned.values() if debate_owner.brief is brief]
-        idle = 0 if brief else sum(not debate_owner.slot.held for debate_owner in alike)
+        idle = 0 if brief else sum(not debate_owner.slot.is_held for debate_owner in alike)
         left = most - len(alike) + min(idle, _MAX_IDLE)
         if not brief and left <= 0 and self._runs_none(tenant):
-            left += most // _MORE_PART
+            left += most // _EXTRA_SHARE
         return max(left, 0)
 
     def _runs_none(self, tenant: str) -> bool:
         return not any(
-            debate_owner.tenant == tenant and debate_owner.slot.held and not debate_owner.brief
+            debate_owner.tenant == tenant and debate_owner.slot.is_held and not debate_owner.brief
             for debate_owner, _ in self._owned.values()
         )
 
-    def _claimable(self, record: DebateRecord, heard: Heard | None, *, steered: bool = False) -> bool:
+    def _is_claimable(
+        self, record: DebateRecord, heard: LivenessWindow | None, *, steered: bool = False
+    ) -> bool:
         return record.key not in self._owned and self._may_claim(record, heard, steered=steered)
 
-    def _may_claim(self, record: DebateRecord, heard: Heard | None, *, steered: bool) -> bool:
-        if self._dependencies.clock.monotonic() < self._not_before.get(record.key, 0.0):
+    def _may_claim(self, record: DebateRecord, heard: LivenessWindow | None, *, steered: bool) -> bool:
+        if self._dependencies.clock.monotonic() < self._retry_at.get(record.key, 0.0):
             return False
-        if self._dependencies.formats.known(record.format) is None:
+        if self._dependencies.formats.find(record.format) is None:
             return False  # a replica that knows it goes on with the debate
         # What an answered debate owes costs no model call.
         ours = (
             record.owner == self._dependencies.owner
-            or record.key in self._expected
-            or record.key in self._left
+            or record.key in self._expected_keys
+            or record.key in self._left_waiting
         )
-        if not (self._settings.adopt or steered or _answered(record) or ours):
+        if not (self._settings.adopt or steered or _has_ended(record) or ours):
             return False
         if record.owner is None or record.owner == self._dependencies.owner or heard is None:
             return True
         now = self._dependencies.clock.monotonic()
-        seen = self._seen.get(record.key)
+        seen = self._observations.get(record.key)
         if seen is None or (seen.owner, seen.heartbeat) != (record.owner, record.heartbeat):
             # It came into sight for having been silent for half a lease, by the clocks; the other half is looked at. Where a
             # heartbeat was seen, `alive` is no sign: the clock is behind, or the owner's version tells no time.
             silent = seen is None and record.alive is not None and record.alive < heard.since
             at = now - self._settings.lease_seconds / 2 if silent else now
-            self._seen[record.key] = _Seen(record.owner, record.heartbeat, at)
+            self._observations[record.key] = _Observation(record.owner, record.heartbeat, at)
             return False
         return now - seen.at >= self._settings.lease_seconds
 
-    def _leave_alone(self, record: DebateRecord, seconds: float) -> None:
+    def _delay_retry(self, record: DebateRecord, seconds: float) -> None:
         """Try this debate again only after a while: trouble that lasts must not become a loop."""
-        self._not_before[record.key] = self._dependencies.clock.monotonic() + seconds
+        self._retry_at[record.key] = self._dependencies.clock.monotonic() + seconds
 
-    def _forget(self, present: set[str], *, whole: bool) -> None:
-        for known in (self._seen, self._not_before, self._faults):
+    def _forget_absent(self, present: set[str], *, whole: bool) -> None:
+        for known in (self._observations, self._retry_at, self._faults):
             # Those that are owned here and well are in nobody's sight.
             for key in known.keys() - present - self._owned.keys():
                 del known[key]
         if whole:  # else one that is expected may just not be in sight
-            self._expected &= present
+            self._expected_keys &= present
 
-    def _own(
+    def _start_owner(
         self, record: DebateRecord, entries: tuple[InboxEntry, ...], *, brief: bool = False
     ) -> tuple[DebateOwner, asyncio.Task[None]]:
         assert self._tasks is not None
-        self._left.discard(record.key)
-        slot = Slot(lambda: self.has_slot(record.tenant), self.look)
+        self._left_waiting.discard(record.key)
+        slot = Slot(lambda: self.has_slot(record.tenant), self.wake)
         debate_owner = DebateOwner(record, self._dependencies, slot, entries, brief=brief)
         # A context of its own: the deadline and the span of the request that made it are not the debate's.
-        task = self._tasks.create_task(self._run(record, debate_owner), context=Context())
+        task = self._tasks.create_task(self._run_owner(record, debate_owner), context=Context())
         self._owned[record.key] = (debate_owner, task)
         return self._owned[record.key]
 
-    async def _run(self, record: DebateRecord, debate_owner: DebateOwner) -> None:
+    async def _run_owner(self, record: DebateRecord, debate_owner: DebateOwner) -> None:
         """Run one debate; whatever becomes of it, the others go on."""
         with label_scope(tenant=record.tenant, debate=record.debate):
             try:
                 await debate_owner.run()
-                if debate_owner.unable:
-                    _logger.error("debate given up for a replica that can go on", error=debate_owner.unable)
-                    self._leave_alone(record, self._settings.lease_seconds)
-                if debate_owner.goes_on:
-                    self._expected.add(record.key)
-                if debate_owner.waits and not self._settings.adopt:
-                    self._left.add(record.key)
+                if debate_owner.unable_reason:
+                    _logger.error(
+                        "debate given up for a replica that can go on", error=debate_owner.unable_reason
+                    )
+                    self._delay_retry(record, self._settings.lease_seconds)
+                if debate_owner.resumes_later:
+                    self._expected_keys.add(record.key)
+                if debate_owner.waits_for_person and not self._settings.adopt:
+                    self._left_waiting.add(record.key)
             except ClaimLostError as lost:
                 _logger.info("claim lost", reason=str(lost))
                 # By then the record tells of the one that was faster; or it was the last write of one that is gone.
-                self._leave_alone(record, self._settings.poll_seconds)
+                self._delay_retry(record, self._settings.poll_seconds)
             except UnknownEventError as newer:
                 _logger.error("debate cannot be run here", error=str(newer))  # noqa: TRY400 - it says it all
-                self._leave_alone(record, self._settings.lease_seconds)
+                self._delay_retry(record, self._settings.lease_seconds)
             except CorruptEventError as unreadable:
                 _logger.error("debate cannot be run", error=str(unreadable))  # noqa: TRY400 - it says it all
-                await self._after_fault(record, debate_owner, unreadable)
+                await self._handle_fault(record, debate_owner, unreadable)
             except StorageError as error:
                 _logger.warning("store away; the debate goes on when it is back", error=str(error))
-                self._leave_alone(record, self._settings.lease_seconds)
+                self._delay_retry(record, self._settings.lease_seconds)
             except Exception as fault:
                 _logger.exception("debate stopped by a fault of the orchestrator")
-                await self._after_fault(record, debate_owner, fault)
+                await self._handle_fault(record, debate_owner, fault)
             finally:
                 self._owned.pop(record.key, None)
-                self._let_go.add(record.key)
+                self._unreleased_keys.add(record.key)
                 self._wake.set()
 
-    async def _after_fault(self, record: DebateRecord, debate_owner: DebateOwner, fault: Exception) -> None:
+    async def _handle_fault(self, record: DebateRecord, debate_owner: DebateOwner, fault: Exception) -> None:
         """Wait longer after each fault that came before any progress, and mark the debate as failed after a few."""
-        count = 1 if debate_owner.progressed else self._faults.get(record.key, 0) + 1
+        count = 1 if debate_owner.has_progressed else self._faults.get(record.key, 0) + 1
         self._faults[record.key] = count
-        self._leave_alone(record, min(self._settings.lease_seconds * 2 ** (count - 1), _MAX_PAUSE))
+        self._delay_retry(record, min(self._settings.lease_seconds * 2 ** (count - 1), _MAX_PAUSE))
         if count < _MAX_FAULTS:
             return
-        first = next(leaves(fault))
+        first = next(leaf_exceptions(fault))
         why = f"{count} times in a row nothing came of going on: {type(first).__name__}: {first}"[
             :_MAX_REASON
         ]
         try:
-            await debate_owner.give_up(f"{why}; resume the debate to try again")
+            await debate_owner.mark_failed(f"{why}; resume the debate to try again")
         except Exception as error:  # noqa: BLE001 - the next look comes after a while, and the others go on
             _logger.warning("the debate could not be marked as failed", error=str(error))
 
 
-async def _released(debate_owner: DebateOwner, task: asyncio.Task[None]) -> None:
+async def _release_after_stop(debate_owner: DebateOwner, task: asyncio.Task[None]) -> None:
     """Give a debate up as soon as its own work has stopped, whatever becomes of others."""
     await asyncio.wait({task})
     await debate_owner.release()
 
 
-def _answered(record: DebateRecord) -> bool:
+def _has_ended(record: DebateRecord) -> bool:
     return record.status in (COMPLETED, CANCELLED)

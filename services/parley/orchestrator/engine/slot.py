@@ -19,43 +19,43 @@ class Slot:
         self, is_free: Callable[[], bool] = lambda: True, given_back: Callable[[], None] = lambda: None
     ) -> None:
         """Hold a slot. `is_free` tells whether one may be taken now; `given_back` hears that one is free."""
-        self.held = True
-        self.lacking = asyncio.Event()
+        self.is_held = True
+        self.revoked = asyncio.Event()
         self._is_needed = True
         self._is_free = is_free
-        self._given_back = given_back
+        self._on_freed = given_back
         self._waits = 0
         self._asks = 0
         self._steps = 0
         self._calls = 0
 
     @property
-    def only_asks(self) -> bool:
+    def only_waits_for_person(self) -> bool:
         """Whether a person is waited for, and nothing else: no step is on its way, and no time is to pass."""
         return self._asks > 0 and self._asks == self._waits and not self._steps
 
     @contextmanager
-    def waiting(self) -> Generator[None, None, None]:
+    def free_while_waiting(self) -> Generator[None, None, None]:
         """Wait in the block for time to pass; the slot is given back unless a call is in flight."""
         self._waits += 1
-        self._give_back()
+        self._free_if_waiting()
         try:
             yield
         finally:
             self._waits -= 1
 
     @contextmanager
-    def asking(self) -> Generator[None, None, None]:
-        """Wait in the block for a person, as `waiting`."""
+    def free_while_asking(self) -> Generator[None, None, None]:
+        """Wait in the block for a person, as `free_while_waiting`."""
         self._asks += 1
         try:
-            with self.waiting():
+            with self.free_while_waiting():
                 yield
         finally:
             self._asks -= 1
 
     @contextmanager
-    def step(self) -> Generator[None, None, None]:
+    def track_step(self) -> Generator[None, None, None]:
         """Be on the way with a step in the block, though no call may be made at times."""
         self._steps += 1
         try:
@@ -64,25 +64,25 @@ class Slot:
             self._steps -= 1
 
     @asynccontextmanager
-    async def call(self) -> AsyncGenerator[None, None]:
-        """Make a call in the block, with a slot. Where none is free, never get there: `lacking` ends the run."""
-        if self._is_needed and not self.held:
+    async def hold_for_call(self) -> AsyncGenerator[None, None]:
+        """Make a call in the block, with a slot. Where none is free, never get there: `revoked` ends the run."""
+        if self._is_needed and not self.is_held:
             if not self._is_free():
-                self.lacking.set()
+                self.revoked.set()
                 await asyncio.Event().wait()
-            self.held = True
+            self.is_held = True
         self._calls += 1
         try:
             yield
         finally:
             self._calls -= 1
-            self._give_back()
+            self._free_if_waiting()
 
-    def forgo(self) -> None:
+    def release(self) -> None:
         """Do without a slot from now on: what is left to do takes none."""
         self._is_needed = False
 
-    def _give_back(self) -> None:
-        if self.held and self._waits and not self._calls:
-            self.held = False
-            self._given_back()
+    def _free_if_waiting(self) -> None:
+        if self.is_held and self._waits and not self._calls:
+            self.is_held = False
+            self._on_freed()

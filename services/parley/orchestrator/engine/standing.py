@@ -12,12 +12,12 @@ from parley.runtime.logs import get_logger
 from parley.storage.ports import StoreUnavailableError
 from parley.v1.event_pb2 import Concluded
 
-__all__ = ["Standing", "ended_status", "time_text"]
+__all__ = ["StatusWriter", "final_status", "time_text"]
 
 _logger = get_logger(__name__)
 
 
-class Standing:
+class StatusWriter:
     """The record of a debate, in the hands of its owner."""
 
     def __init__(
@@ -37,66 +37,66 @@ class Standing:
         self._clock = clock
         self._owner = owner
 
-    async def claimed(self) -> None:
+    async def write_claim(self) -> None:
         """Note the claim that the log holds."""
-        await self._index.claimed(self._record, self._owner, self._journal.epoch, self._now())
+        await self._index.record_claim(self._record, self._owner, self._journal.epoch, self._now())
 
-    async def lives(self, heartbeat: int) -> bool:
+    async def renew_lease(self, heartbeat: int) -> bool:
         """Show that the owner lives; false where a later claim is noted."""
-        return await self._index.keep_lease(self._record, self._journal.epoch, heartbeat, self._now())
+        return await self._index.renew_lease(self._record, self._journal.epoch, heartbeat, self._now())
 
-    async def is_worked_on(self, status: str) -> None:
+    async def write_status(self, status: str) -> None:
         """Note that its owner works on it."""
-        await self._note(status, is_open=True, owner=self._owner)
+        await self._write(status, is_open=True, owner=self._owner)
 
-    async def tell(self, status: str) -> None:
+    async def notify_status(self, status: str) -> None:
         """Note the same while it is worked on. A store that is away is of no account: the log is the truth."""
         if status == WAITING:
-            metrics.waited(self._record.format)
+            metrics.count_wait(self._record.format)
         try:
-            await self.is_worked_on(status)
+            await self.write_status(status)
         except StoreUnavailableError as away:
             # Only lists show another status until the next one is told.
             _logger.warning("store away; the debate's record lags behind", error=str(away))
 
-    async def needs_an_owner(self, status: str) -> None:
+    async def request_owner(self, status: str) -> None:
         """Note that whoever knows how may go on with it at once."""
-        await self._note(status, is_open=True, owner=None)
+        await self._write(status, is_open=True, owner=None)
 
-    async def rests(self, status: str, due: datetime | None = None) -> None:
+    async def write_rest(self, status: str, due: datetime | None = None) -> None:
         """Note that it needs no owner until it is `due`, or until somebody intervenes, as they may have done just now."""
-        await self._note(status, is_open=False, owner=None, due=due)
-        if await self._waiting():
+        await self._write(status, is_open=False, owner=None, due=due)
+        if await self._list_waiting():
             await self._index.reopen(self._record.tenant, self._record.debate)
 
-    async def is_closed(self) -> None:
+    async def write_closed(self) -> None:
         """Note that it has ended for good, and answer the interventions that nobody takes up any more."""
         recorded = self._journal.recorded
         assert recorded.concluded is not None
-        for entry in await self._waiting():
+        for entry in await self._list_waiting():
             number = recorded.interventions.get(entry.intervened.request_id)
             if number is not None:
-                await self._inbox.recorded(entry.key, number[0])
-        await self._note(ended_status(recorded.concluded), is_open=False, owner=None)
-        for entry in await self._waiting():
-            await self._inbox.ended(entry.key)
+                await self._inbox.mark_recorded(entry.key, number[0])
+        await self._write(final_status(recorded.concluded), is_open=False, owner=None)
+        for entry in await self._list_waiting():
+            await self._inbox.mark_ended(entry.key)
 
-    async def released(self) -> None:
+    async def release(self) -> None:
         """Give it up where it stands, so that another replica can go on at once."""
         recorded = self._journal.recorded
         if recorded.concluded is not None and not recorded.closed:
             # It may have been cancelled before its record told of the end, by which others know what is left to do.
-            await self.needs_an_owner(ended_status(recorded.concluded))
+            await self.request_owner(final_status(recorded.concluded))
         else:
             await self._index.release(self._record, self._journal.epoch)
 
-    async def _waiting(self) -> Sequence[InboxEntry]:
-        return await self._inbox.waiting_for(self._record.key)
+    async def _list_waiting(self) -> Sequence[InboxEntry]:
+        return await self._inbox.list_waiting_for(self._record.key)
 
-    async def _note(
+    async def _write(
         self, status: str, *, is_open: bool, owner: str | None, due: datetime | None = None
     ) -> None:
-        await self._index.note_status(
+        await self._index.update_status(
             self._record,
             self._journal.epoch,
             status=status,
@@ -115,6 +115,6 @@ def time_text(time: datetime) -> str:
     return time.isoformat(timespec="microseconds")
 
 
-def ended_status(concluded: Concluded) -> str:
+def final_status(concluded: Concluded) -> str:
     """Return the status of a debate that has come to an end."""
     return COMPLETED if concluded.HasField("outcome") else CANCELLED

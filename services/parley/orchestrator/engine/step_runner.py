@@ -4,15 +4,15 @@ from asyncio import Event, Semaphore
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-from parley.orchestrator.engine.budget import passes_soon
+from parley.orchestrator.engine.budget import is_short_lived
 from parley.orchestrator.engine.gate import Gate
 from parley.orchestrator.engine.limiter import Limiter
 from parley.orchestrator.engine.slot import Slot
-from parley.orchestrator.engine.steps import StepAttempt, StepRequest, either
+from parley.orchestrator.engine.steps import StepAttempt, StepRequest, wait_or_timeout
 from parley.orchestrator.log.envelope import Draft, UnrecordableError
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.replay import Outcome
-from parley.orchestrator.model.errors import OutOfReachError, ReplayError, StepError
+from parley.orchestrator.model.errors import ReplayError, ServiceUnavailableError, StepError
 from parley.orchestrator.model.times import duration
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
@@ -21,7 +21,7 @@ from parley.v1.event_pb2 import StepFailed, StepStarted, StepSucceeded
 __all__ = ["MakeCall", "StepRunner"]
 
 _UNRECORDABLE = "UNRECORDABLE"
-_AGAIN_SECONDS = 5.0
+_RETRY_AFTER_SECONDS = 5.0
 """How long after a failure that may soon have passed an agent is asked again."""
 _BACKOFF = Backoff(first=0.2, maximum=5.0)
 
@@ -56,24 +56,24 @@ class StepRunner:
             ReplayError: something else was asked under its key before.
         """
         number, recorded = self._look_up(asked)
-        if recorded is not None and not self._is_asked_again(asked, number, recorded):
+        if recorded is not None and not self._should_retry(asked, number, recorded):
             return recorded
-        with self._slot.step():
-            outcome = recorded or await self._attempted(asked, number, call)
-            if self._is_asked_again(asked, number, outcome):
+        with self._slot.track_step():
+            outcome = recorded or await self._make_attempt(asked, number, call)
+            if self._should_retry(asked, number, outcome):
                 # A limit that was reached meanwhile refuses it like any other step, and as well in a replay.
-                await either(self.limiter.ended, self._clock, _AGAIN_SECONDS)
-                outcome = await self._attempted(asked, 2, call)
+                await wait_or_timeout(self.limiter.ended, self._clock, _RETRY_AFTER_SECONDS)
+                outcome = await self._make_attempt(asked, 2, call)
             return outcome
 
-    def _is_asked_again(self, asked: StepRequest, number: int, outcome: Outcome) -> bool:
-        return number == 1 and asked.is_asked_again and _passes_soon(outcome)
+    def _should_retry(self, asked: StepRequest, number: int, outcome: Outcome) -> bool:
+        return number == 1 and asked.retry_once and _is_short_lived_failure(outcome)
 
-    async def _attempted(self, asked: StepRequest, number: int, call: MakeCall) -> Outcome:
+    async def _make_attempt(self, asked: StepRequest, number: int, call: MakeCall) -> Outcome:
         attempt = StepAttempt(asked, number, started=(asked.key, number) in self._recorded.started)
-        async with self._turn(asked), self.limiter.reserved(attempt):
+        async with self._concurrency_limit(asked), self.limiter.reserve(attempt):
             try:
-                return await attempt.outcome_of(self._made(attempt, call))
+                return await attempt.run_with_limits(self._call_until_outcome(attempt, call))
             finally:
                 self.limiter.in_flight.pop(asked.key, None)
 
@@ -91,20 +91,20 @@ class StepRunner:
             _check_same_request(key, started.digest, asked.digest)
         return number, None
 
-    def _turn(self, asked: StepRequest) -> AbstractAsyncContextManager[object]:
+    def _concurrency_limit(self, asked: StepRequest) -> AbstractAsyncContextManager[object]:
         return self._concurrency.get(asked.concurrency) or nullcontext()
 
-    async def _made(self, attempt: StepAttempt, call: MakeCall) -> Outcome:
+    async def _call_until_outcome(self, attempt: StepAttempt, call: MakeCall) -> Outcome:
         asked = attempt.request
         for pause in _BACKOFF.pauses():
-            async with self.gate.passage(), self._slot.call():
+            async with self.gate.pass_through(), self._slot.hold_for_call():
                 if asked.scopes & self.limiter.left_out:
                     await Event().wait()  # its task is about to be stopped
-                refused = await self.limiter.refusal(attempt)
+                refused = await self.limiter.check_limits(attempt)
                 if refused is not None:
                     return refused
                 if attempt.is_late():
-                    return await attempt.failure()
+                    return await attempt.wait_for_failure()
                 if not attempt.started:
                     started = StepStarted(
                         work=asked.work,
@@ -115,17 +115,17 @@ class StepRunner:
                     self._journal.enqueue(Draft(asked.key, started, attempt.number))
                     attempt.started = True
                 self.limiter.in_flight[asked.key] = attempt
-                outcome = await self._outcome(attempt, call)
+                outcome = await self._call_once(attempt, call)
                 if attempt.is_late():
-                    return await attempt.failure()
+                    return await attempt.wait_for_failure()
                 if outcome is not None:
                     del self.limiter.in_flight[asked.key]  # from here on no limit can change it
-                    return await self._recorded_outcome(attempt, outcome)
+                    return await self._record_outcome(attempt, outcome)
             # Waited for outside of the gate, so that a pause need not wait for it too.
             await self._clock.sleep(pause)
         raise AssertionError
 
-    async def _recorded_outcome(self, attempt: StepAttempt, outcome: Outcome) -> Outcome:
+    async def _record_outcome(self, attempt: StepAttempt, outcome: Outcome) -> Outcome:
         """Record an outcome and return it; one that cannot be recorded fails the step, and nothing else."""
         asked = attempt.request
         try:
@@ -141,10 +141,10 @@ class StepRunner:
             await self._journal.append(Draft(asked.key, outcome, attempt.number))
         return outcome
 
-    async def _outcome(self, attempt: StepAttempt, call: MakeCall) -> Outcome | None:
+    async def _call_once(self, attempt: StepAttempt, call: MakeCall) -> Outcome | None:
         """Return the outcome of a call; None for trouble of our own, which is none and is never recorded."""
         began = self._clock.monotonic()
-        with attempt.call():
+        with attempt.track_call():
             try:
                 answered = await call(attempt)
             except StepError as error:
@@ -160,7 +160,7 @@ class StepRunner:
                     latency=duration(took),
                     partial_text=error.partial_text,
                 )
-            except OutOfReachError as error:
+            except ServiceUnavailableError as error:
                 attempt.usage, attempt.partial_text = error.usage, error.partial_text
                 return None
             if answered.HasField("reply"):
@@ -168,8 +168,8 @@ class StepRunner:
             return answered
 
 
-def _passes_soon(outcome: Outcome) -> bool:
-    return isinstance(outcome, StepFailed) and passes_soon(outcome.reason)
+def _is_short_lived_failure(outcome: Outcome) -> bool:
+    return isinstance(outcome, StepFailed) and is_short_lived(outcome.reason)
 
 
 def _check_same_request(key: str, before: str, now: str) -> None:

@@ -12,7 +12,7 @@ from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["StepAttempt", "StepRequest", "either"]
+__all__ = ["StepAttempt", "StepRequest", "wait_or_timeout"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class StepRequest:
         is_answer: Whether it makes the debate's answer, which is asked for in spite of limits.
         is_structured: Whether a structured answer is asked for.
         concurrency: The label of its limit; empty for none.
-        is_asked_again: Whether it is asked once more where it failed for a reason that may soon have passed.
+        retry_once: Whether it is asked once more where it failed for a reason that may soon have passed.
         scopes: The groups of steps that are settled together and that it belongs to.
     """
 
@@ -36,7 +36,7 @@ class StepRequest:
     is_structured: bool = False
     concurrency: str = ""
     scopes: frozenset[str] = frozenset()
-    is_asked_again: bool = False
+    retry_once: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -66,12 +66,12 @@ class StepAttempt:
     _scope: asyncio.Timeout | None = None
 
     @property
-    def calling(self) -> bool:
+    def is_calling(self) -> bool:
         """Whether a call is being made now, rather than waited with for a service that is away."""
         return self._call is not None
 
     @contextmanager
-    def call(self) -> Iterator[None]:
+    def track_call(self) -> Iterator[None]:
         """Make the step's call in the block."""
         self._call = ended = asyncio.Event()
         try:
@@ -80,14 +80,14 @@ class StepAttempt:
             self._call = None
             ended.set()
 
-    async def call_ended(self, seconds: float) -> None:
+    async def wait_for_call_end(self, seconds: float) -> None:
         """Wait until no call is being made, but only so long."""
         if self._call is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._call.wait()
 
-    async def outcome_of(self, making: Awaitable[Outcome]) -> Outcome:
+    async def run_with_limits(self, making: Awaitable[Outcome]) -> Outcome:
         """Return the outcome, or the failure that a limit makes of it first."""
         try:
             async with asyncio.timeout(None) as self._scope:
@@ -95,7 +95,7 @@ class StepAttempt:
         except TimeoutError:
             if self._failed is None:
                 raise
-            return await self.failure()
+            return await self.wait_for_failure()
         finally:
             self._scope = None
 
@@ -103,11 +103,11 @@ class StepAttempt:
         """Tell whether it fails for a limit that was reached, whatever its call comes to."""
         return self._late
 
-    def be_late(self) -> None:
+    def mark_late(self) -> None:
         """Take the step out of its call's hands; what is left is to `fail` it."""
         self._late = True
 
-    async def failure(self) -> StepFailed:
+    async def wait_for_failure(self) -> StepFailed:
         """Return what a limit makes of a step that is late, once that is recorded."""
         await self.recorded.wait()
         assert self._failed is not None
@@ -120,7 +120,7 @@ class StepAttempt:
             self._scope.reschedule(asyncio.get_running_loop().time())
 
 
-async def either(event: asyncio.Event, clock: Clock, seconds: float) -> bool:
+async def wait_or_timeout(event: asyncio.Event, clock: Clock, seconds: float) -> bool:
     """Wait for an event, but only so long by this clock; return whether it came."""
     waits = [asyncio.ensure_future(event.wait()), asyncio.ensure_future(clock.sleep(seconds))]
     try:

@@ -3,9 +3,9 @@
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats import arena, evaluation, moderated, panel
 
-__all__ = ["shipped_formats"]
+__all__ = ["all_formats"]
 
 
-def shipped_formats() -> Formats:
+def all_formats() -> Formats:
     """Return all formats; the first one's name, in its latest version, is meant where a debate names none."""
     return Formats([panel.V1, panel.V2, arena.V1, moderated.V1, moderated.V2, evaluation.V1])

@@ -18,7 +18,7 @@ KEYS = Collection("api_keys", (Index(("tenant", "made")), Index(("made",))))
 _PREFIX: Final = "parley"
 _ID_BYTES: Final = 6
 _SECRET_BYTES: Final = 32
-_AT_ONCE: Final = 1000
+_PAGE_SIZE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ApiKey:
         id: Names it in public, as in `parley_ID_SECRET`: 12 hex digits.
         name: What its holder is called, for people.
         hash: SHA-256 of its secret part, which is 32 random bytes: there is nothing to guess, and so nothing to slow down.
-        made: Time it was made (ISO 8601, UTC, microseconds) and its id: orders keys by age.
+        created: Time it was made (ISO 8601, UTC, microseconds) and its id: orders keys by age.
         revoked: When it was revoked; empty while it holds.
     """
 
@@ -38,17 +38,17 @@ class ApiKey:
     name: str
     roles: frozenset[Role]
     hash: str
-    made: str
+    created: str
     revoked: str = ""
 
-    def shown(self) -> dict[str, str]:
+    def visible_fields(self) -> dict[str, str]:
         """Return what people may see of it."""
         return {
             "id": self.id,
             "tenant": self.tenant,
             "name": self.name,
             "roles": ",".join(sorted(map(role_name, self.roles))),
-            "made": self.made.partition("/")[0],
+            "made": self.created.partition("/")[0],
             "revoked": self.revoked or "-",
         }
 
@@ -87,23 +87,23 @@ class KeyStore:
         found = await self._documents.get(KEYS, key_id)
         return _key(found) if found else None
 
-    async def list(self, tenant: str | None = None) -> Sequence[ApiKey]:
+    async def list_all(self, tenant: str | None = None) -> Sequence[ApiKey]:
         """Return a tenant's keys, or all, oldest first; also those that were revoked."""
         keys: list[ApiKey] = []
         after = ""
         while True:
-            found = await self._found(tenant, after, _AT_ONCE)
-            keys += _readable(found)
-            if len(found) < _AT_ONCE:
+            found = await self._find(tenant, after, _PAGE_SIZE)
+            keys += _read_keys(found)
+            if len(found) < _PAGE_SIZE:
                 return keys
             after = str(found[-1].fields["made"])
 
-    async def page(self, tenant: str, after: str, limit: int) -> Sequence[ApiKey]:
+    async def list_page(self, tenant: str, after: str, limit: int) -> Sequence[ApiKey]:
         """Return some of a tenant's keys, oldest first, beyond the one that was made as `after` says; empty: from the first."""
         keys: list[ApiKey] = []
         while len(keys) < limit:  # else one that cannot be read would end the list
-            found = await self._found(tenant, after, limit)
-            keys += _readable(found)
+            found = await self._find(tenant, after, limit)
+            keys += _read_keys(found)
             if len(found) < limit:
                 break
             after = str(found[-1].fields["made"])
@@ -111,9 +111,9 @@ class KeyStore:
 
     async def is_full(self, tenant: str, most: int) -> bool:
         """Return whether a tenant has so many keys, revoked ones too."""
-        return len(await self._found(tenant, "", most)) == most
+        return len(await self._find(tenant, "", most)) == most
 
-    async def _found(self, tenant: str | None, after: str, limit: int) -> Sequence[Document]:
+    async def _find(self, tenant: str | None, after: str, limit: int) -> Sequence[Document]:
         where: Where = {"made": Above(after), **({"tenant": tenant} if tenant else {})}
         return await self._documents.find(KEYS, where, order=(Order("made"),), limit=limit)
 
@@ -123,7 +123,7 @@ class KeyStore:
         return await self._documents.update(KEYS, key_id, changes, {"revoked": ""})
 
 
-def _readable(found: Sequence[Document]) -> list[ApiKey]:
+def _read_keys(found: Sequence[Document]) -> list[ApiKey]:
     return list(skip_unreadable(found, _key, "API key", lambda document: document.key))
 
 
@@ -140,6 +140,6 @@ def _key(document: Document) -> ApiKey:
         name=str(fields["name"]),
         roles=roles_by_name(fields["roles"]),
         hash=str(fields["hash"]),
-        made=str(fields["made"]),
+        created=str(fields["made"]),
         revoked=str(fields["revoked"]),
     )

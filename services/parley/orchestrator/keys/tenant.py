@@ -21,11 +21,11 @@ _MAX_KEYS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TenantKeys:
-    """The keys of each tenant. `used` says whether this server lets anybody in by them."""
+    """The keys of each tenant. `is_enabled` says whether this server lets anybody in by them."""
 
     store: KeyStore
     clock: Clock
-    used: bool
+    is_enabled: bool
 
     async def create(
         self, tenant: str, request_id: str, name: str, roles: frozenset[Role]
@@ -35,7 +35,7 @@ class TenantKeys:
         Raises:
             ParleyError: the request has made one before, there are too many, or keys are not used.
         """
-        self._check_use()
+        self._check_enabled()
         if await self.store.is_full(tenant, _MAX_KEYS):
             message = f"{tenant} has {_MAX_KEYS} keys, revoked ones counted; no more are made"
             raise resource_exhausted("TOO_MANY_KEYS", message)
@@ -50,21 +50,21 @@ class TenantKeys:
             code, resource = grpc.StatusCode.ALREADY_EXISTS, ("key", key_id)
             raise ParleyError(code, "KEY_EXISTS", message, resource=resource) from None
 
-    async def page(self, tenant: str, after: str, limit: int) -> Sequence[ApiKey]:
+    async def list_page(self, tenant: str, after: str, limit: int) -> Sequence[ApiKey]:
         """Return a tenant's keys beyond the one made as `after` says, oldest first; also revoked ones."""
-        self._check_use()
-        return await self.store.page(tenant, after, limit)
+        self._check_enabled()
+        return await self.store.list_page(tenant, after, limit)
 
     async def revoke(self, tenant: str, key_id: str) -> ApiKey:
         """Revoke a key and return it. Raises ParleyError where the tenant has no such key, or keys are not used."""
-        self._check_use()
+        self._check_enabled()
         key = await self.store.get(key_id)
         if key is None or key.tenant != tenant:
             raise not_found("key", key_id)
         await self.store.revoke(key_id, self.clock.now())
         return await self.store.get(key_id) or key
 
-    def _check_use(self) -> None:
-        if not self.used:
+    def _check_enabled(self) -> None:
+        if not self.is_enabled:
             message = "this server lets nobody in by API keys; PARLEY_AUTH=key has it do so"
             raise failed_precondition("KEYS_NOT_USED", message)

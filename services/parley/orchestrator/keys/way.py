@@ -12,21 +12,21 @@ from parley.runtime.identity.guard import Credentials
 from parley.runtime.identity.identity import Identity
 from parley.storage.ports import StorageError
 
-__all__ = ["KNOWN_SECONDS", "ApiKeys"]
+__all__ = ["CACHE_SECONDS", "ApiKeyAuthenticator"]
 
-KNOWN_SECONDS: Final = 10.0
+CACHE_SECONDS: Final = 10.0
 """How long a key is known without a look at the store, and so how long one that was revoked may still work."""
 _KEY: Final = re.compile(r"parley_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 
 
-class ApiKeys:
+class ApiKeyAuthenticator:
     """Knows callers by the keys that the store has."""
 
     def __init__(self, keys: KeyStore, clock: Clock) -> None:
         """Look keys up in `keys`."""
         self._keys = keys
         self._clock = clock
-        self._known = ExpiringCache[str, ApiKey | None]()
+        self._cache = ExpiringCache[str, ApiKey | None]()
         """By id, also where the id is no key's: whoever guesses ids costs the store nothing twice."""
 
     async def identify(self, shown: Credentials) -> Identity | None:
@@ -34,18 +34,18 @@ class ApiKeys:
         found = _KEY.fullmatch(shown.bearer)
         if found is None:
             return None
-        key = await self._key(found[1])
+        key = await self._load_key(found[1])
         if key is None or key.revoked or not hmac.compare_digest(hash_of(found[2]), key.hash):
             return None
         return Identity(key.tenant, f"{key.name} (key {key.id})", key.roles)
 
-    async def _key(self, key_id: str) -> ApiKey | None:
+    async def _load_key(self, key_id: str) -> ApiKey | None:
         now = self._clock.monotonic()
-        if (known := self._known.get(key_id, now)) is not None:
+        if (known := self._cache.get(key_id, now)) is not None:
             return known[0]
         try:
             key = await self._keys.get(key_id)
         except StorageError as error:
             raise unavailable("STORE_UNAVAILABLE", "the store is away; try again", retry_after=1.0) from error
-        self._known.put(key_id, key, now + KNOWN_SECONDS)
+        self._cache.put(key_id, key, now + CACHE_SECONDS)
         return key

@@ -23,7 +23,7 @@ from parley.storage.ports import (
 __all__ = ["DELETIONS", "Deletion", "DeletionStore"]
 
 DELETIONS: Final = Collection("deletions", (Index(("place",)), Index(("begun",))))
-_AT_ONCE: Final = 1000
+_PAGE_SIZE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +56,26 @@ class DeletionStore:
             forgets = {"ratings": True} if deletion.ratings else {}
             await self._documents.update(DELETIONS, deletion.key, {**place, **forgets})
 
-    async def begin(self, tenant: str, debate: str, now: str) -> None:
+    async def record_log_start(self, tenant: str, debate: str, now: str) -> None:
         """Note that a debate's log is about to be written, and its record after it."""
         # Without a place, so that a version that does not know of this deletes nothing.
         deletion = Deletion(tenant, debate, ratings=False)
         await self._documents.insert(DELETIONS, deletion.key, {**asdict(deletion), "begun": now})
 
-    async def begun(self, before: str) -> Sequence[Deletion]:
+    async def list_started(self, before: str) -> Sequence[Deletion]:
         """Return debates whose log was about to be written before a time, which may have no record; not all if they are many."""
-        found = await self._documents.find(DELETIONS, {"begun": Below(before)}, limit=_AT_ONCE)
+        found = await self._documents.find(DELETIONS, {"begun": Below(before)}, limit=_PAGE_SIZE)
         return [_deletion(each) for each in found]
 
-    async def all(self) -> Sequence[Deletion]:
+    async def list_all(self) -> Sequence[Deletion]:
         """Return every deletion that is noted, by key."""
         found: list[Deletion] = []
         after = ""
         while True:
             where: Where = {"place": Above(after)}
-            page = await self._documents.find(DELETIONS, where, order=(Order("place"),), limit=_AT_ONCE)
+            page = await self._documents.find(DELETIONS, where, order=(Order("place"),), limit=_PAGE_SIZE)
             found += map(_deletion, page)
-            if len(page) < _AT_ONCE:
+            if len(page) < _PAGE_SIZE:
                 return found
             after = page[-1].key
 

@@ -123,7 +123,7 @@ def seal(
     held.CopyFrom(draft.payload)
     held.SetInParent()  # a payload without fields would be left out otherwise
     body = event.SerializeToString()
-    event.hash = _chained(before, body)
+    event.hash = _chain_hash(before, body)
     return Envelope(body + _HASH_FIELD + event.hash, event, time.astimezone(UTC), kind, held)
 
 
@@ -139,12 +139,12 @@ def open_entry(entry: bytes, before: bytes | None) -> Envelope:
     except (DecodeError, ValueError) as error:  # ValueError: a time that is none
         raise CorruptEventError(f"stored event is damaged: {error}") from error
     sealed = entry[-_HASH_BYTES:] == _HASH_FIELD + event.hash
-    if not sealed or (before is not None and _chained(before, entry[:-_HASH_BYTES]) != event.hash):
+    if not sealed or (before is not None and _chain_hash(before, entry[:-_HASH_BYTES]) != event.hash):
         message = f"event {event.sequence} of {event.debate_id} does not follow from the event before it"
         raise CorruptEventError(message)
     kind = event.WhichOneof("payload") or ""
     return Envelope(entry, event, time, kind, getattr(event, kind) if kind else None)
 
 
-def _chained(before: bytes, body: bytes) -> bytes:
+def _chain_hash(before: bytes, body: bytes) -> bytes:
     return hashlib.sha256(before + body).digest()

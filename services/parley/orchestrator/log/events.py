@@ -14,7 +14,7 @@ __all__ = [
     "CorruptEventError",
     "Payload",
     "UnknownEventError",
-    "created_event",
+    "first_event",
     "is_ignorable",
     "kind_of",
     "spec_of",
@@ -45,7 +45,7 @@ def is_ignorable(payload: Payload) -> bool:
     return bool(payload.DESCRIPTOR.GetOptions().Extensions[event_pb2.ignorable])
 
 
-def created_event(
+def first_event(
     request_id: str,
     spec: DebateSpec,
     traceparent: str,

@@ -15,7 +15,7 @@ __all__ = ["FEEDBACK", "Feedback", "FeedbackReusedError", "FeedbackStore"]
 FEEDBACK = Collection(
     "feedback", (Index(("debate", "place"), unique=True), Index(("is_reported", "given_at")))
 )
-_AT_ONCE: Final = 1000
+_PAGE_SIZE: Final = 1000
 
 
 class FeedbackReusedError(Exception):
@@ -52,7 +52,7 @@ class Feedback:
         """The key in its collection."""
         return f"{self.tenant}/{self.debate}/{self.request_id}"
 
-    def same_word(self, other: "Feedback") -> bool:
+    def has_same_content(self, other: "Feedback") -> bool:
         """Return whether both say the same, whenever it was said."""
         return (self.key, self.value, self.message) == (other.key, other.value, other.message)
 
@@ -73,10 +73,10 @@ class FeedbackStore:
         while True:
             there = await self.get(feedback.key)
             if there is not None:
-                if not there.same_word(feedback):
+                if not there.has_same_content(feedback):
                     raise FeedbackReusedError(feedback.request_id)
                 return there, True
-            latest = await self.latest(feedback.tenant, feedback.debate)
+            latest = await self.get_latest(feedback.tenant, feedback.debate)
             numbered = replace(feedback, number=latest.number + 1 if latest else 1)
             try:
                 await self._documents.insert(FEEDBACK, numbered.key, _fields(numbered))
@@ -89,30 +89,30 @@ class FeedbackStore:
         found = await self._documents.get(FEEDBACK, key)
         return _feedback(found) if found else None
 
-    async def latest(self, tenant: str, debate: str) -> Feedback | None:
+    async def get_latest(self, tenant: str, debate: str) -> Feedback | None:
         """Return the word on a debate that counts."""
         where: Where = {"debate": f"{tenant}/{debate}"}
         found = await self._documents.find(FEEDBACK, where, order=(Order("place", descending=True),), limit=1)
         return _feedback(found[0]) if found else None
 
-    async def forget(self, tenant: str, debate: str) -> None:
+    async def delete_for_debate(self, tenant: str, debate: str) -> None:
         """Remove every word on a debate."""
         where: Where = {"debate": f"{tenant}/{debate}"}
-        while found := await self._documents.find(FEEDBACK, where, limit=_AT_ONCE):
+        while found := await self._documents.find(FEEDBACK, where, limit=_PAGE_SIZE):
             for each in found:
                 await self._documents.delete(FEEDBACK, each.key)
 
-    async def unreported(self) -> Sequence[Feedback]:
+    async def list_unreported(self) -> Sequence[Feedback]:
         """Return the words that somebody must still be told of, oldest first."""
         words: list[Feedback] = []
         while True:
             where: Where = {"is_reported": False, "given_at": Above(words[-1].given_at if words else "")}
-            found = await self._documents.find(FEEDBACK, where, order=(Order("given_at"),), limit=_AT_ONCE)
+            found = await self._documents.find(FEEDBACK, where, order=(Order("given_at"),), limit=_PAGE_SIZE)
             words += map(_feedback, found)
-            if len(found) < _AT_ONCE:
+            if len(found) < _PAGE_SIZE:
                 return words
 
-    async def reported(self, feedback: Feedback, *, is_rated: bool) -> Feedback:
+    async def mark_reported(self, feedback: Feedback, *, is_rated: bool) -> Feedback:
         """Note that nobody needs to be told of a word any more, and whether the ratings have it; return it so."""
         changes = {"is_reported": True, "is_rated": is_rated}
         await self._documents.update(FEEDBACK, feedback.key, changes)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from parley.orchestrator.log.wanted import Wanted
+from parley.orchestrator.log.wanted import DebateFilter
 from parley.runtime.unreadable import read_or_raise, skip_unreadable
 from parley.storage.ports import (
     Above,
@@ -36,7 +36,7 @@ __all__ = [
     "WAITING",
     "DebateIndex",
     "DebateRecord",
-    "Heard",
+    "LivenessWindow",
     "OpenDebates",
     "opening_text",
     "record_key",
@@ -68,10 +68,10 @@ DEBATES = Collection(
     ),
 )
 _RESTING = (COMPLETED, CANCELLED, FAILED, PAUSED)
-_RUN = (PENDING, RUNNING, COMPLETED, CANCELLED)
+_RUNNABLE = (PENDING, RUNNING, COMPLETED, CANCELLED)
 """States of what an owner works on now: an answer may still owe what follows it."""
-_AT_ONCE = 1000
-_OF_EACH_TENANT = 64
+_PAGE_SIZE = 1000
+_PAGE_PER_TENANT = 64
 _KIND = "debate record"
 _TYPES: Mapping[str, Any] = {
     **dict.fromkeys(
@@ -80,7 +80,7 @@ _TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("epoch", "heartbeat"), int),
     **dict.fromkeys(("owner", "due", "alive"), str | None),
 }
-_WAITING: Where = {"open": True, "owner": None}
+_WITHOUT_OWNER: Where = {"open": True, "owner": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class DebateRecord:
         return datetime.fromisoformat(self.created.partition("/")[0])
 
     @property
-    def rests(self) -> bool:
+    def is_resting(self) -> bool:
         """Whether nothing happens to it before somebody wants something of it; one that waits for a person does not rest."""
         return not self.open and self.status in _RESTING
 
@@ -161,16 +161,16 @@ class OpenDebates:
     Attributes:
         owned: Those that have one, which may be gone: all that were asked for.
         waiting: Those that have none: the oldest of all, and of each tenant.
-        whole: Whether these are all that wait.
+        is_complete: Whether these are all that wait.
     """
 
     owned: Sequence[DebateRecord]
     waiting: Sequence[DebateRecord]
-    whole: bool
+    is_complete: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class LivenessWindow:
     """When an owner that lives was last heard of: between these two times, in the form of `DebateRecord.updated`."""
 
     since: str
@@ -195,39 +195,45 @@ class DebateIndex:
 
     async def get(self, tenant: str, debate: str) -> DebateRecord | None:
         """Return a debate's record."""
-        return await self.by_key(record_key(tenant, debate))
+        return await self.get_by_key(record_key(tenant, debate))
 
-    async def by_key(self, key: str) -> DebateRecord | None:
+    async def get_by_key(self, key: str) -> DebateRecord | None:
         """Return a debate's record by its key. Raises UnreadableError where it cannot be read."""
         found = await self._documents.get(DEBATES, key)
         return read_or_raise(found, _record, _KIND, _key) if found else None
 
-    async def by_request(self, tenant: str, request_id: str) -> DebateRecord | None:
+    async def find_by_request(self, tenant: str, request_id: str) -> DebateRecord | None:
         """Return the record that a request made."""
         found = await self._documents.find(DEBATES, {"tenant": tenant, "request_id": request_id}, limit=1)
         return _record(found[0]) if found else None
 
-    async def open(self, heard: Heard | None = None) -> OpenDebates:
+    async def list_open(self, heard: LivenessWindow | None = None) -> OpenDebates:
         """Return the debates that need an owner; of those that have one, where `heard` is said, only those that were not heard of then."""
-        owned = await self._owned({"owner": Above("")}) if heard is None else await self._silent(heard)
-        documents = await self._documents.find(DEBATES, _WAITING, order=(Order("created"),), limit=_AT_ONCE)
-        waiting, whole = _records(documents), len(documents) < _AT_ONCE
+        owned = (
+            await self._find_owned({"owner": Above("")}) if heard is None else await self._find_silent(heard)
+        )
+        documents = await self._documents.find(
+            DEBATES, _WITHOUT_OWNER, order=(Order("created"),), limit=_PAGE_SIZE
+        )
+        waiting, whole = _records(documents), len(documents) < _PAGE_SIZE
         if not whole:
             known = {record.key for record in waiting}
-            waiting += [record for record in await self._oldest_of_each_tenant() if record.key not in known]
+            waiting += [
+                record for record in await self._find_oldest_of_each_tenant() if record.key not in known
+            ]
         return OpenDebates(owned, waiting, whole)
 
-    async def overdue(self, now: str) -> Sequence[DebateRecord]:
+    async def list_overdue(self, now: str) -> Sequence[DebateRecord]:
         """Return the debates without an owner in which a person was waited for until now; the oldest if they are many."""
         through_now = Below(f"{now}~")  # longer than what is due at this very moment, and so above it
-        return await self._find({"due": through_now}, Order("due"), limit=_AT_ONCE)
+        return await self._find({"due": through_now}, Order("due"), limit=_PAGE_SIZE)
 
-    async def running(self, tenant: str, at_most: int) -> int:
+    async def count_running(self, tenant: str, at_most: int) -> int:
         """Count a tenant's debates that an owner runs now, up to a number."""
-        where: Where = {"tenant": tenant, "open": True, "owner": Above(""), "status": OneOf(_RUN)}
+        where: Where = {"tenant": tenant, "open": True, "owner": Above(""), "status": OneOf(_RUNNABLE)}
         return len(await self._documents.find(DEBATES, where, limit=at_most))
 
-    async def _silent(self, heard: Heard) -> list[DebateRecord]:
+    async def _find_silent(self, heard: LivenessWindow) -> list[DebateRecord]:
         """Look for what is outside of a time, so that the cost is that of what is found.
 
         A clock that is ahead would else let the debates of its replica look alive for as long, after it has died.
@@ -238,33 +244,33 @@ class DebateIndex:
             {"alive": Above(heard.until)},
             {"alive": None, "owner": Above("")},
         )
-        return [record for where in conditions for record in await self._owned(where)]
+        return [record for where in conditions for record in await self._find_owned(where)]
 
-    async def _owned(self, which: Where) -> list[DebateRecord]:
+    async def _find_owned(self, which: Where) -> list[DebateRecord]:
         records: list[DebateRecord] = []
         after = ""
         while True:
             where: Where = {"open": True, **which, "created": Above(after)}
-            found = await self._documents.find(DEBATES, where, order=(Order("created"),), limit=_AT_ONCE)
+            found = await self._documents.find(DEBATES, where, order=(Order("created"),), limit=_PAGE_SIZE)
             records += _records(found)
-            if len(found) < _AT_ONCE:
+            if len(found) < _PAGE_SIZE:
                 return records
             after = _text(found[-1], "created")
 
-    async def _oldest_of_each_tenant(self) -> list[DebateRecord]:
+    async def _find_oldest_of_each_tenant(self) -> list[DebateRecord]:
         """Look from tenant to tenant, so that those of one cannot hide those of another."""
         records: list[DebateRecord] = []
         tenant = ""
         order = Order("tenant"), Order("created")
         while found := await self._documents.find(
-            DEBATES, {**_WAITING, "tenant": Above(tenant)}, order=order, limit=_OF_EACH_TENANT
+            DEBATES, {**_WITHOUT_OWNER, "tenant": Above(tenant)}, order=order, limit=_PAGE_PER_TENANT
         ):
             tenant = _text(found[0], "tenant")
             records += [record for record in _records(found) if record.tenant == tenant]
         return records
 
-    async def page(
-        self, tenant: str, wanted: Wanted, after: str = "", limit: int = 50
+    async def list_page(
+        self, tenant: str, wanted: DebateFilter, after: str = "", limit: int = 50
     ) -> Sequence[DebateRecord]:
         """Return those of a tenant's debates that are wanted, beyond the one created as `after` says; empty: from the first."""
         where: dict[str, Any] = {"tenant": tenant}
@@ -277,7 +283,7 @@ class DebateIndex:
         order = Order("created", descending=not wanted.oldest_first)
         found: list[DebateRecord] = []
         while len(found) < limit:  # else one that cannot be read would end the list
-            bounded = {**where, "created": wanted.bound(after)}
+            bounded = {**where, "created": wanted.start_condition(after)}
             documents = await self._documents.find(DEBATES, bounded, order=(order,), limit=limit)
             found += _records(documents)
             if len(documents) < limit:
@@ -296,12 +302,12 @@ class DebateIndex:
         where: Where = {"tenant": tenant, "status": OneOf(tuple(statuses))}
         return len(await self._documents.find(DEBATES, where, limit=at_most))
 
-    async def about(self, tenant: str, debate: str, limit: int) -> Sequence[DebateRecord]:
+    async def list_about(self, tenant: str, debate: str, limit: int) -> Sequence[DebateRecord]:
         """Return the debates that are about this one, newest first."""
         where: Where = {"tenant": tenant, "subject": debate}
         return await self._find(where, Order("created", descending=True), limit=limit)
 
-    async def claimed(self, record: DebateRecord, owner: str, epoch: int, updated: str) -> bool:
+    async def record_claim(self, record: DebateRecord, owner: str, epoch: int, updated: str) -> bool:
         """Note a claim that the log already holds, unless a later one is noted."""
         changes = {
             "epoch": epoch,
@@ -310,20 +316,20 @@ class DebateIndex:
             "opening": "",
             "open": True,
             "due": None,
-            **self._owner(owner, updated),
+            **self._owner_fields(owner, updated),
         }
         return await self._update(record, changes, {"epoch": Below(epoch)})
 
-    async def opened(self, record: DebateRecord) -> bool:
+    async def record_first_event(self, record: DebateRecord) -> bool:
         """Note that the log holds the first event of a debate that nobody has claimed."""
         return await self._update(record, {"opening": ""}, {"epoch": 0})
 
-    async def keep_lease(self, record: DebateRecord, epoch: int, heartbeat: int, alive: str) -> bool:
+    async def renew_lease(self, record: DebateRecord, epoch: int, heartbeat: int, alive: str) -> bool:
         """Show that the owner of an epoch lives at a time; false where a later claim is noted."""
         changes = {"heartbeat": heartbeat, "alive": alive, "address": self.address}
         return await self._update(record, changes, {"epoch": epoch})
 
-    async def note_status(
+    async def update_status(
         self,
         record: DebateRecord,
         epoch: int,
@@ -335,13 +341,13 @@ class DebateIndex:
         due: str | None = None,
     ) -> bool:
         """Note where the debate stands under an epoch; false where a later claim is noted."""
-        owned = self._owner(owner, updated)
+        owned = self._owner_fields(owner, updated)
         changes = {"status": status, "open": is_open, "updated": updated, "due": due, **owned}
         return await self._update(record, changes, {"epoch": epoch})
 
     async def release(self, record: DebateRecord, epoch: int) -> bool:
         """Give the debate up, so that any replica may claim it at once."""
-        return await self._update(record, self._owner(None, ""), {"epoch": epoch})
+        return await self._update(record, self._owner_fields(None, ""), {"epoch": epoch})
 
     async def reopen(self, tenant: str, debate: str) -> bool:
         """Ask for an owner for a debate that rests, since someone wants something of it."""
@@ -354,7 +360,7 @@ class DebateIndex:
         where: Where = {"open": False, "epoch": record.epoch, "status": record.status}
         return await self._documents.delete(DEBATES, record.key, where)
 
-    async def tenants(self) -> AsyncIterator[str]:
+    async def list_tenants(self) -> AsyncIterator[str]:
         """Yield every tenant that has debates."""
         tenant = ""
         while found := await self._documents.find(
@@ -363,7 +369,7 @@ class DebateIndex:
             tenant = _text(found[0], "tenant")
             yield tenant
 
-    async def resting(self, tenant: str, before: str, limit: int) -> Sequence[DebateRecord]:
+    async def list_resting(self, tenant: str, before: str, limit: int) -> Sequence[DebateRecord]:
         """Return debates of a tenant that rest and last changed before a time, those first that rest the longest.
 
         One that waits for a person is none of them.
@@ -376,7 +382,7 @@ class DebateIndex:
         }
         return await self._find(where, Order("updated"), limit=limit)
 
-    def _owner(self, owner: str | None, now: str) -> dict[str, str | None]:
+    def _owner_fields(self, owner: str | None, now: str) -> dict[str, str | None]:
         return {"owner": owner, "address": self.address if owner else "", "alive": now if owner else None}
 
     async def _find(self, where: Where, *order: Order, limit: int) -> list[DebateRecord]:

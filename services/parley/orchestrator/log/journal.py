@@ -15,7 +15,7 @@ from functools import partial
 from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, check_recordable, open_entry, seal
 from parley.orchestrator.log.events import CorruptEventError
-from parley.orchestrator.log.replay import Recorded
+from parley.orchestrator.log.replay import RecordedState
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_per_tenant
@@ -26,8 +26,8 @@ __all__ = [
     "ClaimLostError",
     "Journal",
     "log_name",
+    "open_in_thread_if_large",
     "open_records",
-    "opened",
     "read_events",
     "read_events_after",
 ]
@@ -46,7 +46,7 @@ class ClaimLostError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _PendingAppend:
     drafts: tuple[Draft, ...]
     done: asyncio.Future[tuple[Envelope, ...]]
 
@@ -76,7 +76,7 @@ def open_records(records: Sequence[Record], after: int, before: bytes) -> list[E
     return events
 
 
-async def opened(records: Sequence[Record], after: int, before: bytes) -> list[Envelope]:
+async def open_in_thread_if_large(records: Sequence[Record], after: int, before: bytes) -> list[Envelope]:
     """Return what `open_records` does; what is large is opened in a thread."""
     size = sum(len(entry) for record in records for entry in record.entries)
     if size <= _LARGE_BYTES:
@@ -86,7 +86,7 @@ async def opened(records: Sequence[Record], after: int, before: bytes) -> list[E
 
 async def read_events(log: Log, tenant: str, debate: str) -> list[Envelope]:
     """Return all events of a debate, checked to be dense and chained."""
-    return await _read_on(log, log_name(tenant, debate), 0, GENESIS)
+    return await _read_from(log, log_name(tenant, debate), 0, GENESIS)
 
 
 async def read_events_after(log: Log, last: Envelope) -> list[Envelope] | None:
@@ -95,18 +95,18 @@ async def read_events_after(log: Log, last: Envelope) -> list[Envelope] | None:
     records = await log.read(name, place - 1, _PAGE)
     if not records or records[0].entries[place - records[0].first :][:1] != (last.entry,):
         return None
-    events = await opened(records, place, last.hash)
+    events = await open_in_thread_if_large(records, place, last.hash)
     if len(records) == _PAGE:
         after, before = (events[-1].sequence, events[-1].hash) if events else (place, last.hash)
-        events += await _read_on(log, name, after, before)
+        events += await _read_from(log, name, after, before)
     return events
 
 
-async def _read_on(log: Log, name: str, after: int, before: bytes) -> list[Envelope]:
+async def _read_from(log: Log, name: str, after: int, before: bytes) -> list[Envelope]:
     events: list[Envelope] = []
     while True:
         records = await log.read(name, after, _PAGE)
-        found = await opened(records, after, before)
+        found = await open_in_thread_if_large(records, after, before)
         events += found
         if len(records) < _PAGE:
             return events
@@ -128,13 +128,13 @@ class Journal:
         """Start after `events`, which are all that the log holds."""
         self.tenant = tenant
         self.debate = debate
-        self.recorded = Recorded.of(events)
+        self.recorded = RecordedState.from_events(events)
         self.epoch = events[-1].epoch if events else 0
         self.claimed_at = 0
         self._last = events[-1] if events else None
         self._log = log
         self._clock = clock
-        self._waiting: list[_Waiting] = []
+        self._pending: list[_PendingAppend] = []
         self._latest: asyncio.Future[tuple[Envelope, ...]] | None = None
         self._wake = asyncio.Event()
 
@@ -157,7 +157,7 @@ class Journal:
         await self._store([*sealed, *self._seal(then, sealed)])
         self.claimed_at = sealed[-1].sequence
 
-    async def open(self, first: Draft) -> None:
+    async def write_first_event(self, first: Draft) -> None:
         """Make sure that the log holds its first event, without a claim.
 
         Raises:
@@ -167,30 +167,32 @@ class Journal:
             await self._store(self._seal([first]))
 
     async def append(self, *drafts: Draft) -> tuple[Envelope, ...]:
-        """Record events as one record and return them once they are durable. Needs `write` to be running.
+        """Record events as one record and return them once they are durable. Needs `run_writer` to be running.
 
         Raises:
             UnrecordableError: they cannot be recorded, which hinders no others.
         """
-        return await asyncio.shield(self._hand_in(drafts))  # whoever gives up waiting does not make it undone
+        return await asyncio.shield(
+            self._enqueue_drafts(drafts)
+        )  # whoever gives up waiting does not make it undone
 
     def enqueue(self, draft: Draft) -> None:
         """Record an event with the next append, without waiting for it; errors as with `append`."""
-        _ = self._hand_in((draft,))
+        _ = self._enqueue_drafts((draft,))
 
-    async def written(self) -> None:
-        """Wait until all that was handed in so far is durable. Needs `write` to be running."""
+    async def wait_until_written(self) -> None:
+        """Wait until all that was handed in so far is durable. Needs `run_writer` to be running."""
         if self._latest is not None:
             await asyncio.shield(self._latest)
 
-    def _hand_in(self, drafts: tuple[Draft, ...]) -> asyncio.Future[tuple[Envelope, ...]]:
+    def _enqueue_drafts(self, drafts: tuple[Draft, ...]) -> asyncio.Future[tuple[Envelope, ...]]:
         check_recordable(drafts)
         self._latest = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(drafts, self._latest))
+        self._pending.append(_PendingAppend(drafts, self._latest))
         self._wake.set()
         return self._latest
 
-    async def write(self) -> None:
+    async def run_writer(self) -> None:
         """Append what waits, for ever.
 
         Raises:
@@ -199,21 +201,21 @@ class Journal:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._waiting:
+            while self._pending:
                 await self._write_batch()
 
     async def _write_batch(self) -> None:
         sealed: list[Envelope] = []
         bounds: list[int] = []
         size = 0
-        for waiting in self._waiting:
+        for waiting in self._pending:
             if len(bounds) == _BATCH or size > _BATCH_BYTES:
                 break
             events = self._seal(waiting.drafts, sealed)
             sealed.extend(events)
             size += sum(len(each.entry) for each in events)
             bounds.append(len(sealed))
-        batch, self._waiting = self._waiting[: len(bounds)], self._waiting[len(bounds) :]
+        batch, self._pending = self._pending[: len(bounds)], self._pending[len(bounds) :]
         await self._store(sealed, patient=True)
         start = 0
         for waiting, end in zip(batch, bounds, strict=True):
@@ -255,10 +257,10 @@ class Journal:
         except AppendConflictError as conflict:
             raise ClaimLostError(f"debate {self.debate} was claimed by another replica") from conflict
         self._last, now = sealed[-1], self._clock.monotonic()
-        metrics.appended(now - began)
+        metrics.record_append(now - began)
         for event in sealed:
             self._measure_wait(event)
-        self.recorded.take(sealed, now)
+        self.recorded.apply(sealed, now)
 
     def _measure_wait(self, event: Envelope) -> None:
         """Measure a wait that an event ends, whoever owned the debate when it began."""
@@ -267,6 +269,8 @@ class Journal:
             return
         match event.payload:
             case WaitFinished():
-                metrics.wait_ended(created.spec.format, "providers", (event.time - since).total_seconds())
+                metrics.record_wait_end(
+                    created.spec.format, "providers", (event.time - since).total_seconds()
+                )
             case CheckpointClosed() | CheckpointExpired():
-                metrics.wait_ended(created.spec.format, "person", (event.time - since).total_seconds())
+                metrics.record_wait_end(created.spec.format, "person", (event.time - since).total_seconds())

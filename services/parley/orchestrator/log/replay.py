@@ -38,7 +38,7 @@ from parley.v1.event_pb2 import (
     WaitStarted,
 )
 
-__all__ = ["SETTLED", "Outcome", "Recorded", "Steering"]
+__all__ = ["SETTLED", "Outcome", "RecordedState", "Steering"]
 
 Outcome = StepSucceeded | StepFailed
 
@@ -60,7 +60,7 @@ class Steering:
 
 
 @dataclass(slots=True)
-class Recorded:
+class RecordedState:
     """A fold of a debate's events for its owner.
 
     Attributes:
@@ -69,8 +69,8 @@ class Recorded:
         notes: Keys of the events that follow from steps.
         settled: What counted where several steps were settled, by key.
         joined: Agents that came into being, by the key of their event, in order.
-        timers: When each timer's time comes; `fired`: those whose time has come.
-        seen: For each look at the interventions, the sequence it went up to.
+        timers: When each timer's time comes; `fired_timers`: those whose time has come.
+        control_sequences: For each look at the interventions, the sequence it went up to.
         interventions: Each with its sequence, by request id.
         retried: Steps whose recorded failure is void, since the debate was resumed after failing on them.
         pausing: Whether a pause is asked for and not yet undone; `stopping`: whether it stops what is in flight.
@@ -99,8 +99,8 @@ class Recorded:
     settled: dict[str, Settled] = field(default_factory=dict)
     joined: dict[str, AgentSpec] = field(default_factory=dict)
     timers: dict[str, datetime] = field(default_factory=dict)
-    fired: set[str] = field(default_factory=set)
-    seen: dict[str, int] = field(default_factory=dict)
+    fired_timers: set[str] = field(default_factory=set)
+    control_sequences: dict[str, int] = field(default_factory=dict)
     interventions: dict[str, tuple[int, Intervened]] = field(default_factory=dict)
     retried: set[str] = field(default_factory=set)
     failure: DebateFailed | None = None
@@ -130,25 +130,25 @@ class Recorded:
     _ending_sequence: int = 0
 
     @classmethod
-    def of(cls, events: Iterable[Envelope]) -> "Recorded":
+    def from_events(cls, events: Iterable[Envelope]) -> "RecordedState":
         """Fold events into a new memory.
 
         Raises:
             UnknownEventError: one of them is of a kind that is not known here and may not be passed over.
         """
         recorded = cls()
-        recorded.take(events)
+        recorded.apply(events)
         return recorded
 
-    def take(self, events: Iterable[Envelope], at: float | None = None) -> None:
+    def apply(self, events: Iterable[Envelope], at: float | None = None) -> None:
         """Fold more events in. `at`: when they were recorded, by the monotonic clock of the owner that did so just now.
 
         Raises:
-            UnknownEventError: as `of`.
+            UnknownEventError: as `from_events`.
         """
         for event in events:
-            self.time.pass_on(event.epoch, event.time.timestamp() if at is None else at)
-            self._take(event)
+            self.time.advance(event.epoch, event.time.timestamp() if at is None else at)
+            self._apply(event)
             self.time.mode = self._mode()
 
     def steering(self, through: int) -> Steering:
@@ -158,7 +158,7 @@ class Recorded:
         limit = self.ending if 0 < self._ending_sequence <= through else ""
         return Steering(
             guidance=tuple(each.guide.text for each in made if each.HasField("guide")),
-            muted=_muted(made),
+            muted=_collect_muted(made),
             end="end" in acts or bool(limit),
             limit=limit,
         )
@@ -166,24 +166,24 @@ class Recorded:
     @property
     def muted(self) -> frozenset[str]:
         """The ids of those who are muted now, though a format may not have seen it yet."""
-        return _muted(intervened.intervention for _, intervened in self.interventions.values())
+        return _collect_muted(intervened.intervention for _, intervened in self.interventions.values())
 
-    def steered_through(self) -> int:
+    def last_steering_sequence(self) -> int:
         """Return the sequence of the latest event that steering is made of."""
         latest = max((sequence for sequence, _ in self.interventions.values()), default=0)
         return max(latest, self._ending_sequence)
 
-    def unfinished(self) -> list[tuple[str, int]]:
+    def steps_without_outcome(self) -> list[tuple[str, int]]:
         """Return the steps and attempts that were started and have no outcome."""
         ended = {key: attempt for key, (attempt, _) in self.outcomes.items()}
         return [(key, attempt) for key, attempt in self.started if attempt > ended.get(key, 0)]
 
-    def answered(self) -> bool:
+    def is_answered(self) -> bool:
         """Return whether the step that makes the answer has succeeded."""
         _, outcome = self.outcomes.get(self.answer, (0, None))
         return isinstance(outcome, StepSucceeded)
 
-    def _take(self, event: Envelope) -> None:  # noqa: C901, PLR0912 - a case a kind
+    def _apply(self, event: Envelope) -> None:  # noqa: C901, PLR0912 - a case a kind
         match event.payload:
             case DebateCreated() as created:
                 self.created = created
@@ -199,9 +199,9 @@ class Recorded:
             case Claimed():
                 self.claims += 1
             case ControlSeen() as seen:
-                self.seen[event.key] = seen.through
+                self.control_sequences[event.key] = seen.through
             case Intervened(intervention=intervention) if intervention.WhichOneof("act") is None:
-                raise UnknownEventError(_unknown(event, "holds an intervention"))
+                raise UnknownEventError(_unknown_message(event, "holds an intervention"))
             case Intervened() as intervened:
                 self.interventions[intervened.request_id] = (event.sequence, intervened)
                 self.claims = 0
@@ -213,29 +213,29 @@ class Recorded:
             case ParticipantJoined() as joined:
                 self.joined[event.key] = agent_from_proto(joined.agent, joined.instructions)
             case TimerStarted() | TimerFired() as timer:
-                self._take_timer(event.key, timer)
+                self._apply_timer(event.key, timer)
             case RoundStarted() | LimitReached() as mark:
-                self._take_mark(event, mark)
+                self._apply_mark(event, mark)
             case Paused() | Resumed() | DebateFailed() | Concluded() | Closed() as turn:
-                self._turn(turn, event)
+                self._apply_status_change(turn, event)
             case WaitStarted() | WaitFinished() as wait:
-                self._time_wait(event, begins=isinstance(wait, WaitStarted))
-                self._take_wait(wait)
+                self._track_wait(event, begins=isinstance(wait, WaitStarted))
+                self._apply_wait(wait)
             case CheckpointOpened() | CheckpointClosed() | CheckpointExpired() as checkpoint:
-                self._time_wait(event, begins=isinstance(checkpoint, CheckpointOpened))
-                self._take_checkpoint(event.key, checkpoint)
+                self._track_wait(event, begins=isinstance(checkpoint, CheckpointOpened))
+                self._apply_checkpoint(event.key, checkpoint)
             case None if not event.message.ignorable:
-                raise UnknownEventError(_unknown(event, "is of a kind"))
+                raise UnknownEventError(_unknown_message(event, "is of a kind"))
             case _:
                 self.notes.add(event.key)
 
-    def _take_timer(self, key: str, timer: TimerStarted | TimerFired) -> None:
+    def _apply_timer(self, key: str, timer: TimerStarted | TimerFired) -> None:
         if isinstance(timer, TimerStarted):
             self.timers[key] = time_of(timer.until)
         else:
-            self.fired.add(key)
+            self.fired_timers.add(key)
 
-    def _take_mark(self, event: Envelope, mark: RoundStarted | LimitReached) -> None:
+    def _apply_mark(self, event: Envelope, mark: RoundStarted | LimitReached) -> None:
         self.notes.add(event.key)
         if isinstance(mark, RoundStarted):
             self.round_marks[mark.number] = self.time.working
@@ -247,13 +247,13 @@ class Recorded:
         else:
             self.ending, self._ending_sequence = mark.limit, event.sequence
 
-    def _time_wait(self, event: Envelope, *, begins: bool) -> None:
+    def _track_wait(self, event: Envelope, *, begins: bool) -> None:
         if begins:
             self.waits_since[event.key] = event.time
         else:
             self.waits_since.pop(event.key, None)
 
-    def _take_wait(self, wait: WaitStarted | WaitFinished) -> None:
+    def _apply_wait(self, wait: WaitStarted | WaitFinished) -> None:
         if isinstance(wait, WaitStarted):
             self.wait = wait
             self.waits += 1
@@ -263,7 +263,7 @@ class Recorded:
             self.retried.update(self.wait.steps)
             self.wait = None
 
-    def _take_checkpoint(
+    def _apply_checkpoint(
         self, key: str, checkpoint: CheckpointOpened | CheckpointClosed | CheckpointExpired
     ) -> None:
         if isinstance(checkpoint, CheckpointOpened):
@@ -275,7 +275,9 @@ class Recorded:
             else:
                 self.pausing = True
 
-    def _turn(self, turn: Paused | Resumed | DebateFailed | Concluded | Closed, event: Envelope) -> None:
+    def _apply_status_change(
+        self, turn: Paused | Resumed | DebateFailed | Concluded | Closed, event: Envelope
+    ) -> None:
         match turn:
             case Paused() as paused:
                 self.paused = True
@@ -295,7 +297,7 @@ class Recorded:
         if self.paused or self.failure is not None:
             self.open_checkpoints.clear()  # they are opened again, with the whole of their time
         if self.wait is not None:
-            self._take_wait(WaitFinished())
+            self._apply_wait(WaitFinished())
         if self.failure is not None:
             self._resume_from(self.failure)
         self.failure = None
@@ -327,7 +329,7 @@ class Recorded:
         return Mode.WAITING if self.wait is not None else Mode.WORKING
 
 
-def _muted(made: Iterable[Intervention]) -> frozenset[str]:
+def _collect_muted(made: Iterable[Intervention]) -> frozenset[str]:
     muted: set[str] = set()
     for each in made:
         if each.HasField("mute"):
@@ -337,5 +339,5 @@ def _muted(made: Iterable[Intervention]) -> frozenset[str]:
     return frozenset(muted)
 
 
-def _unknown(event: Envelope, what: str) -> str:
+def _unknown_message(event: Envelope, what: str) -> str:
     return f"event {event.sequence} of {event.debate} {what} that this version does not know"

@@ -33,26 +33,26 @@ class RunningTime:
     _epoch: int = 0
     _since: float = 0.0
 
-    def pass_on(self, epoch: int, at: float) -> None:
+    def advance(self, epoch: int, at: float) -> None:
         """Count the time up to an event. Between two owners none passes, so that each may count by a clock of its own."""
         if epoch == self._epoch and epoch > 0:
-            self.working += self._passed(at, Mode.WORKING)
-            self.waiting += self._passed(at, Mode.WAITING)
+            self.working += self._seconds_since(at, Mode.WORKING)
+            self.waiting += self._seconds_since(at, Mode.WAITING)
         self._epoch, self._since = epoch, at
 
-    def worked(self, now: float) -> float:
+    def work_seconds(self, now: float) -> float:
         """Return the seconds of work up to now, by the clock that the owner's events are passed on with."""
-        return self.working + self._passed(now, Mode.WORKING)
+        return self.working + self._seconds_since(now, Mode.WORKING)
 
-    def total(self, now: float) -> float:
+    def total_seconds(self, now: float) -> float:
         """Return the same with the seconds in which providers were waited for."""
-        return self.worked(now) + self.waiting + self._passed(now, Mode.WAITING)
+        return self.work_seconds(now) + self.waiting + self._seconds_since(now, Mode.WAITING)
 
     def restart(self) -> None:
         """Count from nothing again."""
         self.working = self.waiting = 0.0
 
-    def _passed(self, now: float, mode: Mode) -> float:
+    def _seconds_since(self, now: float, mode: Mode) -> float:
         return max(now - self._since, 0.0) if self.mode is mode else 0.0
 
 
@@ -78,7 +78,7 @@ class UsageMeter:
             self.cost_micros += usage.cost_micros
             self.priced_tokens += tokens
 
-    def price_of(self, tokens: int) -> float:
+    def estimate_cost(self, tokens: int) -> float:
         """Return what so many tokens may cost, by the calls so far, in millionths of a US dollar."""
         return tokens * self.cost_micros / self.priced_tokens if self.priced_tokens else 0.0
 

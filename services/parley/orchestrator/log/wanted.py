@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from parley.storage.ports import Above, Below
 
-__all__ = ["Wanted"]
+__all__ = ["DebateFilter"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DebateFilter:
     """Which of a tenant's debates are listed, and in which order.
 
     Attributes:
@@ -27,7 +27,7 @@ class Wanted:
     labels: tuple[str, ...] = ()
     oldest_first: bool = False
 
-    def bound(self, after: str) -> Above | Below:
+    def start_condition(self, after: str) -> Above | Below:
         """Return where the search begins. A field has one condition, so that the other bound is looked at afterwards."""
         if self.oldest_first:
             return Above(max(self.since, after))

@@ -20,19 +20,19 @@ _CLOSING: Final = (
 )
 
 
-_LEAST: Final = 0.05
+_MIN_RATE: Final = 0.05
 _QUIET: Final = 0.75
 """From this share of silent critiques on, their silence is named."""
 
 
 def challenge_of(features: Features) -> str:
     """Return the challenge: what is worse than in the middle of the debates that the weights were fitted to is named."""
-    lacking = list(_lacking(features))
+    lacking = list(_missing_evidence(features))
     listed = ["What is lacking:", *(f"- {each}" for each in lacking)] if lacking else []
     return "\n".join([_OPENING, *listed, _CLOSING])
 
 
-def _lacking(features: Features) -> Iterator[str]:
+def _missing_evidence(features: Features) -> Iterator[str]:
     names = ("figures", "specifics", "reasons", "reports", "vagueness", "echo")
     worse = {
         name
@@ -58,4 +58,4 @@ def _lacking(features: Features) -> Iterator[str]:
 
 
 def _rate(found: float) -> str:
-    return f"{found:.1f} in 100 words" if found >= _LEAST else "none"
+    return f"{found:.1f} in 100 words" if found >= _MIN_RATE else "none"

@@ -36,7 +36,7 @@ _FIGURE: Final = re.compile(
     r"|\b(?:twice|half|double|triple) (?:as|the)\b|[$€£][ ]?\d|\b(?:in|since|by) (?:19|20)\d\d\b",
     re.IGNORECASE,
 )
-_WANTED: Final = re.compile(
+_HYPOTHETICAL: Final = re.compile(
     r"\b(?:should|must|shall|will|would|could|can|may|might|let|assum\w+|suppos\w+|estimat\w+|expect\w*|if|unless|we|our|i|my|you"
     r"|propos\w+|recommend\w*|aims?|targets?|goals?|budgets?|limits?|thresholds?|at most|at least|up to|set|use|keep|choose|plan\w*)\b",
     re.IGNORECASE,
@@ -58,7 +58,7 @@ def claims_to_cite(text: str) -> tuple[str, ...]:
 
 
 def _is_claim(sentence: str) -> bool:
-    return bool(_APPEAL.search(sentence) or (_FIGURE.search(sentence) and not _WANTED.search(sentence)))
+    return bool(_APPEAL.search(sentence) or (_FIGURE.search(sentence) and not _HYPOTHETICAL.search(sentence)))
 
 
 def _sentences(text: str) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from parley.v1.critique_pb2 import Critique
 
-__all__ = ["issue_name", "issue_names", "severity_words", "written"]
+__all__ = ["issue_name", "issue_names", "render_critique", "severity_text"]
 
 
 def issue_name(letter: str, number: int) -> str:
@@ -17,12 +17,12 @@ def issue_names(letter: str, critique: Critique) -> Iterator[str]:
     return (issue_name(letter, issue.number) for issue in critique.issues)
 
 
-def severity_words(severity: int | None) -> str:
+def severity_text(severity: int | None) -> str:
     """Return `severity 7 of 10`, or that it was not said."""
     return "severity not said" if severity is None else f"severity {severity} of 10"
 
 
-def written(critique: Critique, letter: str) -> str:
+def render_critique(critique: Critique, letter: str) -> str:
     """Return a critique as text (CommonMark); `letter` is the critic's."""
     return "\n\n".join(_blocks(critique, letter))
 
@@ -31,7 +31,7 @@ def _blocks(critique: Critique, letter: str) -> Iterator[str]:
     for name, issue in zip(issue_names(letter, critique), critique.issues, strict=True):
         severity = issue.severity if issue.HasField("severity") else None
         suggestion = f"\n\nSuggestion: {issue.suggestion}" if issue.suggestion else ""
-        yield f"**Issue {name}** ({severity_words(severity)}): {issue.text}{suggestion}"
+        yield f"**Issue {name}** ({severity_text(severity)}): {issue.text}{suggestion}"
     if critique.remarks:
         yield critique.remarks
     if critique.HasField("agrees"):

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from parley.orchestrator.model.voting import Group
 
-__all__ = ["lone_best", "positions_taken", "sides"]
+__all__ = ["positions_taken", "sides", "single_best"]
 
 
 def sides(groups: Iterable[Collection[str]], voters: Collection[str]) -> tuple[Group, ...]:
@@ -13,7 +13,7 @@ def sides(groups: Iterable[Collection[str]], voters: Collection[str]) -> tuple[G
     return tuple(group for group in found if group)
 
 
-def lone_best(scores: Mapping[str, float], groups: Iterable[Group]) -> str | None:
+def single_best(scores: Mapping[str, float], groups: Iterable[Group]) -> str | None:
     """Return the option with the highest score; None where there is none, or several that were not counted as one.
 
     Of those that were, it is the first by name.

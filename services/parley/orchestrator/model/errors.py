@@ -2,7 +2,13 @@
 
 from parley.v1.agent_pb2 import Usage
 
-__all__ = ["CheckpointExpiredError", "DebateFailedError", "OutOfReachError", "ReplayError", "StepError"]
+__all__ = [
+    "CheckpointExpiredError",
+    "DebateFailedError",
+    "ReplayError",
+    "ServiceUnavailableError",
+    "StepError",
+]
 
 
 class StepError(Exception):
@@ -16,7 +22,7 @@ class StepError(Exception):
         self.partial_text = partial_text
 
 
-class OutOfReachError(Exception):
+class ServiceUnavailableError(Exception):
     """A service of our own is away. It is no outcome: the step waits and is made again."""
 
     def __init__(self, message: str, usage: Usage | None = None, partial_text: str = "") -> None:
@@ -42,7 +48,7 @@ class CheckpointExpiredError(Exception):
 class DebateFailedError(Exception):
     """The debate cannot go on. `steps` are tried again when it is resumed.
 
-    Where it can go on once the steps `awaited` succeed, which they may do later, these are waited for first.
+    Where it can go on once the steps `steps_to_wait_for` succeed, which they may do later, these are waited for first.
     """
 
     def __init__(
@@ -61,4 +67,4 @@ class DebateFailedError(Exception):
         self.agent = agent
         self.phase = phase
         self.steps = steps
-        self.awaited = awaited
+        self.steps_to_wait_for = awaited

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-__all__ = ["harmless"]
+__all__ = ["to_safe_markdown"]
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _HEADING: Final = re.compile(r"^([\s>*+\-\d.)]*)(#{1,6}(?:\s|$))")
@@ -35,37 +35,37 @@ _PAIRED_OTHERWISE: Final = frozenset("[|\\")
 """Characters of links, tables and escapes, beside which backticks may pair in other ways."""
 
 
-def harmless(text: str) -> str:
+def to_safe_markdown(text: str) -> str:
     """Return a text without the markup that would reach out of its place; blank lines around it are left out."""
     lines = _LINE_END.split(text.strip())
-    fenced = _fenced(lines)
+    fenced = _find_fences(lines)
     prose = [line for line, is_fenced in zip(lines, fenced, strict=True) if not is_fenced]
     markup = _MARKUP_OR_CODE if all(map(_pairs_its_backticks, prose)) else _MARKUP
     defines = any(map(_MAY_DEFINE.match, prose))
     shown = []
     before = ""
     for line, is_fenced in zip(lines, fenced, strict=True):
-        shown.append(line if is_fenced else _harmless_line(line, before, markup, defines=defines))
+        shown.append(line if is_fenced else _safe_line(line, before, markup, defines=defines))
         before = line
     return "\n".join(shown)
 
 
-def _harmless_line(line: str, before: str, markup: re.Pattern[str], *, defines: bool) -> str:
+def _safe_line(line: str, before: str, markup: re.Pattern[str], *, defines: bool) -> str:
     if before.strip(" \t"):  # else it is a line across the page
         line = _UNDERLINE.sub(r"\1\\\2", line)
     if any(each in line for each in _MARKS):
-        line = markup.sub(_escaped, line)
+        line = markup.sub(_escape, line)
     line = _HEADING.sub(r"\1\\\2", line)
     return line.replace("]:", "]\\:") if defines else line
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     if found.groupdict().get("code"):
         return found[0]
     return f"{found[0][:-1]}\\{found[0][-1]}"
 
 
-def _fenced(lines: Sequence[str]) -> list[bool]:
+def _find_fences(lines: Sequence[str]) -> list[bool]:
     """Return of each line whether it belongs to a fence; of none, where fences stand inside of something else."""
     if any(map(_FENCE_WITHIN.match, lines)):
         return [False] * len(lines)

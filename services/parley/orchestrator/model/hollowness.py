@@ -83,7 +83,7 @@ _IDENTIFIER: Final = re.compile(
     r"\b(?:[A-Za-z]{1,30}_[A-Za-z_]{1,40}|[a-z]{1,20}[A-Z][A-Za-z]{0,30}|[A-Z]{2,12}s?|[A-Za-z]{1,12}-?\d[\w.-]{0,12})\b"
 )
 _NAME: Final = re.compile(r"(?<=[a-z,;)] )(?:the )?([A-Z][a-zà-ÿ]{2,30})\b")
-_MOST_NAMES: Final = 0.12
+_MAX_NAME_SHARE: Final = 0.12
 """Above this share of words with a capital within sentences, a language gives its nouns one, and they are no names."""
 _REASONS: Final = ("concession", "rebuttal", "evidence", "qualification")
 _CAUSES: Final = re.compile(
@@ -176,7 +176,7 @@ def _is_precise(number: str) -> bool:
 def _specifics(text: str) -> set[str]:
     found = {each.lower() for pattern in (_CODE, _ADDRESS, _IDENTIFIER) for each in pattern.findall(text)}
     names = [each.lower() for each in _NAME.findall(text)]
-    return found | set(names) if len(names) <= _MOST_NAMES * _length(text) else found
+    return found | set(names) if len(names) <= _MAX_NAME_SHARE * _length(text) else found
 
 
 def _reasons(text: str) -> int:
@@ -201,10 +201,10 @@ def _pairs(text: str) -> set[tuple[str, str]]:
 
 def _silence(critiques: Sequence[Contribution]) -> float | None:
     said = [made.critique for made in critiques if made.critique is not None]
-    return sum(not _objects(each) for each in said) / len(said) if said else None
+    return sum(not _is_objection(each) for each in said) / len(said) if said else None
 
 
-def _objects(critique: Critique) -> bool:
+def _is_objection(critique: Critique) -> bool:
     """Return whether a critic does not agree, or raises something that matters; an issue without a severity does."""
     if critique.HasField("agrees") and not critique.agrees:
         return True

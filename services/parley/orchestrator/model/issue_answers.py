@@ -14,7 +14,7 @@ from parley.v1.critique_pb2 import (
     IssueStatus,
 )
 
-__all__ = ["RaisedIssue", "answers_form", "read_answers"]
+__all__ = ["RaisedIssue", "answer_instructions", "parse_answers"]
 
 _HEADING = re.compile(
     r"^[ \t>]*(?:\d{1,2}[.)][ \t]*|[-*+][ \t]+)?(?:#{1,6}[ \t]*)?[*_]{0,2}(?:my[ \t]+)?(?:answers?|repl(?:y|ies)|responses?)[ \t]+to[ \t]+(?:the[ \t]+|each[ \t]+)?"
@@ -41,7 +41,7 @@ _TAKEN_UP = re.compile(
     rf"\b(?:(?:partly|partially|fully|now)[ \t]+)?(?:{_DONE}|accept|adopt|agree|resolved|mended|corrected|clarified|revised|yes)\b",
     re.IGNORECASE,
 )
-_OPENING = 3
+_MAX_STATUS_OFFSET = 3
 """Characters before its first words in which an answer says its status outright."""
 
 
@@ -54,7 +54,7 @@ class RaisedIssue:
     number: int
 
 
-def answers_form(names: Sequence[str]) -> str:
+def answer_instructions(names: Sequence[str]) -> str:
     """Return in which form an author answers issues, as a part of what it writes."""
     example = names[0]
     return (
@@ -64,17 +64,17 @@ def answers_form(names: Sequence[str]) -> str:
     )
 
 
-def read_answers(text: str, raised: Sequence[RaisedIssue]) -> tuple[str, list[IssueAnswer]]:
+def parse_answers(text: str, raised: Sequence[RaisedIssue]) -> tuple[str, list[IssueAnswer]]:
     """Return a text without its answers, and an answer for each issue that was raised.
 
     An issue of which nothing is said is not answered. Where nothing else is left of the text, it stays whole.
     """
     known = {each.name.upper(): each for each in raised}
-    proposal, section = _parted(text, known)
+    proposal, section = _split_answers(text, known)
     said: dict[str, tuple[IssueStatus.ValueType, str]] = {}
     for names, words in _entries(section, known):
         for name in names:
-            said.setdefault(name, _judged(words))
+            said.setdefault(name, _classify(words))
     answers = []
     for name, issue in known.items():
         status, reason = said.get(name, (ISSUE_STATUS_NOT_ANSWERED, ""))
@@ -84,7 +84,7 @@ def read_answers(text: str, raised: Sequence[RaisedIssue]) -> tuple[str, list[Is
     return (proposal if proposal.strip() else text), answers
 
 
-def _parted(text: str, known: Mapping[str, RaisedIssue]) -> tuple[str, Sequence[str]]:
+def _split_answers(text: str, known: Mapping[str, RaisedIssue]) -> tuple[str, Sequence[str]]:
     """Return what is the proposal, and the lines in which issues are answered."""
     if not known:
         return text, ()
@@ -94,7 +94,7 @@ def _parted(text: str, known: Mapping[str, RaisedIssue]) -> tuple[str, Sequence[
         begin, first = headings[-1], headings[-1] + 1
     else:
         begin = first = _trailing_answers(lines, known)
-    end = next((place for place in range(first, len(lines)) if _ends(lines[place], known)), len(lines))
+    end = next((place for place in range(first, len(lines)) if _is_end(lines[place], known)), len(lines))
     section = lines[first:end]
     if not any(
         _FIRST_NAME.match(line) for line in section
@@ -116,7 +116,7 @@ def _trailing_answers(lines: Sequence[str], known: Mapping[str, RaisedIssue]) ->
     return begin
 
 
-def _ends(line: str, known: Mapping[str, RaisedIssue]) -> bool:
+def _is_end(line: str, known: Mapping[str, RaisedIssue]) -> bool:
     if POSITION_LINE.match(line):
         return True
     return bool(_ANY_HEADING.match(line)) and not _names(line, known)
@@ -159,7 +159,7 @@ def _matches(line: str) -> Iterator[re.Match[str]]:
         match = _NEXT_NAME.match(line, match.end())
 
 
-def _judged(words: str) -> tuple["IssueStatus.ValueType", str]:
+def _classify(words: str) -> tuple["IssueStatus.ValueType", str]:
     """Return what was done, as far as the words tell, and the reason."""
     told = _BEFORE_STATUS.sub("", words).rstrip(" \t\n|*_")
     if not told:
@@ -167,7 +167,7 @@ def _judged(words: str) -> tuple["IssueStatus.ValueType", str]:
     rejected, taken_up = _REJECTED.search(told), _TAKEN_UP.search(told)
     # What comes first is the status; what follows may speak of either.
     for status, found in ((ISSUE_STATUS_REJECTED, rejected), (ISSUE_STATUS_TAKEN_UP, taken_up)):
-        if found is not None and found.start() <= _OPENING:
+        if found is not None and found.start() <= _MAX_STATUS_OFFSET:
             says_only_that = " " not in told[: found.start()]
             return status, _BEFORE_REASON.sub("", told[found.end() :]) if says_only_that else told
     if rejected is not None:

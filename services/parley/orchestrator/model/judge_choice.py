@@ -7,7 +7,7 @@ from enum import IntEnum
 from parley.orchestrator.model.model_families import family_of
 from parley.orchestrator.model.spec import AgentSpec
 
-__all__ = ["ChosenJudge", "Distance", "Nominee", "choose_judge"]
+__all__ = ["Distance", "JudgeChoice", "Nominee", "choose_judge"]
 
 
 class Distance(IntEnum):
@@ -36,7 +36,7 @@ class Nominee:
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenJudge:
+class JudgeChoice:
     """The judge, how far it stands from what it judges, and why it was chosen, in a line."""
 
     agent: AgentSpec
@@ -44,7 +44,7 @@ class ChosenJudge:
     reason: str
 
 
-def choose_judge(candidates: Sequence[AgentSpec], authors: Sequence[AgentSpec]) -> ChosenJudge:
+def choose_judge(candidates: Sequence[AgentSpec], authors: Sequence[AgentSpec]) -> JudgeChoice:
     """Return the candidate that stands farthest from the authors, of several the first.
 
     Args:
@@ -54,7 +54,7 @@ def choose_judge(candidates: Sequence[AgentSpec], authors: Sequence[AgentSpec]) 
     distances = [_distance(each, authors) for each in candidates]
     farthest = max(distances)
     agent = candidates[distances.index(farthest)]
-    return ChosenJudge(agent, farthest, _REASONS[farthest].format(family=_family(agent)))
+    return JudgeChoice(agent, farthest, _REASONS[farthest].format(family=_family(agent)))
 
 
 def _distance(candidate: AgentSpec, authors: Sequence[AgentSpec]) -> Distance:

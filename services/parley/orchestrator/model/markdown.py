@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from parley.orchestrator.model.harmless_text import harmless
+from parley.orchestrator.model.harmless_text import to_safe_markdown
 
 __all__ = ["inline", "list_item", "moment", "quote", "span", "table"]
 
@@ -19,13 +19,13 @@ def inline(text: str) -> str:
 
 def quote(text: str) -> str:
     """Return text in a block quote, without the markup that would reach out of it; blank lines around it are left out."""
-    lines = harmless(text).split("\n")
+    lines = to_safe_markdown(text).split("\n")
     return "\n".join(f"> {line}" if line else ">" for line in lines)
 
 
 def list_item(text: str) -> str:
     """Return a list item, without the markup that would reach out of it; the lines after the first are indented."""
-    first, *rest = harmless(text).split("\n")
+    first, *rest = to_safe_markdown(text).split("\n")
     if first and not first.strip("- \t"):
         first = f"\\{first}"  # after the item's own dash, nothing but dashes would be a line across the page
     return "\n".join([f"- {first}", *(f"  {line}" if line.strip() else "" for line in rest)])

@@ -6,7 +6,7 @@ from typing import Final
 
 from parley.orchestrator.model.spec import AgentSpec
 
-__all__ = ["FAMILIES", "family_of", "one_voice"]
+__all__ = ["FAMILIES", "family_of", "shared_family"]
 
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "01-ai": ("yi",),
@@ -59,7 +59,7 @@ def family_of(model: str) -> str:
     return ""
 
 
-def one_voice(agents: Sequence[AgentSpec]) -> str:
+def shared_family(agents: Sequence[AgentSpec]) -> str:
     """Return the family that the models of all agents share; empty where they share none, or it is not known.
 
     An agent counts by the first of its routes, which is the one that answers unless it fails. Agents that name the same

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from parley.orchestrator.model.contributions import Contribution, Letters
-from parley.orchestrator.model.critiques import issue_name, severity_words
+from parley.orchestrator.model.critiques import issue_name, severity_text
 from parley.orchestrator.model.issue_answers import RaisedIssue
 from parley.v1.critique_pb2 import (
     ISSUE_STATUS_NOT_ANSWERED,
@@ -15,7 +15,7 @@ from parley.v1.critique_pb2 import (
     IssueAnswer,
 )
 
-__all__ = ["answers_of", "issues_of", "keeps_to_form", "raised_issues"]
+__all__ = ["answers_of", "is_structured", "issues_of", "list_raised_issues"]
 
 
 _MAX_EARLIER = 5
@@ -33,7 +33,7 @@ _PLACES = {status: place for place, status in enumerate(_STATUS_WORDS)}
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class _TrackedIssue:
     """An issue and what became of it."""
 
     name: str
@@ -45,14 +45,14 @@ class _Standing:
     def severity(self) -> int | None:
         return self.issue.severity if self.issue.HasField("severity") else None
 
-    def order(self) -> tuple[bool, int, int, str]:
+    def sort_key(self) -> tuple[bool, int, int, str]:
         """Return where it stands among others: open ones first, then by severity."""
         status = self.answer.status
         severity = -1 if self.severity is None else self.severity
         return status == ISSUE_STATUS_TAKEN_UP, -severity, _PLACES[status], self.name
 
 
-def raised_issues(letter: Letters, critiques: Iterable[Contribution]) -> list[RaisedIssue]:
+def list_raised_issues(letter: Letters, critiques: Iterable[Contribution]) -> list[RaisedIssue]:
     """Return the issues that critiques of one proposal raise."""
     return [
         RaisedIssue(issue_name(letter(made.agent), issue.number), made.agent, issue.number)
@@ -73,7 +73,7 @@ def _answer_line(letter: Letters, answer: IssueAnswer) -> str:
     return f"- issue {name}, {_STATUS_WORDS[answer.status]}{reason}"
 
 
-def keeps_to_form(made: Contribution) -> bool:
+def is_structured(made: Contribution) -> bool:
     """Return whether it is a critique that says as data what it holds; one in prose has its text alone."""
     return made.critique is not None and (bool(made.critique.issues) or made.critique.HasField("agrees"))
 
@@ -95,19 +95,19 @@ def issues_of(letter: Letters, rounds: Sequence[Sequence[Contribution]]) -> str:
 
 def _lines_of(letter: Letters, target: str, held: Sequence[Sequence[Contribution]]) -> Iterator[str]:
     last = [made for made in held[-1] if made.target == target]
-    standing = sorted(_standing(letter, target, held[-1]), key=_Standing.order)
+    standing = sorted(_track_issues(letter, target, held[-1]), key=_TrackedIssue.sort_key)
     earlier = [
         each
         for before in held[:-1]
-        for each in _standing(letter, target, before)
+        for each in _track_issues(letter, target, before)
         if each.answer.status != ISSUE_STATUS_TAKEN_UP
     ]
     lines = [_line(each) for each in standing]
-    lines += [_prose_line(letter, made) for made in last if not keeps_to_form(made)]
+    lines += [_prose_line(letter, made) for made in last if not is_structured(made)]
     lines += [_agreement(letter, made) for made in last if made.critique is not None]
     if earlier:
         lines.append("Raised in earlier rounds and not taken up then:")
-        lines += [_earlier_line(each) for each in sorted(earlier, key=_Standing.order)[:_MAX_EARLIER]]
+        lines += [_earlier_line(each) for each in sorted(earlier, key=_TrackedIssue.sort_key)[:_MAX_EARLIER]]
         more = len(earlier) - _MAX_EARLIER
         lines += [f"- and {more} less severe ones"] if more > 0 else []
     told = [each for each in lines if each]
@@ -117,7 +117,7 @@ def _lines_of(letter: Letters, target: str, held: Sequence[Sequence[Contribution
         yield from told
 
 
-def _standing(letter: Letters, target: str, held: Sequence[Contribution]) -> Iterator[_Standing]:
+def _track_issues(letter: Letters, target: str, held: Sequence[Contribution]) -> Iterator[_TrackedIssue]:
     answers = {
         (answer.critic_agent_id, answer.number): answer
         for made in held
@@ -132,24 +132,24 @@ def _standing(letter: Letters, target: str, held: Sequence[Contribution]) -> Ite
                 critic_agent_id=made.agent, number=issue.number, status=ISSUE_STATUS_NOT_ANSWERED
             )
             answer = answers.get((made.agent, issue.number), nothing)
-            yield _Standing(issue_name(letter(made.agent), issue.number), made.round, issue, answer)
+            yield _TrackedIssue(issue_name(letter(made.agent), issue.number), made.round, issue, answer)
 
 
-def _line(each: _Standing) -> str:
+def _line(each: _TrackedIssue) -> str:
     reason = f" Agent's answer: {_one_line(each.answer.reason)}" if each.answer.reason else ""
     suggestion = f" Suggestion: {_one_line(each.issue.suggestion)}" if each.issue.suggestion else ""
     status = _STATUS_WORDS[each.answer.status]
     said = _one_line(each.issue.text)
-    return f"- issue {each.name}, {severity_words(each.severity)}, {status}: {said}{suggestion}{reason}"
+    return f"- issue {each.name}, {severity_text(each.severity)}, {status}: {said}{suggestion}{reason}"
 
 
-def _earlier_line(each: _Standing) -> str:
-    said = _cut(_one_line(each.issue.text), _MAX_EARLIER_CHARACTERS)
-    reason = _cut(_one_line(each.answer.reason), _MAX_EARLIER_CHARACTERS)
+def _earlier_line(each: _TrackedIssue) -> str:
+    said = _truncate(_one_line(each.issue.text), _MAX_EARLIER_CHARACTERS)
+    reason = _truncate(_one_line(each.answer.reason), _MAX_EARLIER_CHARACTERS)
     answer = f" Agent's answer: {reason}" if reason else ""
     status = _STATUS_WORDS[each.answer.status]
     return (
-        f"- round {each.round}, issue {each.name}, {severity_words(each.severity)}, {status}: {said}{answer}"
+        f"- round {each.round}, issue {each.name}, {severity_text(each.severity)}, {status}: {said}{answer}"
     )
 
 
@@ -162,7 +162,7 @@ def _agreement(letter: Letters, made: Contribution) -> str:
     if not made.critique.HasField("agrees"):
         return ""
     finds = "" if made.critique.issues else ", and named no issue"
-    remarks = _cut(_one_line(made.critique.remarks), _MAX_REMARKS_CHARACTERS)
+    remarks = _truncate(_one_line(made.critique.remarks), _MAX_REMARKS_CHARACTERS)
     agreed = "agreed" if made.critique.agrees else "did not agree"
     said = f"- agent {letter(made.agent)} {agreed} with the proposal before it was refined{finds}"
     return f"{said}{': ' if remarks else ''}{remarks}"
@@ -172,5 +172,5 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _cut(text: str, most: int) -> str:
+def _truncate(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}…"

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["READINESS_FORM", "Readiness", "read_readiness", "without_readiness"]
+__all__ = ["READINESS_FORM", "Readiness", "parse_readiness", "without_readiness"]
 
 READINESS_FORM: Final = (
     "One line for those who run the debate, such as `Ready: no, 40 %`: yes or no, whether you would vote now"
@@ -26,7 +26,7 @@ class Readiness:
     confidence: float | None = None
 
 
-def read_readiness(text: str) -> Readiness:
+def parse_readiness(text: str) -> Readiness:
     """Return what the last line of that kind says; what is absent or makes no sense stays absent."""
     lines = [found["said"] for found in _LINE.finditer(text)]
     if not lines:

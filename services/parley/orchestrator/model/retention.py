@@ -21,7 +21,7 @@ class Retention:
     days_of: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, days: float, tenants: str) -> Self:
+    def parse(cls, days: float, tenants: str) -> Self:
         """Return what `TENANT=DAYS,…` says beside a default. Raises ValueError for a text that does not say it."""
         found: dict[str, float] = {}
         for part in filter(None, (each.strip() for each in tenants.split(","))):
@@ -33,7 +33,7 @@ class Retention:
             found[tenant] = float(kept)
         return cls(days, found)
 
-    def of(self, tenant: str) -> timedelta | None:
+    def for_tenant(self, tenant: str) -> timedelta | None:
         """Return how long a tenant's debates are kept; None for ever."""
         days = self.days_of.get(tenant, self.days)
         return timedelta(days=days) if days else None

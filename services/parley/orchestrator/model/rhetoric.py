@@ -60,7 +60,7 @@ _ENGLISH: Final = frozenset(
         "were",
     ]
 )
-_LEAST_ENGLISH: Final = 0.18
+_MIN_ENGLISH_SHARE: Final = 0.18
 """The share of these words from which on a text counts as English: English prose has 0.25 to 0.5 of them, other languages less
 than 0.1."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
@@ -91,31 +91,31 @@ class Mark:
 def is_english(text: str) -> bool:
     """Return whether a text is English, as far as its most common words tell."""
     words = [each.lower() for each in _WORD.findall(text[:MAX_CHARACTERS])]
-    return bool(words) and sum(each in _ENGLISH for each in words) >= _LEAST_ENGLISH * len(words)
+    return bool(words) and sum(each in _ENGLISH for each in words) >= _MIN_ENGLISH_SHARE * len(words)
 
 
 def patterns_in(text: str) -> list[Mark]:
     """Return the patterns of a text, in the order of the table; those of words only where it is English."""
-    told = _own_words(text)
-    by_words = _marks(told, _lowered(told), _PATTERNS) if is_english(told) else []
-    return [*by_words, *_marks(told, told, _SIGNS)]
+    told = _without_quotations(text)
+    by_words = _find_marks(told, _lower_ascii(told), _PATTERNS) if is_english(told) else []
+    return [*by_words, *_find_marks(told, told, _SIGNS)]
 
 
 def fallacies_in(text: str) -> list[Mark]:
     """Return the fallacies of an English text, in the order of the table; none that is denied or quoted."""
-    told = _own_words(text)
-    return _marks(told, _lowered(told), _FALLACIES, _is_asserted) if is_english(told) else []
+    told = _without_quotations(text)
+    return _find_marks(told, _lower_ascii(told), _FALLACIES, _is_asserted) if is_english(told) else []
 
 
 def count_of(text: str, names: Sequence[str]) -> int:
     """Return how often an English text shows these patterns, which are told by words."""
-    lowered = _lowered(text[:MAX_CHARACTERS])
+    lowered = _lower_ascii(text[:MAX_CHARACTERS])
     return sum(1 for name in names for _ in _PATTERNS[name].finditer(lowered))
 
 
-def _compiled(phrases: Sequence[str]) -> re.Pattern[str]:
+def _compile(phrases: Sequence[str]) -> re.Pattern[str]:
     """Return the expression of phrases; nothing in it repeats without a bound."""
-    words = "|".join(re.escape(_lowered(each)).replace(r"\ ", " ") for each in phrases)
+    words = "|".join(re.escape(_lower_ascii(each)).replace(r"\ ", " ") for each in phrases)
     for written, meant in (
         (r"\(", "(?:"),
         (r"\)", ")"),
@@ -125,11 +125,11 @@ def _compiled(phrases: Sequence[str]) -> re.Pattern[str]:
         (" ", r"\s{1,3}"),
     ):
         words = words.replace(written, meant)
-    first = "".join(sorted({each for phrase in phrases for each in _firsts(_lowered(phrase))}))
+    first = "".join(sorted({each for phrase in phrases for each in _first_characters(_lower_ascii(phrase))}))
     return re.compile(rf"(?<!\w)(?=[{first}])(?:{words})(?!\w)")
 
 
-def _firsts(phrase: str) -> set[str]:
+def _first_characters(phrase: str) -> set[str]:
     """Return the characters that a phrase may begin with: looked for first, which saves nearly all of the time."""
     if phrase.startswith("#"):
         return set("0123456789")
@@ -138,17 +138,17 @@ def _firsts(phrase: str) -> set[str]:
     return {each[0] for each in phrase[1 : phrase.index(")")].split("|")}
 
 
-def _lowered(text: str) -> str:
+def _lower_ascii(text: str) -> str:
     """Return a text in lower case, as far as it is ASCII, so that every place stays where it was."""
     return text.translate(_LOWER)
 
 
-_PATTERNS: Final = {name: _compiled(phrases) for name, phrases in PATTERNS.items()}
+_PATTERNS: Final = {name: _compile(phrases) for name, phrases in PATTERNS.items()}
 _SIGNS: Final = {name: re.compile(sign) for name, sign in SIGNS.items()}
-_FALLACIES: Final = {name: _compiled(phrases) for name, phrases in FALLACIES.items()}
+_FALLACIES: Final = {name: _compile(phrases) for name, phrases in FALLACIES.items()}
 
 
-def _own_words(text: str) -> str:
+def _without_quotations(text: str) -> str:
     """Return a text without what it quotes, and without blocks of code."""
     kept, in_code = [], False
     for line in text[:MAX_CHARACTERS].splitlines():
@@ -159,7 +159,7 @@ def _own_words(text: str) -> str:
     return "\n".join(kept)
 
 
-def _marks(
+def _find_marks(
     text: str,
     searched: str,
     known: Mapping[str, re.Pattern[str]],

@@ -2,23 +2,23 @@
 
 from collections.abc import Iterator
 
-__all__ = ["first_sentence", "prose"]
+__all__ = ["first_sentence", "to_prose"]
 
 _ENDS = (".", "!", "?")
 _AFTER_END = "\"')]*_"
 
 
-def prose(text: str) -> str:
+def to_prose(text: str) -> str:
     """Return the text up to the end of its last whole sentence, as one paragraph, each sentence once.
 
     Where no sentence ends, it is the whole text with an ellipsis.
     """
-    return " ".join(dict.fromkeys(_sentences(text))) or _unfinished(text)
+    return " ".join(dict.fromkeys(_sentences(text))) or _with_ellipsis(text)
 
 
 def first_sentence(text: str) -> str:
     """Return the first whole sentence of a text, or all of a text without any."""
-    return next(_sentences(text), "") or _unfinished(text)
+    return next(_sentences(text), "") or _with_ellipsis(text)
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -33,6 +33,6 @@ def _sentences(text: str) -> Iterator[str]:
             words = []
 
 
-def _unfinished(text: str) -> str:
+def _with_ellipsis(text: str) -> str:
     words = " ".join(text.split())
     return f"{words.rstrip('.')} …" if words else ""

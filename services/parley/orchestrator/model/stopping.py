@@ -9,7 +9,15 @@ from functools import lru_cache
 from math import exp, lgamma
 from typing import Final
 
-__all__ = ["Held", "asking_order", "classes", "is_unanimous", "names", "posterior", "shift"]
+__all__ = [
+    "StatedPosition",
+    "asking_order",
+    "group_agents",
+    "is_unanimous",
+    "measure_shift",
+    "name_positions",
+    "posterior",
+]
 
 FIRST_ASKED: Final = 2
 """How many are asked at once to begin with: one alone agrees with nobody."""
@@ -20,14 +28,14 @@ _PRIORS: Final = ((4.0, 1.0), (1.0, 4.0))
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StatedPosition:
     """What one agent holds in one round: a position by name, and how sure it is of it, 0 to 1; None where it did not say."""
 
     position: str
     confidence: float | None = None
 
 
-Round = Mapping[str, Held]
+Round = Mapping[str, StatedPosition]
 """What each agent holds, by the agents' ids."""
 
 
@@ -36,7 +44,7 @@ def is_unanimous(positions: Collection[str]) -> bool:
     return len(positions) > 1 and len(set(positions)) == 1
 
 
-def classes(agents: Collection[str], apart: Collection[tuple[str, str]]) -> list[tuple[str, ...]] | None:
+def group_agents(agents: Collection[str], apart: Collection[tuple[str, str]]) -> list[tuple[str, ...]] | None:
     """Return the agents in groups of one position, given all pairs of different ones, the smaller id first.
 
     None: they contradict each other, as where a third agent holds what two hold that are apart.
@@ -52,7 +60,7 @@ def classes(agents: Collection[str], apart: Collection[tuple[str, str]]) -> list
     return groups
 
 
-def names(
+def name_positions(
     groups: Collection[Collection[str]], before: Mapping[str, str], kept: Collection[str], fresh: str
 ) -> dict[str, str]:
     """Return the name of each agent's position: that of the round before where one of its group kept its own then.
@@ -67,7 +75,7 @@ def names(
     return named
 
 
-def shift(before: Round, now: Round) -> float:
+def measure_shift(before: Round, now: Round) -> float:
     """Return how far a round has moved the agents, 0 (nothing has changed) to 1.
 
     Each position has a distribution of how many of the agents will come to hold it: a mixture of two Beta-Binomials, each
@@ -83,7 +91,9 @@ def shift(before: Round, now: Round) -> float:
     earlier = _Ballots([(before[each].position, weights[each][0]) for each in agents])
     later = _Ballots([(now[each].position, weights[each][1]) for each in agents])
     positions = {held[each].position for held in (before, now) for each in agents}
-    return max((_distance(earlier.drawn(each), later.drawn(each)) for each in positions), default=0.0)
+    return max(
+        (_distance(earlier.distribution(each), later.distribution(each)) for each in positions), default=0.0
+    )
 
 
 def posterior(positions: Mapping[str, str], weights: Mapping[str, float]) -> Mapping[str, float]:
@@ -110,7 +120,7 @@ def _pair(one: str, other: str) -> tuple[str, str]:
     return (one, other) if one < other else (other, one)
 
 
-def _weights(before: Held, now: Held) -> tuple[float, float]:
+def _weights(before: StatedPosition, now: StatedPosition) -> tuple[float, float]:
     if before.confidence is None or now.confidence is None:
         return 1.0, 1.0
     return before.confidence, now.confidence
@@ -123,7 +133,7 @@ class _Ballots:
         self._cast = cast
         self._all = sum(weight for _, weight in cast)
 
-    def drawn(self, position: str) -> list[float]:
+    def distribution(self, position: str) -> list[float]:
         """Return how probable it is that 0, 1, … or all agents come to hold a position."""
         held = sum(weight for each, weight in self._cast if each == position)
         return _mixture(len(self._cast), held, max(0.0, self._all - held))

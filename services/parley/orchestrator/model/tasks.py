@@ -29,7 +29,7 @@ class Activity:
     heading: str = ""
     title: str = ""
 
-    def work(
+    def create_work(
         self,
         agent: str = "",
         round_number: int = 0,
@@ -62,14 +62,14 @@ class PromptPart:
 
     Attributes:
         role: `system`, `user` or `assistant`.
-        give: How readily it is shortened where a route's context is too small; larger first, 0 never.
+        shrink_priority: How readily it is shortened where a route's context is too small; larger first, 0 never.
         document: Path of the context document that the text is, as it is, for the gateway to quote or to serve through
             tools; empty for an ordinary part.
     """
 
     role: str
     text: str
-    give: int = 0
+    shrink_priority: int = 0
     document: str = ""
 
 
@@ -95,7 +95,7 @@ class AnswerShape(Generic[M]):
     render: Callable[[M], str]
     from_prose: Callable[[str], M] | None = None
 
-    def read(self, text: str) -> M:
+    def parse(self, text: str) -> M:
         """Return the answer that a text is. Raises ValidationError where it is none."""
         try:
             return self.model.model_validate_json(text)
@@ -116,7 +116,7 @@ class Task:
         seconds: Its own time limit, fallback included; None for the debate's.
         answer_start: How the answer begins, where the model can go on from there; empty: it begins itself.
         max_characters: A plain answer is cut to so many characters before it is recorded; 0: it is not cut.
-        is_asked_again: Whether it is asked once more, some seconds later, where it failed for a reason that may soon have passed.
+        retry_once: Whether it is asked once more, some seconds later, where it failed for a reason that may soon have passed.
             What comes of that is recorded before anything follows from it. It belongs to a format's version.
         annotate: Adds to a reply, before it is recorded, what its text says as data; it follows from the text alone.
     """
@@ -130,4 +130,4 @@ class Task:
     answer_start: str = ""
     max_characters: int = 0
     annotate: Callable[[Reply], None] | None = None
-    is_asked_again: bool = False
+    retry_once: bool = False

@@ -28,19 +28,19 @@ _NARROW_BLANKS: Final = "\x85\xa0"
 _WIDE_BLANKS: Final = [chr(each) for each in range(0x800, 0x3001) if chr(each).isspace()]
 
 
-_KEPT_CHARACTERS: Final = 8 * 1024 * 1024
+_CACHED_CHARACTERS: Final = 8 * 1024 * 1024
 """Of the texts whose counts are kept: the documents of two debates that have as many as they may."""
-_BESIDE: Final = 200
+_ENTRY_OVERHEAD: Final = 200
 """What is kept beside a text, in characters."""
 
 
-def _kept(count: Callable[[str], int]) -> Callable[[str], int]:
+def _cache_recent(count: Callable[[str], int]) -> Callable[[str], int]:
     """Keep what the texts count that were counted last, which debates ask for again and again, and of which some have 4 MiB."""
     counts: OrderedDict[str, int] = OrderedDict()
     characters, lock = 0, Lock()
 
     @wraps(count)
-    def counted(text: str) -> int:
+    def count_with_cache(text: str) -> int:
         nonlocal characters
         with lock:
             if text in counts:
@@ -49,16 +49,16 @@ def _kept(count: Callable[[str], int]) -> Callable[[str], int]:
         tokens = count(text)
         with lock:
             if text not in counts:
-                characters += len(text) + _BESIDE
+                characters += len(text) + _ENTRY_OVERHEAD
             counts[text] = tokens
-            while characters > _KEPT_CHARACTERS:
-                characters -= len(counts.popitem(last=False)[0]) + _BESIDE
+            while characters > _CACHED_CHARACTERS:
+                characters -= len(counts.popitem(last=False)[0]) + _ENTRY_OVERHEAD
         return tokens
 
-    return counted
+    return count_with_cache
 
 
-@_kept
+@_cache_recent
 def upper_tokens(text: str) -> int:
     """Return an upper estimate of the tokens of a text."""
     written = text.encode("utf-8", "surrogatepass")
@@ -66,7 +66,7 @@ def upper_tokens(text: str) -> int:
     return -(-(len(written) - others) // CHARACTERS_A_TOKEN) + others
 
 
-@_kept
+@_cache_recent
 def likely_tokens(text: str) -> int:
     """Return about as many tokens as usual tokenizers make of a text, by its script; what budgets are held to before a call.
 

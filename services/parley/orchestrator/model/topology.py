@@ -15,7 +15,7 @@ from parley.v1.arena_pb2 import (
     Topology,
 )
 
-__all__ = ["DEFAULT_SPARSITY", "KINDS", "Edge", "Seats", "draw_edges", "topology_words"]
+__all__ = ["DEFAULT_SPARSITY", "KINDS", "Edge", "RoundParticipants", "describe_topology", "draw_edges"]
 
 DEFAULT_SPARSITY: Final = 0.5
 
@@ -24,7 +24,7 @@ Edge = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Seats:
+class RoundParticipants:
     """Who sits in a round.
 
     Attributes:
@@ -48,18 +48,18 @@ class Seats:
         return [each for each in around if each in self.critics]
 
 
-def draw_edges(topology: Topology, seats: Seats) -> tuple[Edge, ...]:
+def draw_edges(topology: Topology, seats: RoundParticipants) -> tuple[Edge, ...]:
     """Return who criticizes whom, ordered by author and critic.
 
     Every author has a critic, provided that there is another agent that may criticize.
     """
-    drawn = set(_DRAWN[topology.kind](topology, seats))
+    drawn = set(_EDGE_RULES[topology.kind](topology, seats))
     return tuple(
         (critic, author) for author in seats.agents for critic in seats.agents if (critic, author) in drawn
     )
 
 
-def topology_words(topology: Topology) -> str:
+def describe_topology(topology: Topology) -> str:
     """Return a topology in a few words, such as `star around ada`."""
     words = KINDS[topology.kind]
     if topology.kind == TOPOLOGY_KIND_STAR and topology.hub_agent_id:
@@ -69,12 +69,12 @@ def topology_words(topology: Topology) -> str:
     return words
 
 
-def _all_to_all(_topology: Topology, seats: Seats) -> Iterator[Edge]:
+def _all_to_all(_topology: Topology, seats: RoundParticipants) -> Iterator[Edge]:
     for author in _authors(seats):
         yield from ((critic, author) for critic in seats.critics_of(author))
 
 
-def _round_robin(_topology: Topology, seats: Seats) -> Iterator[Edge]:
+def _round_robin(_topology: Topology, seats: RoundParticipants) -> Iterator[Edge]:
     """Give each author one critic: where it begins is a hash of its name, and each round it is the next one."""
     for author in _authors(seats):
         critics = seats.critics_of(author)
@@ -82,14 +82,14 @@ def _round_robin(_topology: Topology, seats: Seats) -> Iterator[Edge]:
             yield critics[(_hash(author) + seats.round) % len(critics)], author
 
 
-def _ring(_topology: Topology, seats: Seats) -> Iterator[Edge]:
+def _ring(_topology: Topology, seats: RoundParticipants) -> Iterator[Edge]:
     """Give each author the nearest critic on both sides."""
     for author in _authors(seats):
         critics = seats.critics_of(author)
         yield from ((critic, author) for critic in (*critics[:1], *critics[-1:]))
 
 
-def _star(topology: Topology, seats: Seats) -> Iterator[Edge]:
+def _star(topology: Topology, seats: RoundParticipants) -> Iterator[Edge]:
     """Let the hub criticize all, and all the hub; where it cannot criticize, the first that can takes its place."""
     able = [each for each in seats.agents if each in seats.critics]
     if not able:
@@ -99,7 +99,7 @@ def _star(topology: Topology, seats: Seats) -> Iterator[Edge]:
         yield from ((critic, author) for critic in seats.critics_of(author) if hub in (critic, author))
 
 
-def _sparse(topology: Topology, seats: Seats) -> Iterator[Edge]:
+def _sparse(topology: Topology, seats: RoundParticipants) -> Iterator[Edge]:
     """Draw each edge with the same probability, and one where an author would have none."""
     for author in _authors(seats):
         critics = seats.critics_of(author)
@@ -109,7 +109,7 @@ def _sparse(topology: Topology, seats: Seats) -> Iterator[Edge]:
         yield from ((critic, author) for critic in drawn)
 
 
-def _authors(seats: Seats) -> list[str]:
+def _authors(seats: RoundParticipants) -> list[str]:
     return [each for each in seats.agents if each in seats.authors]
 
 
@@ -117,7 +117,7 @@ def _hash(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
 
 
-_DRAWN: Final[Mapping[int, Callable[[Topology, Seats], Iterator[Edge]]]] = {
+_EDGE_RULES: Final[Mapping[int, Callable[[Topology, RoundParticipants], Iterator[Edge]]]] = {
     TOPOLOGY_KIND_ALL_TO_ALL: _all_to_all,
     TOPOLOGY_KIND_ROUND_ROBIN: _round_robin,
     TOPOLOGY_KIND_RING: _ring,

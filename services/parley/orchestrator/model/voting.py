@@ -12,16 +12,16 @@ from typing import Final
 
 __all__ = [
     "Ballot",
-    "Count",
     "Group",
     "Rule",
     "Strength",
-    "count",
-    "discounted",
+    "VoteCount",
+    "count_votes",
+    "discount_strength",
     "group_options",
     "is_decided",
+    "most_confident_option",
     "quorum",
-    "surest",
 ]
 
 Group = tuple[str, ...]
@@ -56,7 +56,7 @@ _STRENGTHS = (
     (_HALF, Strength.WEAK),
 )
 """The share above which a vote is so clear."""
-_DISCOUNTED: Mapping[Strength, Strength] = {
+_ONE_STEP_WEAKER: Mapping[Strength, Strength] = {
     Strength.UNANIMOUS: Strength.STRONG,
     Strength.STRONG: Strength.MODERATE,
     Strength.MODERATE: Strength.WEAK,
@@ -73,7 +73,7 @@ class Ballot:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class VoteCount:
     """What a vote came to.
 
     Attributes:
@@ -118,14 +118,14 @@ def group_options(
     return tuple(sorted(found + [(option,) for option in set(options).difference(grouped)]))
 
 
-def count(
+def count_votes(
     ballots: Sequence[Ballot],
     voters: int,
     rule: Rule = Rule.MAJORITY,
     *,
     has_open_critiques: bool = False,
     groups: Iterable[Group] = (),
-) -> Count:
+) -> VoteCount:
     """Return what the ballots of so many voters come to.
 
     Weights are counted exactly, so that the order of the ballots never matters. The option that stands for a group is the
@@ -141,9 +141,9 @@ def count(
     largest = max(tally.groups.values(), default=Fraction(0))
     first = [group for group, weight in tally.groups.items() if weight == largest]
     share = largest / tally.cast if tally.cast else Fraction(0)
-    leaders = tuple(sorted(tally.standing(group) for group in first))
+    leaders = tuple(sorted(tally.leading_option(group) for group in first))
     has_won = len(leaders) == 1 and len(ballots) >= quorum(voters) and _is_enough(share, rule)
-    return Count(
+    return VoteCount(
         winner=leaders[0] if has_won else None,
         strength=_strength(share, has_open_critiques=has_open_critiques),
         leaders=leaders,
@@ -152,7 +152,7 @@ def count(
     )
 
 
-def surest(found: Count, confidences: Iterable[tuple[str, float]]) -> str:
+def most_confident_option(found: VoteCount, confidences: Iterable[tuple[str, float]]) -> str:
     """Return the option that stands: the winner, or else of the leaders the one whose voters are the surest.
 
     Of as sure ones it is the first by name. The voters of a group are those of all its options. There must be a leader.
@@ -172,12 +172,12 @@ def surest(found: Count, confidences: Iterable[tuple[str, float]]) -> str:
     return min(found.leaders, key=lambda leader: (-sure[leader], leader))
 
 
-def discounted(strength: Strength) -> Strength:
+def discount_strength(strength: Strength) -> Strength:
     """Return how clear a vote is whose voters share one model family: a step less, and a weak one as it is.
 
     Models of one family make the same mistakes, so that their agreement shows less than that of different ones.
     """
-    return _DISCOUNTED.get(strength, strength)
+    return _ONE_STEP_WEAKER.get(strength, strength)
 
 
 def is_decided(
@@ -199,18 +199,18 @@ def is_decided(
     """
     if not missing:
         return True
-    joined = _with_alone(groups, options)
-    now = count(ballots, voters, rule, has_open_critiques=has_open_critiques, groups=joined)
+    joined = _with_single_groups(groups, options)
+    now = count_votes(ballots, voters, rule, has_open_critiques=has_open_critiques, groups=joined)
     if len(ballots) < quorum(voters) <= len(ballots) + len(missing) or len(now.leaders) != 1:
         return False
     prospects = _Prospects(_Tally(ballots, joined), missing, options, self_votes=self_votes)
     leader = next(group for group in joined if now.leaders[0] in group)
-    least, most = prospects.least(leader), prospects.most(leader)
-    if not prospects.stands(now.leaders[0], leader):
+    least, most = prospects.min_share(leader), prospects.max_share(leader)
+    if not prospects.stays_leading(now.leaders[0], leader):
         return False
     if now.strength in (Strength.SPLIT, Strength.CONTESTED):
         others = [group for group in joined if group != leader]
-        return all(prospects.most(group) <= _HALF for group in joined) and all(
+        return all(prospects.max_share(group) <= _HALF for group in joined) and all(
             prospects.stays_behind(group, leader) for group in others
         )
     reaches_quorum = len(ballots) >= quorum(voters)
@@ -229,18 +229,18 @@ class _Tally:
             weights[ballot.choice] = weights.get(ballot.choice, Fraction(0)) + Fraction(ballot.weight)
         self.options = dict(sorted(weights.items()))
         self.cast = sum(weights.values(), Fraction(0))
-        joined = _with_alone(groups, self.options)
+        joined = _with_single_groups(groups, self.options)
         self.groups = {
             group: sum((weights.get(option, Fraction(0)) for option in group), Fraction(0))
             for group in joined
             if any(option in weights for option in group)
         }
 
-    def of(self, option: str) -> Fraction:
+    def weight_of(self, option: str) -> Fraction:
         return self.options.get(option, Fraction(0))
 
-    def standing(self, group: Group) -> str:
-        return min(group, key=lambda option: (-self.of(option), option))
+    def leading_option(self, group: Group) -> str:
+        return min(group, key=lambda option: (-self.weight_of(option), option))
 
 
 class _Prospects:
@@ -254,32 +254,33 @@ class _Prospects:
         self._missing = {voter: Fraction(weight) for voter, weight in missing.items()}
         self._self_votes = self_votes
 
-    def most(self, group: Group) -> Fraction:
+    def max_share(self, group: Group) -> Fraction:
         """Return the largest share that a group can come to."""
-        gained = self._for(group)
-        return self._share(self._now(group) + gained, gained)
+        gained = self._possible_weight(group)
+        return self._share(self._current_weight(group) + gained, gained)
 
-    def least(self, group: Group) -> Fraction:
+    def min_share(self, group: Group) -> Fraction:
         """Return the smallest share that a group can come to: whoever can choose another option does."""
-        against = self._for(tuple(option for option in self._options if option not in group))
-        return self._share(self._now(group), against)
+        against = self._possible_weight(tuple(option for option in self._options if option not in group))
+        return self._share(self._current_weight(group), against)
 
-    def stands(self, option: str, group: Group) -> bool:
+    def stays_leading(self, option: str, group: Group) -> bool:
         """Return whether an option goes on to stand for its group."""
         return all(
-            (-self._tally.of(option), option) < (-self._tally.of(other) - self._for((other,)), other)
+            (-self._tally.weight_of(option), option)
+            < (-self._tally.weight_of(other) - self._possible_weight((other,)), other)
             for other in group
             if other != option
         )
 
     def stays_behind(self, group: Group, leader: Group) -> bool:
         """Return whether a group cannot come up to the one in front."""
-        return self._now(group) + self._for(group) < self._now(leader)
+        return self._current_weight(group) + self._possible_weight(group) < self._current_weight(leader)
 
-    def _now(self, group: Group) -> Fraction:
+    def _current_weight(self, group: Group) -> Fraction:
         return self._tally.groups.get(group, Fraction(0))
 
-    def _for(self, group: Group) -> Fraction:
+    def _possible_weight(self, group: Group) -> Fraction:
         """Return the weight of those who may choose an option of a group."""
         may = (
             weight
@@ -293,7 +294,7 @@ class _Prospects:
         return weight / cast if cast else Fraction(0)
 
 
-def _with_alone(groups: Iterable[Group], options: Collection[str]) -> tuple[Group, ...]:
+def _with_single_groups(groups: Iterable[Group], options: Collection[str]) -> tuple[Group, ...]:
     """Return the groups, and each option that is in none of them alone."""
     joined = tuple(groups)
     grouped = {option for group in joined for option in group}

@@ -9,7 +9,7 @@ import grpc
 
 from parley.orchestrator.model.conversion import agent_to_proto
 from parley.orchestrator.model.delta import Delta
-from parley.orchestrator.model.errors import OutOfReachError, StepError
+from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.model.positions import position_of
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task
@@ -20,7 +20,7 @@ from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.agent_pb2 import ToolCall, Usage
 from parley.v1.debate_pb2 import Reply
 
-__all__ = ["Agents", "Call", "Stopped", "generate_request"]
+__all__ = ["Agents", "Call", "CancelResult", "generate_request"]
 
 Publish = Callable[[str, Delta], None]
 """Hands on a piece of a debate's text."""
@@ -30,7 +30,7 @@ _ROLES = {
     "user": gateway_pb2.PROMPT_ROLE_USER,
     "assistant": gateway_pb2.PROMPT_ROLE_ASSISTANT,
 }
-_AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+_UNAVAILABLE_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _NO_OUTCOMES = frozenset({"STORE_UNAVAILABLE", "GATEWAY_UNAVAILABLE", "CALL_CANCELLED", *UNKNOWN_CALLER})
 """Reasons that say nothing of the agent. Who stops a call does not wait for its outcome; so where one is waited for, it
 was stopped by an owner before, or by a gateway that gave it up."""
@@ -58,7 +58,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class CancelResult:
     """What became of a call that was to be stopped.
 
     Attributes:
@@ -72,7 +72,7 @@ class Stopped:
     usage: Usage | None = None
 
     @property
-    def is_to_count(self) -> bool:
+    def counts(self) -> bool:
         """Whether it used something, or may have."""
         return self.was_running or self.usage is not None
 
@@ -88,7 +88,7 @@ def generate_request(
         agent=agent_to_proto(agent),
         prompt=[
             gateway_pb2.PromptPart(
-                role=_ROLES[part.role], text=part.text, give=part.give, document=part.document
+                role=_ROLES[part.role], text=part.text, give=part.shrink_priority, document=part.document
             )
             for part in task.prompt
         ],
@@ -124,11 +124,11 @@ class Agents:
         left_out = await in_thread_per_tenant(partial(fit_prompt, request)) if is_too_large else 0
         seconds = request.timeout.ToMilliseconds() / 1000
         stream = self._gateway.Generate(request, timeout=seconds + _MARGIN_SECONDS)
-        written = _Written()
+        written = _StreamedText()
         try:
-            completed = await self._completed(call, stream, written)
+            completed = await self._read_stream(call, stream, written)
         except grpc.aio.AioRpcError as error:
-            raise _explained(error, "" if request.HasField("schema") else written.text) from error
+            raise _map_error(error, "" if request.HasField("schema") else written.text) from error
         return Reply(
             text=completed.text,
             position=position_of(completed.text),
@@ -138,47 +138,47 @@ class Agents:
             model=completed.model,
             truncated=completed.truncated,
             prompt_characters_left_out=completed.prompt_characters_left_out + left_out,
-            tool_calls=map(_shortened, completed.tool_calls),
+            tool_calls=map(_shorten_arguments, completed.tool_calls),
         )
 
-    async def cancel(self, call: Call) -> Stopped:
+    async def cancel(self, call: Call) -> CancelResult:
         """Stop a call, wherever it runs. A gateway that is away is left alone: the call ends with its lease."""
         try:
             told = await self._gateway.CancelCall(
                 gateway_pb2.CancelCallRequest(call_id=call.to_proto()), timeout=_MARGIN_SECONDS
             )
         except grpc.aio.AioRpcError as error:
-            if not is_transport(error) and error.code() not in _AWAY:
+            if not is_transport(error) and error.code() not in _UNAVAILABLE_CODES:
                 raise
-            return Stopped(was_running=True)  # as far as anybody can know
-        return Stopped(told.was_running, told.run, told.usage if told.HasField("usage") else None)
+            return CancelResult(was_running=True)  # as far as anybody can know
+        return CancelResult(told.was_running, told.run, told.usage if told.HasField("usage") else None)
 
-    async def _completed(
-        self, call: Call, stream: AsyncIterable[gateway_pb2.GenerateResponse], written: "_Written"
+    async def _read_stream(
+        self, call: Call, stream: AsyncIterable[gateway_pb2.GenerateResponse], written: "_StreamedText"
     ) -> gateway_pb2.GenerateCompleted:
         completed = None
         async for message in stream:  # to its end, since leaving it early would count as hanging up
             kind = message.WhichOneof("event")
             if kind == "delta":
                 delta = message.delta
-                written.take(delta)
+                written.append(delta)
                 piece = Delta(call.step, call.attempt, delta.route_attempt, delta.offset, delta.text)
                 self._publish(call.debate, piece)
             elif kind == "completed":
                 completed = message.completed
         if completed is None:
-            raise OutOfReachError("the gateway ended a call without an answer")
+            raise ServiceUnavailableError("the gateway ended a call without an answer")
         return completed
 
 
-class _Written:
+class _StreamedText:
     """What a call has streamed so far, of its present route attempt alone: a new one begins anew."""
 
     def __init__(self) -> None:
         self.text = ""
         self._attempt = 0
 
-    def take(self, delta: gateway_pb2.TextDelta) -> None:
+    def append(self, delta: gateway_pb2.TextDelta) -> None:
         """Take a piece in; what is beyond the bound, or does not follow on what is there, is passed over."""
         if delta.route_attempt != self._attempt:
             self._attempt, self.text = delta.route_attempt, ""
@@ -186,7 +186,7 @@ class _Written:
             self.text = f"{self.text}{delta.text}"[:_MAX_PARTIAL_CHARACTERS]
 
 
-def _shortened(call: ToolCall) -> ToolCall:
+def _shorten_arguments(call: ToolCall) -> ToolCall:
     """Return a use of a tool as it is recorded."""
     return ToolCall(
         name=call.name,
@@ -196,16 +196,16 @@ def _shortened(call: ToolCall) -> ToolCall:
     )
 
 
-def _explained(error: grpc.aio.AioRpcError, partial_text: str) -> StepError | OutOfReachError:
+def _map_error(error: grpc.aio.AioRpcError, partial_text: str) -> StepError | ServiceUnavailableError:
     """Tell an answer of the gateway from trouble on the way to it."""
     if is_transport(error):
-        return OutOfReachError(f"the gateway is away: {error.details()}", partial_text=partial_text)
+        return ServiceUnavailableError(f"the gateway is away: {error.details()}", partial_text=partial_text)
     answered = from_rpc_error(error)
     if not answered.reason and answered.code == grpc.StatusCode.DEADLINE_EXCEEDED:
         # One that lives says by itself that time is over.
-        return OutOfReachError("the gateway did not answer", partial_text=partial_text)
+        return ServiceUnavailableError("the gateway did not answer", partial_text=partial_text)
     if answered.reason in _NO_OUTCOMES:
-        return OutOfReachError(answered.message, _usage_of(answered), partial_text)
+        return ServiceUnavailableError(answered.message, _usage_of(answered), partial_text)
     reason = answered.reason or answered.code.name
     return StepError(reason, answered.message, _usage_of(answered), partial_text)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # imported where it is used: most orchestrators have no track
 
 __all__ = ["IssueTracker", "is_http_url"]
 
-_SECONDS: Final = 10.0
+_REQUEST_SECONDS: Final = 10.0
 _MAX_ANSWER_BYTES: Final = 64 * 1024
 _MAX_URL_CHARACTERS: Final = 2048
 _MAX_MESSAGE_CHARACTERS: Final = 200
@@ -30,7 +30,7 @@ class IssueTracker:
         name: Where it is, for people: scheme, host and port, since the rest of the URL may be a secret.
     """
 
-    def __init__(self, url: str, token: str = "", *, seconds: float = _SECONDS) -> None:
+    def __init__(self, url: str, token: str = "", *, seconds: float = _REQUEST_SECONDS) -> None:
         """Post to `url`, with `token` as its bearer where there is one; an answer may take so many seconds."""
         parts = urlsplit(url)
         self.name = f"{parts.scheme}://{parts.netloc}"
@@ -44,7 +44,7 @@ class IssueTracker:
             **({"Authorization": f"Bearer {token}"} if token else {}),
         }
 
-    async def create(self, issue: Struct, idempotency_key: str) -> FollowUp:
+    async def create_issue(self, issue: Struct, idempotency_key: str) -> FollowUp:
         """Return where the issue of this `title`, `body` and `labels` is, as far as the tracker says it.
 
         Raises:
@@ -61,14 +61,14 @@ class IssueTracker:
                 # What answers may not send the decision, or the token, anywhere else.
                 session.post(self._url, data=content, headers=headers, allow_redirects=False) as response,
             ):
-                answer = await _answer(response)
+                answer = await _read_answer(response)
                 self._check(response.status, answer)
         except TimeoutError as error:
             why = f"did not answer within {self._seconds:g} s; it may have made the issue nonetheless"
             raise StepError("TRACKER_TIMEOUT", f"{self.name} {why}") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # An error's own words may hold the URL.
-            why = _line(getattr(error, "strerror", None) or type(error).__name__)
+            why = _one_line(getattr(error, "strerror", None) or type(error).__name__)
             raise StepError("TRACKER_AWAY", f"{self.name} could not be asked: {why}") from error
         return FollowUp(wanted=True, url=_issue_url(answer))
 
@@ -79,18 +79,18 @@ class IssueTracker:
             told = "redirects elsewhere; PARLEY_FOLLOW_UP_URL must be the address itself"
             raise StepError("TRACKER_REFUSED", f"{self.name} {told}")
         message = answer.get("message")
-        said = f": {_line(message)}" if isinstance(message, str) and message.strip() else ""
-        raise StepError("TRACKER_REFUSED", f"{self.name} answered {_status_in_words(status)}{said}")
+        said = f": {_one_line(message)}" if isinstance(message, str) and message.strip() else ""
+        raise StepError("TRACKER_REFUSED", f"{self.name} answered {_describe_status(status)}{said}")
 
 
-def _status_in_words(status: int) -> str:
+def _describe_status(status: int) -> str:
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return str(status)
 
 
-async def _answer(response: "ClientResponse") -> dict[str, Any]:
+async def _read_answer(response: "ClientResponse") -> dict[str, Any]:
     """Return the object that an answer holds; an empty one where it holds none, or is too large."""
     body = bytearray()
     async for chunk in response.content.iter_chunked(_MAX_ANSWER_BYTES):
@@ -126,6 +126,6 @@ def is_http_url(url: str) -> bool:
     return known and bool(parts.hostname) and "@" not in parts.netloc
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     line = "".join(each if each.isprintable() else " " for each in " ".join(text.split()))
     return line if len(line) <= _MAX_MESSAGE_CHARACTERS else f"{line[: _MAX_MESSAGE_CHARACTERS - 1]}…"

@@ -10,7 +10,7 @@ from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Price
 from parley.runtime.errors import is_transport, unavailable
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 
-__all__ = ["KnownRoute", "Roster", "ask_roster", "ask_routes", "routes_of", "with_routes"]
+__all__ = ["KnownRoute", "Roster", "fetch_roster", "fetch_routes", "routes_of", "with_routes"]
 
 _SECONDS = 10.0
 _MAX_NAMES = 256
@@ -43,11 +43,11 @@ class Roster:
         """Return the routes that an agent's calls may take; empty where its provider has yet to be asked for a model."""
         return agent.routes or self.default_routes
 
-    def demonstrates(self, agent: AgentSpec) -> bool:
+    def is_demonstration(self, agent: AgentSpec) -> bool:
         """Whether an agent may be answered by a model that is too small to be relied on."""
         return not self.demonstrations.isdisjoint(self.routes_of(agent))
 
-    def routes_in_words(self) -> str:
+    def describe_routes(self) -> str:
         """Return what may be named, for a person."""
         names = [*sorted(self.routes), *(f"{each}/MODEL" for each in sorted(self.open_providers))]
         return f"known routes: {', '.join(names)}"
@@ -68,7 +68,7 @@ class KnownRoute:
     price: Price | None = None
 
 
-async def ask_roster(channel: grpc.aio.Channel) -> Roster:
+async def fetch_roster(channel: grpc.aio.Channel) -> Roster:
     """Return what the gateway knows now.
 
     Raises:
@@ -100,7 +100,7 @@ def routes_of(spec: DebateSpec, known: Roster) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for agent in agents for name in known.routes_of(agent)))
 
 
-async def ask_routes(channel: grpc.aio.Channel, names: Sequence[str]) -> Mapping[str, KnownRoute]:
+async def fetch_routes(channel: grpc.aio.Channel, names: Sequence[str]) -> Mapping[str, KnownRoute]:
     """Return what the gateway knows of these routes; nothing where it is away."""
     gateway = gateway_pb2_grpc.GatewayServiceStub(channel)
     try:
@@ -114,12 +114,14 @@ async def ask_routes(channel: grpc.aio.Channel, names: Sequence[str]) -> Mapping
 def with_routes(spec: DebateSpec, known: Roster, routes: Mapping[str, KnownRoute]) -> DebateSpec:
     """Return a specification whose agents have the smallest context and the highest prices of their routes, as far as known."""
 
-    def known_by(agent: AgentSpec) -> AgentSpec:
+    def with_known_limits(agent: AgentSpec) -> AgentSpec:
         found = [routes[name] for name in known.routes_of(agent) if name in routes]
         contexts = [each.context_tokens for each in found if each.context_tokens]
-        return replace(agent, context_tokens=min(contexts, default=0), price=_dearest(found))
+        return replace(agent, context_tokens=min(contexts, default=0), price=_highest_price(found))
 
-    return replace(spec, agents=tuple(map(known_by, spec.agents)), judge=known_by(spec.judge))
+    return replace(
+        spec, agents=tuple(map(with_known_limits, spec.agents)), judge=with_known_limits(spec.judge)
+    )
 
 
 def _price(route: gateway_pb2.RouteStatus) -> Price | None:
@@ -128,7 +130,7 @@ def _price(route: gateway_pb2.RouteStatus) -> Price | None:
     return Price(route.input_price_micros, route.output_price_micros)
 
 
-def _dearest(routes: Sequence[KnownRoute]) -> Price | None:
+def _highest_price(routes: Sequence[KnownRoute]) -> Price | None:
     prices = [each.price for each in routes if each.price is not None]
     if not prices:
         return None

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import grpc
 
-from parley.orchestrator.model.errors import OutOfReachError, StepError
+from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import Clock, SystemClock
@@ -26,16 +26,16 @@ from parley.v1 import (
 )
 from parley.v1.event_pb2 import PastDebates
 
-__all__ = ["Convergence", "Memory", "Ratings", "Services", "readable", "rememberable"]
+__all__ = ["Convergence", "Memory", "Ratings", "Services", "truncate_conclusion", "truncate_text"]
 
-_ASKED_SECONDS = 10.0
+_REQUEST_SECONDS = 10.0
 _READ_SECONDS = 60.0
 """For positions: 32 agents have 496 pairs, and the model that reads them is loaded when it is first asked."""
-_RECORDED_SECONDS = 30.0
+_WRITE_SECONDS = 30.0
 _RESTART_SECONDS = 8.0
 """How long a service that is away is asked again. One that was away for so long is not waited for until it has answered."""
 _RESTART_PAUSES = Backoff(first=0.2, maximum=1.0, jitter=0.2)
-_AWAY = frozenset(
+_UNAVAILABLE_CODES = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,
         grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -45,9 +45,9 @@ _AWAY = frozenset(
 )
 """Codes of trouble that passes: of the service itself, of a store or another service behind it, or of a secret that is being
 replaced."""
-_MAX_READ_CHARACTERS = 100_000
+_MAX_TEXT_CHARACTERS = 100_000
 """Characters of a question or a text that convergence and memory take."""
-_MAX_STANDS_BYTES = 12 * 1024 * 1024
+_MAX_POSITIONS_BYTES = 12 * 1024 * 1024
 """Of all texts that convergence is sent at once, so that two rounds of 32 agents fit a message in any script."""
 _MAX_REMEMBERED_BYTES = 256 * 1024
 """Bytes of a conclusion that memory takes."""
@@ -61,54 +61,54 @@ _MAX_SHOWN_CONCLUSION = 1500
 T = TypeVar("T")
 
 
-class _Asking:
+class _ServiceCaller:
     """Asks one service for what a debate can do without."""
 
     def __init__(self, service: str, clock: Clock) -> None:
         self._service = service
         self._clock = clock
-        self._is_waited_for = True
+        self._waits_for_restart = True
 
-    async def answer(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def call(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Return an answer; a service that is away is waited for. Raises StepError where there is none, for whatever reason."""
-        seconds = _RESTART_SECONDS if self._is_waited_for else 0.0
+        seconds = _RESTART_SECONDS if self._waits_for_restart else 0.0
         try:
             found = await retry(
-                ask, on=_may_return, backoff=_RESTART_PAUSES, clock=self._clock, seconds=seconds
+                ask, on=_is_restarting, backoff=_RESTART_PAUSES, clock=self._clock, seconds=seconds
             )
         except grpc.aio.AioRpcError as error:
             told, service = from_rpc_error(error), self._service
-            self._is_waited_for = not _may_return(error)
-            if _is_away(error):
-                raise StepError(f"{service.upper()}_AWAY", f"{service} is away: {_line(told)}") from error
-            raise StepError(told.reason or told.code.name, f"{service}: {_line(told)}") from error
-        self._is_waited_for = True
+            self._waits_for_restart = not _is_restarting(error)
+            if _is_unavailable(error):
+                raise StepError(f"{service.upper()}_AWAY", f"{service} is away: {_one_line(told)}") from error
+            raise StepError(told.reason or told.code.name, f"{service}: {_one_line(told)}") from error
+        self._waits_for_restart = True
         return found
 
 
-async def _recorded(service: str, answer: Awaitable[T]) -> T:
+async def _await_write(service: str, answer: Awaitable[T]) -> T:
     """Return an answer that must not be lost. Raises OutOfReachError while the service is away, else StepError."""
     try:
         return await answer
     except grpc.aio.AioRpcError as error:
         told = from_rpc_error(error)
-        if _is_away(error):
-            raise OutOfReachError(f"{service} is away: {_line(told)}") from error
-        raise StepError(told.reason or told.code.name, f"{service}: {_line(told)}") from error
+        if _is_unavailable(error):
+            raise ServiceUnavailableError(f"{service} is away: {_one_line(told)}") from error
+        raise StepError(told.reason or told.code.name, f"{service}: {_one_line(told)}") from error
 
 
-def _may_return(error: BaseException) -> bool:
+def _is_restarting(error: BaseException) -> bool:
     """Tell whether it is worth asking again in a moment: a service that is there and slow is not."""
     return isinstance(error, grpc.aio.AioRpcError) and (
         is_transport(error) or error.code() == grpc.StatusCode.UNAVAILABLE
     )
 
 
-def _is_away(error: grpc.aio.AioRpcError) -> bool:
-    return is_transport(error) or error.code() in _AWAY
+def _is_unavailable(error: grpc.aio.AioRpcError) -> bool:
+    return is_transport(error) or error.code() in _UNAVAILABLE_CODES
 
 
-def _line(told: ParleyError) -> str:
+def _one_line(told: ParleyError) -> str:
     return " ".join(told.message.split())
 
 
@@ -117,31 +117,31 @@ class Convergence:
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock | None = None) -> None:
         """Ask over `channel`."""
-        self._asking = _Asking("convergence", clock or SystemClock())
+        self._caller = _ServiceCaller("convergence", clock or SystemClock())
         self._stub = convergence_pb2_grpc.ConvergenceServiceStub(channel)
 
-    async def group(
+    async def group_positions(
         self, request: convergence_pb2.GroupPositionsRequest
     ) -> convergence_pb2.GroupPositionsResponse:
         """Return how positions group."""
-        _fit_texts(request.stands)
-        return await self._asking.answer(lambda: self._stub.GroupPositions(request, timeout=_READ_SECONDS))
+        _truncate_texts(request.stands)
+        return await self._caller.call(lambda: self._stub.GroupPositions(request, timeout=_READ_SECONDS))
 
     async def assess(self, request: convergence_pb2.AssessRequest) -> convergence_pb2.AssessResponse:
         """Return what follows from a round's work."""
-        _fit_texts([*request.stands, *request.previous])
-        return await self._asking.answer(lambda: self._stub.Assess(request, timeout=_READ_SECONDS))
+        _truncate_texts([*request.stands, *request.previous])
+        return await self._caller.call(lambda: self._stub.Assess(request, timeout=_READ_SECONDS))
 
-    async def group_ahead(self, request: convergence_pb2.GroupPositionsRequest) -> None:
-        """Have positions read that `group` will be asked about soon; it does not matter whether the service can."""
-        _fit_texts(request.stands)
+    async def group_positions_ahead(self, request: convergence_pb2.GroupPositionsRequest) -> None:
+        """Have positions read that `group_positions` will be asked about soon; it does not matter whether the service can."""
+        _truncate_texts(request.stands)
         with suppress(grpc.aio.AioRpcError):
-            await self._stub.GroupPositions(request, timeout=_ASKED_SECONDS)
+            await self._stub.GroupPositions(request, timeout=_REQUEST_SECONDS)
 
-    async def read_ahead(self, request: convergence_pb2.AssessRequest) -> None:
+    async def assess_ahead(self, request: convergence_pb2.AssessRequest) -> None:
         """Have positions read that `assess` will be asked about soon; it does not matter whether the service can."""
         with suppress(grpc.aio.AioRpcError):
-            await self._stub.Assess(request, timeout=_ASKED_SECONDS)
+            await self._stub.Assess(request, timeout=_REQUEST_SECONDS)
 
 
 class Ratings:
@@ -149,34 +149,34 @@ class Ratings:
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock | None = None) -> None:
         """Ask over `channel`."""
-        self._asking = _Asking("ratings", clock or SystemClock())
+        self._caller = _ServiceCaller("ratings", clock or SystemClock())
         self._stub = ratings_pb2_grpc.RatingsServiceStub(channel)
 
-    async def weights(self, request: ratings_pb2.GetWeightsRequest) -> ratings_pb2.GetWeightsResponse:
+    async def get_weights(self, request: ratings_pb2.GetWeightsRequest) -> ratings_pb2.GetWeightsResponse:
         """Return what votes weigh."""
-        return await self._asking.answer(lambda: self._stub.GetWeights(request, timeout=_ASKED_SECONDS))
+        return await self._caller.call(lambda: self._stub.GetWeights(request, timeout=_REQUEST_SECONDS))
 
     async def select_team(self, request: ratings_pb2.SelectTeamRequest) -> ratings_pb2.SelectTeamResponse:
         """Return who of the candidates is chosen, and why."""
-        return await self._asking.answer(lambda: self._stub.SelectTeam(request, timeout=_ASKED_SECONDS))
+        return await self._caller.call(lambda: self._stub.SelectTeam(request, timeout=_REQUEST_SECONDS))
 
-    async def record(self, request: ratings_pb2.RecordMatchRequest) -> ratings_pb2.RecordMatchResponse:
+    async def record_match(self, request: ratings_pb2.RecordMatchRequest) -> ratings_pb2.RecordMatchResponse:
         """Record scores as a match."""
-        return await _recorded("ratings", self._stub.RecordMatch(request, timeout=_RECORDED_SECONDS))
+        return await _await_write("ratings", self._stub.RecordMatch(request, timeout=_WRITE_SECONDS))
 
     async def record_feedback(
         self, request: ratings_pb2.RecordFeedbackRequest
     ) -> ratings_pb2.RecordFeedbackResponse:
         """Record what a person said of a debate."""
-        return await _recorded("ratings", self._stub.RecordFeedback(request, timeout=_RECORDED_SECONDS))
+        return await _await_write("ratings", self._stub.RecordFeedback(request, timeout=_WRITE_SECONDS))
 
-    async def void(self, debate: str, reason: str) -> None:
+    async def void_match(self, debate: str, reason: str) -> None:
         """Take a debate's match away for good; nothing happens where there is none."""
         request = ratings_pb2.CorrectMatchRequest(
             debate_id=debate, number=_LAST_CORRECTION, void=True, reason=reason
         )
         try:
-            await _recorded("ratings", self._stub.CorrectMatch(request, timeout=_RECORDED_SECONDS))
+            await _await_write("ratings", self._stub.CorrectMatch(request, timeout=_WRITE_SECONDS))
         except StepError as refused:
             if refused.reason != _NO_MATCH:
                 raise
@@ -187,29 +187,29 @@ class Memory:
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock | None = None) -> None:
         """Ask over `channel`."""
-        self._asking = _Asking("memory", clock or SystemClock())
+        self._caller = _ServiceCaller("memory", clock or SystemClock())
         self._stub = memory_pb2_grpc.MemoryServiceStub(channel)
 
     async def recall(self, request: memory_pb2.RecallRequest) -> PastDebates:
         """Return past debates, best first and shortened."""
-        return await self._asking.answer(lambda: self._recall(request))
+        return await self._caller.call(lambda: self._recall(request))
 
-    async def record(self, request: memory_pb2.RecordDebateRequest) -> memory_pb2.RecordDebateResponse:
+    async def record_debate(self, request: memory_pb2.RecordDebateRequest) -> memory_pb2.RecordDebateResponse:
         """Remember a debate."""
-        return await _recorded("memory", self._stub.RecordDebate(request, timeout=_RECORDED_SECONDS))
+        return await _await_write("memory", self._stub.RecordDebate(request, timeout=_WRITE_SECONDS))
 
-    async def forget(self, debate: str) -> None:
+    async def forget_debate(self, debate: str) -> None:
         """Forget a debate for good; nothing happens where it is not remembered."""
         request = memory_pb2.ForgetDebateRequest(debate_id=debate)
-        await _recorded("memory", self._stub.ForgetDebate(request, timeout=_RECORDED_SECONDS))
+        await _await_write("memory", self._stub.ForgetDebate(request, timeout=_WRITE_SECONDS))
 
     async def _recall(self, request: memory_pb2.RecallRequest) -> PastDebates:
         found = PastDebates()
-        async for each in self._stub.Recall(request, timeout=_ASKED_SECONDS):
+        async for each in self._stub.Recall(request, timeout=_REQUEST_SECONDS):
             found.debates.add(
                 debate_id=each.debate_id,
-                question=_shortened(each.question, _MAX_SHOWN_QUESTION),
-                conclusion=_shortened(each.conclusion, _MAX_SHOWN_CONCLUSION),
+                question=_shorten(each.question, _MAX_SHOWN_QUESTION),
+                conclusion=_shorten(each.conclusion, _MAX_SHOWN_CONCLUSION),
             )
         return found
 
@@ -228,23 +228,23 @@ class Services:
     issues: IssueTracker | None = None
 
 
-def readable(text: str) -> str:
+def truncate_text(text: str) -> str:
     """Return as much of a text as convergence and memory take."""
-    return text[:_MAX_READ_CHARACTERS]
+    return text[:_MAX_TEXT_CHARACTERS]
 
 
-def rememberable(text: str) -> str:
+def truncate_conclusion(text: str) -> str:
     """Return as much of a conclusion as memory takes."""
     return text.encode()[:_MAX_REMEMBERED_BYTES].decode(errors="ignore")
 
 
-def _fit_texts(stands: Sequence[convergence_pb2.Stand]) -> None:
+def _truncate_texts(stands: Sequence[convergence_pb2.Stand]) -> None:
     """Cut texts that together are too large for a message, each to its share."""
-    if sum(len(each.text.encode()) for each in stands) > _MAX_STANDS_BYTES:
-        share = _MAX_STANDS_BYTES // len(stands)
+    if sum(len(each.text.encode()) for each in stands) > _MAX_POSITIONS_BYTES:
+        share = _MAX_POSITIONS_BYTES // len(stands)
         for each in stands:
             each.text = each.text.encode()[:share].decode(errors="ignore")
 
 
-def _shortened(text: str, maximum: int) -> str:
+def _shorten(text: str, maximum: int) -> str:
     return text if len(text) <= maximum else f"{text[:maximum]}…"

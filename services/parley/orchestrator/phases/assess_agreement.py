@@ -7,7 +7,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity
-from parley.orchestrator.peers.services import readable
+from parley.orchestrator.peers.services import truncate_text
 from parley.orchestrator.phases.settle_agreement import settle_agreement
 from parley.orchestrator.phases.stands import stands_of
 from parley.v1.convergence_pb2 import (
@@ -83,7 +83,7 @@ async def assess_agreement(
         _warn(debate, key, number, "fewer than two agents have a proposal")
         return None
     request = AssessRequest(
-        question=readable(debate.spec.question),
+        question=truncate_text(debate.spec.question),
         stands=stands_of(work),
         previous=stands_of(before),
         critics=verdicts_of(critiques),
@@ -107,7 +107,7 @@ def ended_by_agreement(
     """Record what an assessment says of a round, and return why the rounds end, if they do."""
     reason, finding = _ENDING.get(assessed.verdict), _finding(assessed, threshold)
     found = RoundAssessed(round=number, ends_rounds=reason is not None, finding=finding)
-    debate.note(f"{assessment_key(number)}/finding", found)
+    debate.record_event(f"{assessment_key(number)}/finding", found)
     return None if reason is None else RoundsEnded(reason=reason, explanation=finding)
 
 
@@ -119,9 +119,9 @@ def assessment_key(number: int) -> str:
 async def _assess(
     debate: Debate, key: str, number: int, request: AssessRequest
 ) -> AssessResponse | StepFailed:
-    work, asked = CONVERGENCE.work(round_number=number), AssessRequest()
+    work, asked = CONVERGENCE.create_work(round_number=number), AssessRequest()
     asked.CopyFrom(request)
-    return await debate.step(key, work, asked, lambda: debate.services.convergence.assess(asked))
+    return await debate.call_service(key, work, asked, lambda: debate.services.convergence.assess(asked))
 
 
 def _is_open(assessed: AssessResponse | StepFailed) -> TypeGuard[AssessResponse]:
@@ -149,4 +149,4 @@ def _warn(debate: Debate, key: str, number: int, why: str) -> None:
     message = (
         f"agreement after round {number} could not be told, and the rounds go on: {' '.join(why.split())}"
     )
-    debate.note(f"{key}/warning", Warned(message=message))
+    debate.record_event(f"{key}/warning", Warned(message=message))

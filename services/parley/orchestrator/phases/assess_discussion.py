@@ -55,16 +55,18 @@ async def judge_ends_rounds(
         *present_work(debate, work, "Present proposal"),
         PromptPart("user", f"Round {number} is over. {_TOLD}"),
     )
-    task = Task(DISCUSSION.work(judge.id, number), prompt)
-    said = await debate.ask_for(key, judge, task, AnswerShape("discussion", _Discussion, _SCHEMA, _rendered))
+    task = Task(DISCUSSION.create_work(judge.id, number), prompt)
+    said = await debate.ask_structured(
+        key, judge, task, AnswerShape("discussion", _Discussion, _SCHEMA, _rendered)
+    )
     if isinstance(said, StepFailed):
         why = " ".join(said.message.split())
         message = f"the judge did not say after round {number} whether to go on, and the rounds go on: {why}"
-        debate.note(f"{key}/warning", Warned(message=message))
+        debate.record_event(f"{key}/warning", Warned(message=message))
         return None
     reason = " ".join(said.reason.split())
     finding = f"the judge finds more discussion of {'use' if said.more_is_of_use else 'no use'}: {reason}"
-    debate.note(
+    debate.record_event(
         f"{key}/finding", RoundAssessed(round=number, ends_rounds=not said.more_is_of_use, finding=finding)
     )
     return None if said.more_is_of_use else RoundsEnded(reason=STOP_REASON_JUDGE, explanation=finding)

@@ -42,18 +42,18 @@ async def quality_ends_rounds(
         *present_work(debate, work, "Present proposal"),
         instruction(judge, SECTION, told),
     )
-    task = Task(ASSESSMENT.work(judge.id, number), prompt)
+    task = Task(ASSESSMENT.create_work(judge.id, number), prompt)
     shape = AnswerShape("assessment", _Scores, _schema(letters), _render)
-    scored = await debate.ask_for(key, judge, task, shape)
+    scored = await debate.ask_structured(key, judge, task, shape)
     if isinstance(scored, StepFailed) or not scored.scores.keys() >= set(letters):
         why = scored.message if isinstance(scored, StepFailed) else "an agent has no score"
         message = f"quality after round {number} could not be told, and the rounds go on: {why}"
-        debate.note(f"{key}/warning", Warned(message=" ".join(message.split())))
+        debate.record_event(f"{key}/warning", Warned(message=" ".join(message.split())))
         return None
     best = max(scored.scores[letter] for letter in letters)
     finding = f"the judge scores the best work {best:.0f} of 100 (threshold {threshold})"
     ends = best >= threshold
-    debate.note(f"{key}/finding", RoundAssessed(round=number, ends_rounds=ends, finding=finding))
+    debate.record_event(f"{key}/finding", RoundAssessed(round=number, ends_rounds=ends, finding=finding))
     return RoundsEnded(reason=STOP_REASON_QUALITY_REACHED, explanation=finding) if ends else None
 
 

@@ -101,11 +101,11 @@ async def assess_support(
         PromptPart("user", f"Round {number} is over. {TOLD}"),
     )
     shape = AnswerShape("support", Support, _schema([debate.letter(each.agent) for each in work]), _rendered)
-    said = await debate.ask_for(key, judge, Task(SUPPORT.work(judge.id, number), prompt), shape)
+    said = await debate.ask_structured(key, judge, Task(SUPPORT.create_work(judge.id, number), prompt), shape)
     if isinstance(said, StepFailed):
         why = " ".join(said.message.split())
         message = f"the judge did not say after round {number} what evidence there is, and the texts alone count: {why}"
-        debate.note(f"{key}/warning", Warned(message=message))
+        debate.record_event(f"{key}/warning", Warned(message=message))
         return None
     return said
 

@@ -55,7 +55,7 @@ async def clarify(
         questions = await _questions(debate, time, allowed, schema_of)
         if not questions:
             break
-        closed = await debate.checkpoint(f"clarify/{time}", Questions(text=_TEXT, questions=questions))
+        closed = await debate.run_checkpoint(f"clarify/{time}", Questions(text=_TEXT, questions=questions))
         if closed.intervention.WhichOneof("act") != "answer":
             break  # the person wants them to begin with what they know
         exchanges.append((questions, closed.intervention.answer))
@@ -84,14 +84,15 @@ async def _ask(
     section = words(agent, SECTION, agent.clarification_prompt)
     told = f"Ask at most {allowed.max_per_agent} questions. Do not ask what was answered already."
     task = Task(
-        CLARIFICATION.work(agent.id), (*preamble(debate, agent), PromptPart("user", f"{section}\n\n{told}"))
+        CLARIFICATION.create_work(agent.id),
+        (*preamble(debate, agent), PromptPart("user", f"{section}\n\n{told}")),
     )
     key = f"clarify/{time}/{agent.id}"
     shape = AnswerShape("questions", _Asked, _schema(allowed.max_per_agent, schema_of), _rendered)
-    asked = await debate.ask_for(key, agent, task, shape)
+    asked = await debate.ask_structured(key, agent, task, shape)
     if isinstance(asked, StepFailed):
         message = f"{agent.name} could not say what it must know: {asked.message}"
-        debate.note(f"{key}/warning", Warned(message=message))
+        debate.record_event(f"{key}/warning", Warned(message=message))
         return ()
     texts = (" ".join(each.split())[:_MAX_QUESTION_CHARACTERS] for each in asked.questions)
     return [text for text in texts if text][: allowed.max_per_agent]

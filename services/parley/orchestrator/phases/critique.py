@@ -167,19 +167,19 @@ async def critique(
     shape = _shape(debate.letter(critic.id))
 
     def annotate(reply: Reply) -> None:
-        reply.critique.CopyFrom(shape.read(reply.text).to_proto())
+        reply.critique.CopyFrom(shape.parse(reply.text).to_proto())
 
-    work = CRITIQUE.work(critic.id, situation.number, proposal.agent)
+    work = CRITIQUE.create_work(critic.id, situation.number, proposal.agent)
     task = Task(
         work,
         prompt,
         spec.max_output_tokens,
         concurrency=CONCURRENCY,
         annotate=annotate,
-        is_asked_again=True,
+        retry_once=True,
     )
     key = f"round/{situation.number}/critique/{critic.id}/of/{proposal.agent}"
-    made = await debate.ask_for(key, critic, task, shape)
+    made = await debate.ask_structured(key, critic, task, shape)
     if isinstance(made, StepFailed):
         return made
     return Contribution(
@@ -208,4 +208,4 @@ def _shape(letter: str) -> AnswerShape[CritiqueAnswer]:
 
 
 def _rendered(letter: str, answer: CritiqueAnswer) -> str:
-    return critiques.written(answer.to_proto(), letter)
+    return critiques.render_critique(answer.to_proto(), letter)

@@ -52,7 +52,7 @@ async def elect_judge(
     counted = Counter(each for each in votes if each)
     if not counted:
         message = f"{debate.spec.judge.id} judges, since nobody has voted for a judge"
-        debate.note(f"{JUDGE_VOTE.name}/warning", Warned(message=message))
+        debate.record_event(f"{JUDGE_VOTE.name}/warning", Warned(message=message))
         return ()
     in_order = list(able)
     debate.random(JUDGE_VOTE.name).shuffle(in_order)
@@ -74,7 +74,7 @@ async def _vote(debate: Debate, voter: AgentSpec, able: Sequence[AgentSpec]) -> 
     schema = asked_schema(_JudgeBallot)
     schema["properties"]["choice"]["maximum"] = len(shown)
     shape = AnswerShape("judge_ballot", _JudgeBallot, schema_text(schema), partial(_rendered, shown))
-    cast = await debate.ask_for(key, voter, Task(JUDGE_VOTE.work(voter.id), prompt), shape)
+    cast = await debate.ask_structured(key, voter, Task(JUDGE_VOTE.create_work(voter.id), prompt), shape)
     if isinstance(cast, StepFailed) or cast.choice > len(shown):
         return ""
     return shown[cast.choice - 1].id

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from parley.orchestrator.engine.budget import may_pass
+from parley.orchestrator.engine.budget import is_transient
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.v1.event_pb2 import StepFailed
 
@@ -15,7 +15,7 @@ def failed_for_want_of(failed: Mapping[str, StepFailed], phase: str, needed: int
     Where as many as are `needed` failed for reasons that may pass, these are waited for and one of them is named, else one
     that failed for good.
     """
-    passing = {key: each for key, each in failed.items() if may_pass(each.reason)}
+    passing = {key: each for key, each in failed.items() if is_transient(each.reason)}
     lasting = {key: each for key, each in failed.items() if key not in passing}
     awaited = passing if len(passing) >= needed else {}
     named = next(iter((awaited or lasting or failed).values()))

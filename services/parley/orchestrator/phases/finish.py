@@ -47,7 +47,7 @@ async def finish(
         *([quotation("What was held against your work, and what became of it", issues)] if issues else []),
         instruction(agent, ROLE_SECTION, situation.told(SECTION, _TOLD), spec.max_output_tokens),
     )
-    work = FINAL_REFINEMENT.work(agent.id, situation.number)
+    work = FINAL_REFINEMENT.create_work(agent.id, situation.number)
     annotate = note_claims if situation.cites else None
     task = Task(
         work,
@@ -55,7 +55,7 @@ async def finish(
         spec.max_output_tokens,
         concurrency=CONCURRENCY,
         annotate=annotate,
-        is_asked_again=True,
+        retry_once=True,
     )
     reply = await debate.ask(f"round/{situation.number}/finish/{agent.id}", agent, task)
     if isinstance(reply, StepFailed):

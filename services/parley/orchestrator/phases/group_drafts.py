@@ -6,7 +6,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity
-from parley.orchestrator.peers.services import readable
+from parley.orchestrator.peers.services import truncate_text
 from parley.orchestrator.phases.settle_agreement import settle_agreement
 from parley.orchestrator.phases.stands import stands_of
 from parley.v1.convergence_pb2 import GroupPositionsRequest, GroupPositionsResponse, SettledPair
@@ -33,7 +33,7 @@ async def group_drafts(
     found = await _compared(debate, drafts, key)
     if isinstance(found, StepFailed):
         message = f"the first drafts could not be grouped: {found.message}"
-        debate.note(f"{key}/warning", Warned(message=message))
+        debate.record_event(f"{key}/warning", Warned(message=message))
         return None
     groups = _noted(debate, key, found)
     if asked is None or not found.unsure:
@@ -45,7 +45,7 @@ async def group_drafts(
 
 def _noted(debate: Debate, key: str, found: GroupPositionsResponse) -> DraftGroups:
     groups = _groups(found)
-    debate.note(f"{key}/groups", DraftsGrouped(drafts=groups))
+    debate.record_event(f"{key}/groups", DraftsGrouped(drafts=groups))
     return groups
 
 
@@ -59,10 +59,12 @@ async def _compared(
     debate: Debate, drafts: Sequence[Contribution], key: str, settled: Sequence[SettledPair] = ()
 ) -> GroupPositionsResponse | StepFailed:
     request = GroupPositionsRequest(
-        question=readable(debate.spec.question), stands=stands_of(drafts), settled=settled
+        question=truncate_text(debate.spec.question), stands=stands_of(drafts), settled=settled
     )
-    work = FIRST_DRAFT_VOTE.work(round_number=1)
-    return await debate.step(key, work, request, lambda: debate.services.convergence.group(request))
+    work = FIRST_DRAFT_VOTE.create_work(round_number=1)
+    return await debate.call_service(
+        key, work, request, lambda: debate.services.convergence.group_positions(request)
+    )
 
 
 def _groups(found: GroupPositionsResponse) -> DraftGroups:

@@ -190,13 +190,13 @@ async def judge_proposals(
         PromptPart("user", "\n".join([_TOLD, score_anchors(_MAX_SCORE), _SUFFICIENT, *chooses])),
     )
     key = f"round/{number}/judge"
-    task = Task(JUDGEMENT.work(judge.id, number), prompt)
+    task = Task(JUDGEMENT.create_work(judge.id, number), prompt)
     shape = AnswerShape("judgement", Judgement, _schema(letters, len(positions)), _rendered)
-    made = await debate.ask_for(key, judge, task, shape)
+    made = await debate.ask_structured(key, judge, task, shape)
     if isinstance(made, StepFailed):
         if not (debate.ending or made.reason == "INVALID_STRUCTURED_ANSWER"):
             raise failed_for_want_of({key: made}, JUDGEMENT.name)
-        debate.note(
+        debate.record_event(
             f"{key}/warning", Warned(message=f"the judge has scored nobody: {' '.join(made.message.split())}")
         )
         return Judgement.model_construct()
@@ -206,9 +206,11 @@ async def judge_proposals(
         if not any(each.agent == letter and each.score is not None for each in made.ranking)
     ]
     if absent:
-        debate.note(f"{key}/warning", Warned(message=f"the judge gave no score to {', '.join(absent)}"))
+        debate.record_event(
+            f"{key}/warning", Warned(message=f"the judge gave no score to {', '.join(absent)}")
+        )
     if positions and (made.position is None or made.position > len(positions)):
-        debate.note(
+        debate.record_event(
             f"{key}/choice/warning",
             Warned(message="the judge did not say which of the first positions is right: it casts no ballot"),
         )

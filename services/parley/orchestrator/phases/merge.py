@@ -57,7 +57,7 @@ async def merge(
         *(quotation(f"Proposal of agent {debate.letter(each.agent)}", each.text) for each in work),
         PromptPart("user", told),
     )
-    task = Task(MERGE.work(writer.id), prompt, is_answer=True)
+    task = Task(MERGE.create_work(writer.id), prompt, is_answer=True)
     reply = await debate.ask(_KEY, writer, task)
     if isinstance(reply, StepFailed):
         raise failed_for_want_of({_KEY: reply}, MERGE.name)
@@ -102,9 +102,9 @@ async def _stand(
         quotation("The answer", answer),
         PromptPart("user", told),
     )
-    task = Task(OBJECTION.work(agent.id), prompt)
+    task = Task(OBJECTION.create_work(agent.id), prompt)
     shape = AnswerShape("stand", _Stand, schema_text(schema_of(_Stand)), _rendered)
-    return await debate.ask_for(f"{_KEY}/objection/{agent.id}", agent, task, shape)
+    return await debate.ask_structured(f"{_KEY}/objection/{agent.id}", agent, task, shape)
 
 
 def _rendered(stand: _Stand) -> str:

@@ -22,7 +22,7 @@ async def observe(debate: Debate, made: Contribution) -> None:
         patterns=patterns,
         fallacies=fallacies,
     )
-    debate.note(f"{key}/of/{made.target}" if made.target else key, observed)
+    debate.record_event(f"{key}/of/{made.target}" if made.target else key, observed)
 
 
 def _marked(text: str) -> tuple[list[RhetoricalMark], list[RhetoricalMark]]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.sentences import first_sentence, prose
+from parley.orchestrator.model.sentences import first_sentence, to_prose
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Prompt, PromptPart, Task
 from parley.orchestrator.phases import critique, propose, refine
@@ -41,7 +41,7 @@ async def propose_plainly(
     """Ask an agent for its proposal. `earlier` is what it said in the round before; empty in the first."""
     told = [_material("You said before", [earlier])] if earlier else []
     prompt = (*_preamble(debate, agent, guidance), *told)
-    work = propose.PROPOSAL.work(agent.id, number)
+    work = propose.PROPOSAL.create_work(agent.id, number)
     task = _task(debate, work, prompt, "I propose to", concurrency=propose.CONCURRENCY)
     return _contribution(await debate.ask(propose.propose_key(number, agent.id), agent, task), work)
 
@@ -55,7 +55,7 @@ async def criticize_plainly(
         _material("A colleague says", [proposal.text]),
         PromptPart("user", "What speaks against it?"),
     )
-    work = critique.CRITIQUE.work(critic.id, proposal.round, proposal.agent)
+    work = critique.CRITIQUE.create_work(critic.id, proposal.round, proposal.agent)
     key = f"round/{proposal.round}/critique/{critic.id}/of/{proposal.agent}"
     task = _task(debate, work, prompt, "The problem with this is that", concurrency=critique.CONCURRENCY)
     return _contribution(await debate.ask(key, critic, task), work)
@@ -75,7 +75,7 @@ async def refine_plainly(
         *([_material("Colleagues say", [each.text for each in critiques])] if critiques else []),
         PromptPart("user", "What do you propose now?"),
     )
-    work = refine.REFINEMENT.work(agent.id, proposal.round)
+    work = refine.REFINEMENT.create_work(agent.id, proposal.round)
     key = f"round/{proposal.round}/refine/{agent.id}"
     task = _task(debate, work, prompt, "I now propose to", concurrency=refine.CONCURRENCY)
     return _contribution(await debate.ask(key, agent, task), work)
@@ -93,11 +93,11 @@ async def recommend(debate: Debate, works: Sequence[Contribution], guidance: Seq
         _material("Experts say", [each.text for each in works]),
         PromptPart("user", "What do you recommend, and why?"),
     )
-    task = _task(debate, SYNTHESIS.work(judge.id), prompt, "I recommend to", is_answer=True)
+    task = _task(debate, SYNTHESIS.create_work(judge.id), prompt, "I recommend to", is_answer=True)
     reply = await debate.ask(KEY, judge, task)
     if isinstance(reply, StepFailed):
         raise failed_for_want_of({KEY: reply}, SYNTHESIS.name)
-    answer = prose(reply.text)
+    answer = to_prose(reply.text)
     if len(answer) >= _MIN_ANSWER_CHARACTERS or not works:
         return answer
     return f"{answer} {first_sentence(works[0].text)}"
@@ -148,5 +148,5 @@ def _contribution(reply: Reply | StepFailed, work: Work) -> Contribution | StepF
     if isinstance(reply, StepFailed):
         return reply
     return Contribution(
-        work.agent_id, work.activity, work.round, prose(reply.text), target=work.target_agent_id
+        work.agent_id, work.activity, work.round, to_prose(reply.text), target=work.target_agent_id
     )

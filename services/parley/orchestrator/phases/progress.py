@@ -29,7 +29,7 @@ class PhaseMarks:
                 round=self._number,
                 expected=self._expected,
             )
-            self._debate.note(self._key("started"), payload)
+            self._debate.record_event(self._key("started"), payload)
 
     def end(self) -> None:
         """Count one step as ended, with or without a result; mark the finish with the last."""
@@ -38,7 +38,7 @@ class PhaseMarks:
             payload = PhaseFinished(
                 activity=self._activity.name, title=self._activity.title, round=self._number
             )
-            self._debate.note(self._key("finished"), payload)
+            self._debate.record_event(self._key("finished"), payload)
 
     def _key(self, what: str) -> str:
         return f"round/{self._number}/{self._activity.name}/{what}"

@@ -42,7 +42,7 @@ async def propose(
         *own,
         PromptPart("user", f"{asked}{in_words(spec.max_output_tokens)}"),
     )
-    work = PROPOSAL.work(agent.id, number)
+    work = PROPOSAL.create_work(agent.id, number)
     annotate = note_claims if situation.cites else None
     task = Task(work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY, annotate=annotate)
     reply = await debate.ask(propose_key(number, agent.id), agent, task)

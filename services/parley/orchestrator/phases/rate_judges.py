@@ -24,8 +24,8 @@ async def rate_judges(
     """
     key = JUDGE_RATINGS.name
     request = GetWeightsRequest(agent_ids=[each.id for each in able], domain=debate.spec.domain)
-    found = await debate.step(
-        key, JUDGE_RATINGS.work(), request, lambda: debate.services.ratings.weights(request)
+    found = await debate.call_service(
+        key, JUDGE_RATINGS.create_work(), request, lambda: debate.services.ratings.get_weights(request)
     )
     if isinstance(found, StepFailed):
         return _nobody(debate, key, found.message)
@@ -41,7 +41,7 @@ async def rate_judges(
 
 def _nobody(debate: Debate, key: str, why: str) -> Sequence[Nominee]:
     message = f"{debate.spec.judge.id} judges, since no judge could be chosen by the ratings: {why}"
-    debate.note(f"{key}/warning", Warned(message=message))
+    debate.record_event(f"{key}/warning", Warned(message=message))
     return ()
 
 

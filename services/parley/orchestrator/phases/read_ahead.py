@@ -7,7 +7,7 @@ from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.peers.services import readable
+from parley.orchestrator.peers.services import truncate_text
 from parley.v1.convergence_pb2 import AssessRequest, Stand
 
 __all__ = ["TellPositions", "reading_ahead"]
@@ -30,11 +30,13 @@ async def reading_ahead(
 
         def tell(work: Sequence[Contribution]) -> None:
             request = AssessRequest(
-                question=readable(debate.spec.question), stands=_positions(work), previous=_positions(before)
+                question=truncate_text(debate.spec.question),
+                stands=_positions(work),
+                previous=_positions(before),
             )
             if len(request.stands) > 1:
-                read = partial(debate.services.convergence.read_ahead, request)
-                begun.append(tasks.create_task(debate.ahead(step, read)))
+                read = partial(debate.services.convergence.assess_ahead, request)
+                begun.append(tasks.create_task(debate.call_ahead(step, read)))
 
         try:
             yield tell

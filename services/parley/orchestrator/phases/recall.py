@@ -2,7 +2,7 @@
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity
-from parley.orchestrator.peers.services import readable
+from parley.orchestrator.peers.services import truncate_text
 from parley.v1.event_pb2 import Recalled, StepFailed, Warned
 from parley.v1.memory_pb2 import RecallRequest
 
@@ -18,16 +18,18 @@ async def recall(debate: Debate) -> str:
     if spec.history_limit == 0:
         return ""
     request = RecallRequest(
-        text=readable(spec.question), limit=spec.history_limit, excluded_debate_ids=[debate.id]
+        text=truncate_text(spec.question), limit=spec.history_limit, excluded_debate_ids=[debate.id]
     )
-    found = await debate.step(_KEY, RECALL.work(), request, lambda: debate.services.memory.recall(request))
+    found = await debate.call_service(
+        _KEY, RECALL.create_work(), request, lambda: debate.services.memory.recall(request)
+    )
     if isinstance(found, StepFailed):
         message = f"past debates could not be recalled: {found.message}"
-        debate.note(f"{_KEY}/warning", Warned(message=message))
+        debate.record_event(f"{_KEY}/warning", Warned(message=message))
         return ""
     if found.debates:
         ids = [each.debate_id for each in found.debates]
-        debate.note(f"{_KEY}/found", Recalled(debate_ids=ids))
+        debate.record_event(f"{_KEY}/found", Recalled(debate_ids=ids))
     return "\n\n".join(
         f"[{each.debate_id}] Question: {each.question}\nConclusion: {each.conclusion}"
         for each in found.debates

@@ -5,13 +5,13 @@ from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.issue_answers import RaisedIssue, answers_form, read_answers
-from parley.orchestrator.model.open_issues import raised_issues
+from parley.orchestrator.model.issue_answers import RaisedIssue, answer_instructions, parse_answers
+from parley.orchestrator.model.open_issues import list_raised_issues
 from parley.orchestrator.model.positions import POSITION_FORM
 from parley.orchestrator.model.readiness import (
     READINESS_FORM,
     Readiness,
-    read_readiness,
+    parse_readiness,
     without_readiness,
 )
 from parley.orchestrator.model.spec import AgentSpec
@@ -43,14 +43,14 @@ async def refine(
 ) -> Contribution | StepFailed:
     """Ask an agent for its revised proposal, and for an answer to each issue that was raised."""
     spec = debate.spec
-    raised = raised_issues(debate.letter, critiques)
+    raised = list_raised_issues(debate.letter, critiques)
     prompt = (
         *opening(debate, agent, situation),
         quotation(f"Your proposal of round {proposal.round}", proposal.text),
         *(quotation(f"Critique by agent {debate.letter(each.agent)}", each.text) for each in critiques),
         _told(agent, spec.max_output_tokens, raised, situation, is_alone=not critiques),
     )
-    work = REFINEMENT.work(agent.id, situation.number)
+    work = REFINEMENT.create_work(agent.id, situation.number)
     annotate = partial(_annotate, raised, situation)
     task = Task(
         work,
@@ -58,7 +58,7 @@ async def refine(
         spec.max_output_tokens,
         concurrency=CONCURRENCY,
         annotate=annotate,
-        is_asked_again=True,
+        retry_once=True,
     )
     reply = await debate.ask(f"round/{situation.number}/refine/{agent.id}", agent, task)
     if isinstance(reply, StepFailed):
@@ -70,7 +70,7 @@ async def refine(
         reply.rendered or reply.text,
         reply.position,
         answers=tuple(reply.issue_answers),
-        readiness=read_readiness(reply.text) if situation.asks_readiness else Readiness(),
+        readiness=parse_readiness(reply.text) if situation.asks_readiness else Readiness(),
         claims=tuple(reply.claims_to_cite),
     )
 
@@ -78,7 +78,7 @@ async def refine(
 def _annotate(raised: Sequence[RaisedIssue], situation: Situation, reply: Reply) -> None:
     """Keep the answers to issues as data, and what others read as the proposal without them."""
     text = without_readiness(reply.text) if situation.asks_readiness else reply.text
-    proposal, answers = read_answers(text, raised)
+    proposal, answers = parse_answers(text, raised)
     reply.rendered = proposal if proposal != reply.text else ""
     reply.issue_answers.extend(answers)
     if situation.cites:
@@ -96,7 +96,7 @@ def _told(
     forms = [
         f"Your revised proposal, complete in itself{_CHANGES if is_alone else ''}.{in_words(max_tokens)}",
         POSITION_FORM,
-        *([answers_form([each.name for each in raised])] if raised else []),
+        *([answer_instructions([each.name for each in raised])] if raised else []),
         *([READINESS_FORM] if situation.asks_readiness else []),
     ]
     listed = "\n".join(f"{number}. {form}" for number, form in enumerate(forms, start=1))

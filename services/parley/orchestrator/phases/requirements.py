@@ -144,17 +144,17 @@ async def draw_up_requirements(debate: Debate) -> Requirements:
     """
     judge = debate.spec.judge
     prompt = (*preamble(debate, judge), PromptPart("user", _TOLD))
-    task = Task(REQUIREMENTS.work(judge.id), prompt)
+    task = Task(REQUIREMENTS.create_work(judge.id), prompt)
     shape = AnswerShape("requirements", RequirementsAnswer, _SCHEMA, _rendered)
-    answer = await debate.ask_for(_KEY, judge, task, shape)
+    answer = await debate.ask_structured(_KEY, judge, task, shape)
     if isinstance(answer, StepFailed):
         why = " ".join(answer.message.split())
         message = f"what the question requires was not listed, and the debate goes on without: {why}"
-        debate.note(f"{_KEY}/warning", Warned(message=message))
+        debate.record_event(f"{_KEY}/warning", Warned(message=message))
         return Requirements()
     listed = tuple(Requirement(text=each.text, hard=each.hard) for each in answer.requirements)
     if listed:
-        debate.note(f"{_KEY}/drawn-up", RequirementsDrawnUp(requirements=listed))
+        debate.record_event(f"{_KEY}/drawn-up", RequirementsDrawnUp(requirements=listed))
     return Requirements(listed, known=True)
 
 

@@ -81,7 +81,7 @@ class Round:
     ) -> None:
         """Start the round after those before it."""
         number, agents = plan.number, plan.agents
-        debate.note(f"round/{number}/started", RoundStarted(number=number, total=plan.total))
+        debate.record_event(f"round/{number}/started", RoundStarted(number=number, total=plan.total))
         self._debate = debate
         self._plan = plan
         self._before = before
@@ -103,7 +103,7 @@ class Round:
         self._refinements: dict[str, _Step] = {
             each.id: tasks.create_task(self._refine(each)) for each in agents
         }
-        self._limit = tasks.create_task(debate.limiter.keep_round(number))
+        self._limit = tasks.create_task(debate.limiter.enforce_round_limit(number))
         self._quorum = tasks.create_task(self._hold_quorum())
         self._complete = tasks.create_task(self._finish())
 
@@ -245,7 +245,7 @@ class Round:
             await asyncio.wait([*self._critiques.values(), *self._refinements.values()])
         self._limit.cancel()
         number = self._plan.number
-        self._debate.note(f"round/{number}/finished", RoundFinished(number=number))
+        self._debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
 
     async def _hold_quorum(self) -> None:
         made = {agent.id: await self._proposals[agent.id] for agent in self._plan.agents}

@@ -28,17 +28,17 @@ async def select_team(debate: Debate, settings: TeamSettings) -> None:
         domain=settings.domain or debate.spec.domain,
         exploration_share=settings.exploration_share if settings.HasField("exploration_share") else None,
     )
-    found = await debate.step(
-        TEAM.name, TEAM.work(), request, lambda: debate.services.ratings.select_team(request)
+    found = await debate.call_service(
+        TEAM.name, TEAM.create_work(), request, lambda: debate.services.ratings.select_team(request)
     )
     candidates: list[Candidate] = []
     if isinstance(found, StepFailed):
         chosen = set(agents[: settings.size])
         message = f"the first {settings.size} agents debate, since no team could be chosen: {found.message}"
-        debate.note(f"{TEAM.name}/warning", Warned(message=message))
+        debate.record_event(f"{TEAM.name}/warning", Warned(message=message))
     else:
         candidates = list(found.candidates)
         chosen = {each.agent_id for each in candidates if each.chosen}
-    debate.seat(chosen)
+    debate.set_participants(chosen)
     team = [each for each in agents if each in chosen]
-    debate.note(f"{TEAM.name}/selected", TeamSelected(agent_ids=team, candidates=candidates))
+    debate.record_event(f"{TEAM.name}/selected", TeamSelected(agent_ids=team, candidates=candidates))

@@ -78,8 +78,10 @@ async def _asked(
         ),
         PromptPart("user", _TOLD),
     )
-    task = Task(GROUPING.work(agent.id, number), prompt)
-    answer = await debate.ask_for(key, agent, task, AnswerShape("grouping", _Groups, _SCHEMA, _rendered))
+    task = Task(GROUPING.create_work(agent.id, number), prompt)
+    answer = await debate.ask_structured(
+        key, agent, task, AnswerShape("grouping", _Groups, _SCHEMA, _rendered)
+    )
     if isinstance(answer, StepFailed):
         return {}
     places: dict[str, list[int]] = {}

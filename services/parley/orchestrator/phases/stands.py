@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.peers.services import readable
+from parley.orchestrator.peers.services import truncate_text
 from parley.v1.convergence_pb2 import Stand
 
 __all__ = ["stands_of"]
@@ -11,4 +11,6 @@ __all__ = ["stands_of"]
 
 def stands_of(work: Sequence[Contribution]) -> list[Stand]:
     """Return what each agent stands for."""
-    return [Stand(agent_id=each.agent, position=each.position, text=readable(each.text)) for each in work]
+    return [
+        Stand(agent_id=each.agent, position=each.position, text=truncate_text(each.text)) for each in work
+    ]

@@ -39,6 +39,6 @@ async def _stated(debate: Debate, number: int, made: Contribution, key: str) -> 
         quotation("Your proposal", made.text),
         PromptPart("user", _TOLD),
     )
-    task = Task(POSITION.work(agent.id, number), prompt, _MAX_TOKENS)
+    task = Task(POSITION.create_work(agent.id, number), prompt, _MAX_TOKENS)
     reply = await debate.ask(f"round/{number}/{key}/{agent.id}", agent, task)
     return made if isinstance(reply, StepFailed) else replace(made, position=reply.position)

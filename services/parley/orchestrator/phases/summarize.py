@@ -141,14 +141,14 @@ async def _summary(reader: _Reader, before: str, gone: Sequence[Contribution]) -
         earlier = (quotation("Your summary of what came before", summary),) if summary else ()
         prompt = (*opening, *earlier, quoted, told)
         summarized = len(summary) + characters
-        work = SUMMARY.work(agent.id, reader.number, summarized=summarized, summary_method=_METHOD)
+        work = SUMMARY.create_work(agent.id, reader.number, summarized=summarized, summary_method=_METHOD)
         key = reader.key if number == 1 else f"{reader.key}/{number}"
         reply = await debate.ask(key, agent, Task(work, prompt, max_characters=most))
         if isinstance(reply, StepFailed):
             warning = (
                 f"{agent.name} could not summarize its history and goes on with all of it: {reply.message}"
             )
-            debate.note(f"{reader.key}/warning", Warned(message=warning))
+            debate.record_event(f"{reader.key}/warning", Warned(message=warning))
             return None
         summary = reply.text
     return summary

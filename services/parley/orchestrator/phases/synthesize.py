@@ -154,14 +154,14 @@ async def synthesize(
         *guidance_of(guidance),
         instruction(judge, SECTION, told),
     )
-    task = Task(SYNTHESIS.work(judge.id), prompt, is_answer=True)
+    task = Task(SYNTHESIS.create_work(judge.id), prompt, is_answer=True)
     shape = AnswerShape("synthesis", JudgeAnswer, _schema(letters, requirements), _render, prose_answer)
-    answer = await debate.ask_for(KEY, judge, task, shape)
+    answer = await debate.ask_structured(KEY, judge, task, shape)
     if isinstance(answer, StepFailed):
         raise failed_for_want_of({KEY: answer}, SYNTHESIS.name)
     absent = _absent(answer, letters, requirements)
     if absent:
-        debate.note(f"{KEY}/warning", Warned(message=absent))
+        debate.record_event(f"{KEY}/warning", Warned(message=absent))
     return answer
 
 

@@ -96,9 +96,9 @@ async def _ask(
         quotation("The answer", answer),
         PromptPart("user", _TOLD),
     )
-    task = Task(VERIFICATION.work(agent.id), prompt)
+    task = Task(VERIFICATION.create_work(agent.id), prompt)
     shape = AnswerShape("stand", StandRead, _SCHEMA, _rendered)
-    return await debate.ask_for(f"verification/{agent.id}", agent, task, shape)
+    return await debate.ask_structured(f"verification/{agent.id}", agent, task, shape)
 
 
 def _rendered(stand: StandRead) -> str:

@@ -96,7 +96,7 @@ async def hold_vote(
             f"all voters share one model family ({terms.one_voice}): their votes are one voice, and their agreement"
             " shows a step less"
         )
-        debate.note(f"{terms.key}-voice/warning", Warned(message=message))
+        debate.record_event(f"{terms.key}-voice/warning", Warned(message=message))
     async with asyncio.TaskGroup() as tasks:
         weighing = tasks.create_task(vote_weights(debate, voters, terms))
         grouping = tasks.create_task(alike_choices(debate, work, terms))
@@ -105,7 +105,9 @@ async def hold_vote(
             for each in voters
             if poll.choices(each)
         }
-        settled = await debate.settle(terms.key, steps, partial(_is_settled, poll, weighing, grouping))
+        settled = await debate.run_until_enough(
+            terms.key, steps, partial(_is_settled, poll, weighing, grouping)
+        )
     weights, groups = weighing.result(), grouping.result()
     failed = {agent: each for agent, each in settled.items() if isinstance(each, StepFailed)}
     ballots = _cast(settled, weights)
@@ -182,10 +184,10 @@ async def _ballot(poll: _Poll, voter: AgentSpec) -> Ballot | StepFailed:
         PromptPart("user", told),
     )
     task = Task(
-        VOTE.work(voter.id, poll.terms.round), prompt, is_answer=True, is_asked_again=poll.is_asked_again
+        VOTE.create_work(voter.id, poll.terms.round), prompt, is_answer=True, retry_once=poll.is_asked_again
     )
     shape = AnswerShape("ballot", _Ballot, _schema(len(shown), poll.schema_of), _rendered)
-    cast = await debate.ask_for(key, voter, task, shape)
+    cast = await debate.ask_structured(key, voter, task, shape)
     if isinstance(cast, StepFailed):
         return cast
     if cast.choice > len(shown):

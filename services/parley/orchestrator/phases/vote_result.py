@@ -37,7 +37,7 @@ class Electorate:
     ) -> Vote:
         """Return what ballots come to; `left_out`: voters that were not waited for."""
         found = self._count(ballots, groups)
-        strength = voting.discounted(found.strength) if self.terms.one_voice else found.strength
+        strength = voting.discount_strength(found.strength) if self.terms.one_voice else found.strength
         cast = {each.agent_id for each in ballots}
         vote = Vote(
             winner_agent_id=found.winner or "",
@@ -54,8 +54,8 @@ class Electorate:
 
     def _count(
         self, ballots: Sequence[Ballot], groups: Sequence[voting.Group], *, by_weight: bool = True
-    ) -> voting.Count:
-        return voting.count(
+    ) -> voting.VoteCount:
+        return voting.count_votes(
             counted(ballots, by_weight=by_weight),
             len(self.voters),
             self.terms.rule,
@@ -63,7 +63,7 @@ class Electorate:
             groups=groups,
         )
 
-    def _options(self, ballots: Sequence[Ballot], found: voting.Count) -> list[VoteOption]:
+    def _options(self, ballots: Sequence[Ballot], found: voting.VoteCount) -> list[VoteOption]:
         votes = Counter(each.choice_agent_id for each in ballots)
         return [
             VoteOption(agent_id=agent, votes=votes[agent], share=float(found.shares.get(agent, 0)))
@@ -71,7 +71,7 @@ class Electorate:
         ]
 
     def _told_terms(
-        self, ballots: Sequence[Ballot], groups: Sequence[voting.Group], found: voting.Count
+        self, ballots: Sequence[Ballot], groups: Sequence[voting.Group], found: voting.VoteCount
     ) -> Vote:
         """Return what a result says of the terms that it came about on."""
         terms, votes = self.terms, Counter(each.choice_agent_id for each in ballots)
@@ -111,8 +111,10 @@ def surest(vote: Vote) -> str:
     if vote.winner_agent_id:
         return vote.winner_agent_id
     groups = [tuple(each.agent_ids) for each in vote.groups]
-    found = voting.count(counted(vote.ballots), len(vote.ballots), groups=groups)
-    return voting.surest(found, [(each.choice_agent_id, each.confidence) for each in vote.ballots])
+    found = voting.count_votes(counted(vote.ballots), len(vote.ballots), groups=groups)
+    return voting.most_confident_option(
+        found, [(each.choice_agent_id, each.confidence) for each in vote.ballots]
+    )
 
 
 def _strength(strength: voting.Strength) -> VoteStrength.ValueType:

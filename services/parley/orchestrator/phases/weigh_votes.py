@@ -8,7 +8,7 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.model.voting import Group, group_options
-from parley.orchestrator.peers.services import readable
+from parley.orchestrator.peers.services import truncate_text
 from parley.orchestrator.phases.stands import stands_of
 from parley.orchestrator.phases.vote_terms import VoteTerms
 from parley.v1.convergence_pb2 import GroupPositionsRequest
@@ -47,11 +47,13 @@ async def vote_weights(debate: Debate, voters: Sequence[AgentSpec], terms: VoteT
     request = GetWeightsRequest(
         agent_ids=sorted(equal), domain=debate.spec.domain, rule=_RULES[terms.weighted_by]
     )
-    work = VOTE_WEIGHTS.work(round_number=terms.round)
-    found = await debate.step(key, work, request, lambda: debate.services.ratings.weights(request))
+    work = VOTE_WEIGHTS.create_work(round_number=terms.round)
+    found = await debate.call_service(
+        key, work, request, lambda: debate.services.ratings.get_weights(request)
+    )
     if isinstance(found, StepFailed):
         message = f"every vote weighs the same, since its weight could not be looked up: {found.message}"
-        debate.note(f"{key}/warning", Warned(message=message))
+        debate.record_event(f"{key}/warning", Warned(message=message))
         return equal
     return equal | {each.agent_id: each.weight for each in found.weights}
 
@@ -66,12 +68,14 @@ async def alike_choices(debate: Debate, work: Sequence[Contribution], terms: Vot
     if not terms.group_choices or len(options) < 2:
         return alone
     key = f"{terms.key}-groups"
-    request = GroupPositionsRequest(question=readable(debate.spec.question), stands=stands_of(work))
-    doing = CHOICE_GROUPS.work(round_number=terms.round)
-    found = await debate.step(key, doing, request, lambda: debate.services.convergence.group(request))
+    request = GroupPositionsRequest(question=truncate_text(debate.spec.question), stands=stands_of(work))
+    doing = CHOICE_GROUPS.create_work(round_number=terms.round)
+    found = await debate.call_service(
+        key, doing, request, lambda: debate.services.convergence.group_positions(request)
+    )
     if isinstance(found, StepFailed):
         message = f"every choice is counted alone, since they could not be compared: {found.message}"
-        debate.note(f"{key}/warning", Warned(message=message))
+        debate.record_event(f"{key}/warning", Warned(message=message))
         return alone
     apart = [(each.agent_id, each.other_agent_id) for each in found.contradictions]
     return group_options(options, [each.agent_ids for each in found.groups], apart)

@@ -110,7 +110,7 @@ async def write_from_vote(
         *guidance_of(guidance),
         PromptPart("user", _TOLD.format(first=told)),
     )
-    reply = await debate.ask(KEY, writer, Task(SYNTHESIS.work(writer.id), prompt, is_answer=True))
+    reply = await debate.ask(KEY, writer, Task(SYNTHESIS.create_work(writer.id), prompt, is_answer=True))
     if isinstance(reply, StepFailed):
         raise failed_for_want_of({KEY: reply}, SYNTHESIS.name)
     return reply.text

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from parley.role_file import Role, RoleFileError, parse_role
 
-__all__ = ["Role", "RoleFileError", "Roles", "UnknownRoleError", "parse_role", "shipped_roles"]
+__all__ = ["Role", "RoleFileError", "Roles", "UnknownRoleError", "load_shipped_roles", "parse_role"]
 
 
 class UnknownRoleError(Exception):
@@ -29,7 +29,7 @@ class Roles:
         for role in roles:
             for name in (role.name, *role.aliases):
                 if name in self._by_name:
-                    raise _fault(
+                    raise _file_error(
                         role.name, f"takes the name {name}, which is {self._by_name[name].name}'s already"
                     )
                 self._by_name[name] = role
@@ -48,12 +48,12 @@ class Roles:
         Raises:
             UnknownRoleError: there is none of this name.
         """
-        role = self.known(name)
+        role = self.find(name)
         if role is None:
             raise UnknownRoleError(f"unknown role {name!r}; known roles: {', '.join(self.names())}")
         return role
 
-    def known(self, name: str) -> Role | None:
+    def find(self, name: str) -> Role | None:
         """Return a role by its name or an alias, or None."""
         return self._by_name.get(name)
 
@@ -67,14 +67,14 @@ class Roles:
         for role in self.all():
             unknown = role.prompts.keys() - read
             if unknown:
-                raise _fault(role.name, f"has sections that nothing reads: {', '.join(sorted(unknown))}")
+                raise _file_error(role.name, f"has sections that nothing reads: {', '.join(sorted(unknown))}")
             if not any(role.serves(sections) for sections in duties):
                 nearest = min((set(sections) - role.prompts.keys() for sections in duties), key=len)
-                raise _fault(role.name, f"lacks sections: {', '.join(sorted(nearest))}")
+                raise _file_error(role.name, f"lacks sections: {', '.join(sorted(nearest))}")
 
 
 @cache
-def shipped_roles() -> Roles:
+def load_shipped_roles() -> Roles:
     """Read the roles that Parley ships, once.
 
     Raises:
@@ -91,5 +91,5 @@ def _name_of(role: Role) -> str:
     return role.name
 
 
-def _fault(name: str, what: str) -> RoleFileError:
+def _file_error(name: str, what: str) -> RoleFileError:
     return RoleFileError(f"roles/{name}.md {what}")

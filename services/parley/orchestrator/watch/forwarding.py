@@ -14,7 +14,7 @@ import grpc
 
 from parley.orchestrator.log.index import DebateIndex, DebateRecord, record_key
 from parley.orchestrator.model.delta import Delta
-from parley.orchestrator.watch.deltas import Deltas
+from parley.orchestrator.watch.deltas import DeltaBroker
 from parley.orchestrator.watch.feed import Feed, Feeds
 from parley.runtime.backoff import Backoff
 from parley.runtime.channel import channel
@@ -24,7 +24,7 @@ from parley.runtime.tasks import stop_task
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
-__all__ = ["OWNER_KEY", "Forwarding"]
+__all__ = ["OWNER_KEY", "DeltaForwarder"]
 
 OWNER_KEY = "parley-owner"
 """Metadata of a watch between replicas: the owner that it is meant for, which sends text only and asks no other."""
@@ -34,25 +34,25 @@ _logger = get_logger(__name__)
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _Forward:
     task: asyncio.Task[None]
     watchers: int = 0
 
 
 @dataclass(slots=True)
-class _Shared:
+class _SharedChannel:
     channel: grpc.aio.Channel
     users: int = 0
 
 
-class Forwarding:
+class DeltaForwarder:
     """Brings text while somebody here wants it."""
 
     def __init__(
         self,
         index: DebateIndex,
         feeds: Feeds,
-        deltas: Deltas,
+        deltas: DeltaBroker,
         owner: str,
         connect: Callable[[str], grpc.aio.Channel] = channel,
     ) -> None:
@@ -62,52 +62,52 @@ class Forwarding:
         self._deltas = deltas
         self._owner = owner
         self._connect = connect
-        self._wanted: dict[str, _Wanted] = {}
-        self._channels: dict[str, _Shared] = {}
+        self._forwards: dict[str, _Forward] = {}
+        self._channels: dict[str, _SharedChannel] = {}
 
     @asynccontextmanager
-    async def wanted(self, tenant: str, debate: str) -> AsyncGenerator[None, None]:
+    async def forward_while_watched(self, tenant: str, debate: str) -> AsyncGenerator[None, None]:
         """Bring a debate's text while the block runs. Never fails: there may just be no text."""
         key = record_key(tenant, debate)
-        if key not in self._wanted:
+        if key not in self._forwards:
             # A context of its own: the deadline and the span of the first watcher are not the others'.
-            task = asyncio.create_task(self._bring(tenant, debate), context=Context())
-            self._wanted[key] = _Wanted(task)
-        wanted = self._wanted[key]
+            task = asyncio.create_task(self._forward(tenant, debate), context=Context())
+            self._forwards[key] = _Forward(task)
+        wanted = self._forwards[key]
         wanted.watchers += 1
         try:
             yield
         finally:
             wanted.watchers -= 1
             if not wanted.watchers:
-                del self._wanted[key]
+                del self._forwards[key]
                 await stop_task(wanted.task)
 
-    async def _bring(self, tenant: str, debate: str) -> None:
+    async def _forward(self, tenant: str, debate: str) -> None:
         news = asyncio.Event()
         with label_scope(tenant=tenant, debate=debate):
             while True:
-                async with self._feeds.joined(tenant, debate, news) as feed:
-                    await self._bring_along(feed, tenant, debate, news)
+                async with self._feeds.join(tenant, debate, news) as feed:
+                    await self._forward_from_owner(feed, tenant, debate, news)
                 await asyncio.sleep(_BACKOFF.maximum)
 
-    async def _bring_along(self, feed: Feed, tenant: str, debate: str, news: asyncio.Event) -> None:
+    async def _forward_from_owner(self, feed: Feed, tenant: str, debate: str, news: asyncio.Event) -> None:
         """Copy from the owner, whoever that is at the time, for as long as the log can be read."""
         pauses = _BACKOFF.pauses()
         while feed.failure is None:
             epoch = feed.epoch
-            record = await self._record(tenant, debate)
+            record = await self._get_record(tenant, debate)
             if record is not None and record.epoch >= epoch:
                 epoch = record.epoch
                 if record.owner in (None, self._owner) or not record.address:
-                    await _claimed_after(epoch, feed, news, seconds=_BACKOFF.maximum)
+                    await _wait_for_claim(epoch, feed, news, seconds=_BACKOFF.maximum)
                 else:
                     await self._copy_until_claimed(record, feed, news)
             if feed.epoch > epoch:
                 pauses = _BACKOFF.pauses()
             await asyncio.sleep(next(pauses))
 
-    async def _record(self, tenant: str, debate: str) -> DebateRecord | None:
+    async def _get_record(self, tenant: str, debate: str) -> DebateRecord | None:
         with suppress(StorageError):  # the watchers hear of that from the log
             return await self._index.get(tenant, debate)
         return None
@@ -117,7 +117,7 @@ class Forwarding:
         copying = asyncio.create_task(self._copy(record))
         copying.add_done_callback(lambda _: news.set())
         try:
-            await _claimed_after(record.epoch, feed, news, unless=copying)
+            await _wait_for_claim(record.epoch, feed, news, unless=copying)
         finally:
             await stop_task(copying)
 
@@ -125,7 +125,7 @@ class Forwarding:
         request = orchestrator_pb2.WatchDebateRequest(debate_id=record.debate, text_deltas=True)
         metadata = ((OWNER_KEY, record.owner or ""),)
         try:
-            async with self._connected(record.address) as connection:
+            async with self._share_channel(record.address) as connection:
                 stub = orchestrator_pb2_grpc.OrchestratorServiceStub(connection)
                 async for message in stub.WatchDebate(request, metadata=metadata):
                     if message.HasField("delta"):
@@ -134,11 +134,11 @@ class Forwarding:
             _logger.debug("no text from the owner", address=record.address, error=error.details())
 
     @asynccontextmanager
-    async def _connected(self, address: str) -> AsyncGenerator[grpc.aio.Channel, None]:
+    async def _share_channel(self, address: str) -> AsyncGenerator[grpc.aio.Channel, None]:
         """Share one channel to an address; it is closed when nobody needs it."""
         shared = self._channels.get(address)
         if shared is None:
-            shared = self._channels[address] = _Shared(self._connect(address))
+            shared = self._channels[address] = _SharedChannel(self._connect(address))
         shared.users += 1
         try:
             yield shared.channel
@@ -149,7 +149,7 @@ class Forwarding:
                 await shared.channel.close()
 
 
-async def _claimed_after(
+async def _wait_for_claim(
     epoch: int,
     feed: Feed,
     news: asyncio.Event,

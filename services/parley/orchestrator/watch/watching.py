@@ -12,15 +12,15 @@ from time import monotonic
 
 from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
-from parley.orchestrator.log.journal import log_name, opened
+from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
 from parley.orchestrator.model.delta import Delta
-from parley.orchestrator.watch.deltas import Deltas
+from parley.orchestrator.watch.deltas import DeltaBroker
 from parley.orchestrator.watch.feed import Feed, Feeds
-from parley.orchestrator.watch.forwarding import Forwarding
+from parley.orchestrator.watch.forwarding import DeltaForwarder
 from parley.runtime.errors import ParleyError, not_found, resource_exhausted
 from parley.storage.ports import Log
 
-__all__ = ["SLOW_READER", "Alive", "Watched", "Watching", "slow_reader"]
+__all__ = ["SLOW_READER", "DebateWatcher", "Heartbeat", "WatchItem", "slow_reader_error"]
 
 SLOW_READER = "SLOW_READER"
 _PAGE = 50
@@ -28,104 +28,106 @@ _MAX_BEHIND = 64
 """Events that a watcher may be behind and still be sent text."""
 
 
-class Alive:
+class Heartbeat:
     """Nothing was recorded for a while."""
 
 
-Watched = Envelope | Delta | Alive
+WatchItem = Envelope | Delta | Heartbeat
 
 
-def slow_reader(last: int) -> ParleyError:
+def slow_reader_error(last: int) -> ParleyError:
     """Return what a watcher hears that does not keep up."""
     message = f"this reader does not keep up; watch again after sequence {last}"
     return resource_exhausted(SLOW_READER, message, retry_after=0.0, metadata={"last_sequence": str(last)})
 
 
 @dataclass(frozen=True, slots=True)
-class Watching:
+class DebateWatcher:
     """What a replica's watchers stand on."""
 
     log: Log
     feeds: Feeds
-    deltas: Deltas
-    forwarding: Forwarding
+    deltas: DeltaBroker
+    forwarder: DeltaForwarder
 
     async def watch(
         self, tenant: str, debate: str, after: int, *, text: bool
-    ) -> AsyncGenerator[Watched, None]:
+    ) -> AsyncGenerator[WatchItem, None]:
         """Yield the events after a sequence, in order and without gap, until the last one; with `text`, text as it comes.
 
         A failure ends it too, unless the debate has been resumed since. A debate that is deleted is NOT_FOUND. Raises ParleyError `SLOW_READER` where
         events come faster than they are taken for so long that they are no longer kept.
         """
         news, cursor = asyncio.Event(), _Cursor(log_name(tenant, debate), after)
-        heartbeats = _Heartbeats(self.feeds.silence_seconds)
+        heartbeats = _HeartbeatTimer(self.feeds.silence_seconds)
         async with AsyncExitStack() as stack:
-            stack.enter_context(metrics.watching())
+            stack.enter_context(metrics.count_watcher())
             pieces: deque[Delta] = deque()
             if text:
                 pieces = stack.enter_context(self.deltas.listen(tenant, debate, news))
-                await stack.enter_async_context(self.forwarding.wanted(tenant, debate))
-            feed = await stack.enter_async_context(self.feeds.joined(tenant, debate, news))
+                await stack.enter_async_context(self.forwarder.forward_while_watched(tenant, debate))
+            feed = await stack.enter_async_context(self.feeds.join(tenant, debate, news))
             while True:
                 news.clear()
-                for piece in _current(pieces, feed, cursor.last):
+                for piece in _take_current(pieces, feed, cursor.last):
                     yield piece
-                for event in await self._events(feed, cursor):
-                    cursor.at(event)
-                    heartbeats.heard()
+                for event in await self._next_events(feed, cursor):
+                    cursor.move_to(event)
+                    heartbeats.reset()
                     yield event
-                if feed.last <= cursor.last and await self._over(feed, cursor):
+                if feed.last <= cursor.last and await self._is_over(feed, cursor):
                     return
-                if heartbeats.due:
-                    await self._check_there(feed, debate, cursor.log)
-                    heartbeats.heard()
-                    yield Alive()
+                if heartbeats.is_due:
+                    await self._check_log_exists(feed, debate, cursor.log)
+                    heartbeats.reset()
+                    yield Heartbeat()
                 if feed.last <= cursor.last and not pieces:
-                    cursor.caught_up = feed.whole
+                    cursor.caught_up = feed.is_complete
                     await (
                         news.wait()
                     )  # the feed sets it every now and then: a timer for each watcher would be dear
 
-    async def text_of(self, tenant: str, debate: str) -> AsyncGenerator[Delta | Alive, None]:
+    async def stream_text(self, tenant: str, debate: str) -> AsyncGenerator[Delta | Heartbeat, None]:
         """Yield the text of a debate that is run here, for another replica, until closed."""
-        news, heartbeats = asyncio.Event(), _Heartbeats(self.feeds.silence_seconds)
+        news, heartbeats = asyncio.Event(), _HeartbeatTimer(self.feeds.silence_seconds)
         with self.deltas.listen(tenant, debate, news) as pieces:
             while True:
                 news.clear()
-                for piece in _waiting(pieces):
+                for piece in _take_waiting(pieces):
                     yield piece
-                if heartbeats.due:
-                    heartbeats.heard()
-                    yield Alive()
+                if heartbeats.is_due:
+                    heartbeats.reset()
+                    yield Heartbeat()
                 if not pieces:
-                    await heartbeats.until(news)
+                    await heartbeats.wait(news)
 
-    async def _events(self, feed: Feed, cursor: "_Cursor") -> Sequence[Envelope]:
+    async def _next_events(self, feed: Feed, cursor: "_Cursor") -> Sequence[Envelope]:
         """Return some of the next events. What the feed no longer keeps is read for this watcher, a page at a time."""
-        events = feed.after(cursor.last)
+        events = feed.events_after(cursor.last)
         if events is not None:
             return events
         if cursor.caught_up:
-            raise slow_reader(cursor.last)
+            raise slow_reader_error(cursor.last)
         if not cursor.hash:
             (record,) = await self.log.read(cursor.log, cursor.last - 1, 1)
             cursor.hash = open_entry(record.entries[cursor.last - record.first], None).hash
-        return await opened(await self.log.read(cursor.log, cursor.last, _PAGE), cursor.last, cursor.hash)
+        return await open_in_thread_if_large(
+            await self.log.read(cursor.log, cursor.last, _PAGE), cursor.last, cursor.hash
+        )
 
-    async def _check_there(self, feed: Feed, debate: str, log: str) -> None:
+    async def _check_log_exists(self, feed: Feed, debate: str, log: str) -> None:
         """Look whether the log was deleted, once a heartbeat for all watchers. Raises ParleyError where it was."""
-        if monotonic() < feed.looked_at + self.feeds.silence_seconds:
+        if monotonic() < feed.checked_at + self.feeds.silence_seconds:
             return
-        feed.looked_at = monotonic()
+        feed.checked_at = monotonic()
         if feed.last and not await self.log.read(log, 0, 1):
             feed.failure = not_found("debate", debate)
             raise feed.failure
 
-    async def _over(self, feed: Feed, cursor: "_Cursor") -> bool:
+    async def _is_over(self, feed: Feed, cursor: "_Cursor") -> bool:
         if feed.failure is not None:
             raise feed.failure.with_traceback(None)  # it is raised in many watchers
-        if feed.closed or not (feed.whole and feed.failed):
+        if feed.closed or not (feed.is_complete and feed.failed):
             return feed.closed
         # It may have been resumed since, at a replica whose appends are not heard of here at once.
         return not await self.log.read(cursor.log, cursor.last, 1)
@@ -140,20 +142,20 @@ class _Cursor:
         self.hash = b"" if after else GENESIS
         self.caught_up = False
 
-    def at(self, event: Envelope) -> None:
+    def move_to(self, event: Envelope) -> None:
         self.last, self.hash = event.sequence, event.hash
 
 
-def _current(pieces: deque[Delta], feed: Feed, after: int) -> Iterator[Delta]:
+def _take_current(pieces: deque[Delta], feed: Feed, after: int) -> Iterator[Delta]:
     """Take out the text that waits, without what is void; who is behind with events gets none at all."""
     if feed.last - after > _MAX_BEHIND:
         pieces.clear()
-    for piece in _waiting(pieces):
+    for piece in _take_waiting(pieces):
         if not feed.has_outcome(piece.key, piece.step_attempt, after):
             yield piece
 
 
-def _waiting(pieces: deque[Delta]) -> Iterator[Delta]:
+def _take_waiting(pieces: deque[Delta]) -> Iterator[Delta]:
     """Take out what waits now, pieces of one text made one; what comes meanwhile must not keep events back."""
     latest: dict[tuple[str, int, int], list[Delta]] = {}
     runs: list[list[Delta]] = []
@@ -170,21 +172,21 @@ def _waiting(pieces: deque[Delta]) -> Iterator[Delta]:
         yield run[0] if len(run) == 1 else replace(run[0], text="".join(piece.text for piece in run))
 
 
-class _Heartbeats:
+class _HeartbeatTimer:
     """When a sign of life is due: text that flows is none, for it does not say how far the log is."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self.heard()
+        self.reset()
 
     @property
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         return monotonic() >= self._due
 
-    def heard(self) -> None:
+    def reset(self) -> None:
         self._due = monotonic() + self._seconds
 
-    async def until(self, news: asyncio.Event) -> None:
+    async def wait(self, news: asyncio.Event) -> None:
         """Wait for news, or until a sign of life is due."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._due - monotonic()):

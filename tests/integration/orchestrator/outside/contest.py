@@ -15,9 +15,9 @@ __all__ = ["CONTEST"]
 
 async def contest(debate: Debate) -> Outcome:
     """Hold the contest."""
-    debate.note("round/1/started", RoundStarted(number=1, total=1))
+    debate.record_event("round/1/started", RoundStarted(number=1, total=1))
     written = await asyncio.gather(*(write_haiku(debate, each) for each in debate.participants))
-    debate.note("round/1/finished", RoundFinished(number=1))
+    debate.record_event("round/1/finished", RoundFinished(number=1))
     texts = ["\n".join(each.lines) for each in written if isinstance(each, Haiku)]
     if not texts:
         raise DebateFailedError("NO_HAIKU", "nobody wrote one")

@@ -34,5 +34,5 @@ _SHAPE = AnswerShape(
 async def write_haiku(debate: Debate, agent: AgentSpec) -> Haiku | StepFailed:
     """Ask an agent for a haiku."""
     prompt = (*preamble(debate, agent), instruction(agent, SECTION, "Write it now."))
-    task = Task(HAIKU.work(agent.id, 1), prompt, is_answer=True)
-    return await debate.ask_for(f"haiku/{agent.id}", agent, task, _SHAPE)
+    task = Task(HAIKU.create_work(agent.id, 1), prompt, is_answer=True)
+    return await debate.ask_structured(f"haiku/{agent.id}", agent, task, _SHAPE)

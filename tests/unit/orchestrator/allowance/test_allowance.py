@@ -8,7 +8,7 @@ import pytest
 
 from parley.orchestrator.allowance.allowance import Allowance, _find_queue
 from parley.orchestrator.allowance.limits import TenantLimits
-from parley.orchestrator.allowance.use import TENANT_USE, TenantUse
+from parley.orchestrator.allowance.use import TENANT_USE, TenantUsage
 from parley.orchestrator.log.index import (
     COMPLETED,
     DEBATES,
@@ -38,7 +38,7 @@ def clock() -> ManualClock:
 
 
 def allowance(store: Store, clock: ManualClock, **limits: int) -> Allowance:
-    use = TenantUse(store.documents, clock, "one")
+    use = TenantUsage(store.documents, clock, "one")
     return Allowance(TenantLimits(**limits), use, DebateIndex(store.documents), clock)
 
 
@@ -67,7 +67,7 @@ async def have(store: Store, tenant: str, *statuses: str) -> None:
 
 async def refusal(allowance: Allowance, tenant: str = "acme") -> str:
     try:
-        async with allowance.debate(tenant):
+        async with allowance.admit_debate(tenant):
             pass
     except ParleyError as error:
         return error.reason
@@ -98,8 +98,8 @@ async def test_debates_that_are_being_made_count_and_those_that_fail_make_room(
     found = allowance(store, clock, debates=2)
 
     async def one_made_and_one_failed() -> None:
-        async with found.debate("acme"):
-            async with found.debate("acme"):
+        async with found.admit_debate("acme"):
+            async with found.admit_debate("acme"):
                 assert await refusal(found) == "TENANT_DEBATES"
                 assert await refusal(found, "beta") == ""
             raise RuntimeError("failed")
@@ -122,7 +122,7 @@ async def test_so_many_calls_of_a_tenant_are_worked_on_at_a_time(
 
     async def call(tenant: str, name: str = method) -> None:
         nonlocal inside
-        async with found.call(f"parley.v1.OrchestratorService/{name}", tenant):
+        async with found.admit_call(f"parley.v1.OrchestratorService/{name}", tenant):
             inside += 1
             await leave.wait()
 
@@ -135,7 +135,7 @@ async def test_so_many_calls_of_a_tenant_are_worked_on_at_a_time(
             while inside < at_once + 2:  # noqa: ASYNC110 (the store answers when it does)
                 await asyncio.sleep(0)
         for _ in range(20):
-            await found.use.used("acme")
+            await found.usage.get_counts("acme")
         assert inside == at_once + 2, (
             "neither another tenant nor another call waits, and no more of these are let in"
         )
@@ -154,21 +154,21 @@ def test_an_rpc_that_names_no_queue_waits_with_those_that_read() -> None:
 async def test_without_limits_nothing_is_refused(store: Store, clock: ManualClock) -> None:
     await have(store, "acme", *[RUNNING] * 50)
     found = allowance(store, clock)
-    await found.use.count("acme", tokens=10**12, cost_micros=10**12, stored_bytes=10**12, requests=10**6)
+    await found.usage.count("acme", tokens=10**12, cost_micros=10**12, stored_bytes=10**12, requests=10**6)
     assert await refusal(found) == ""
-    async with found.call("parley.v1.OrchestratorService/WatchDebate", "acme"):
+    async with found.admit_call("parley.v1.OrchestratorService/WatchDebate", "acme"):
         pass
 
 
 async def test_a_refusal_says_when_the_day_and_the_minute_end(store: Store, clock: ManualClock) -> None:
     clock.advance(3600 * 5 + 12)
     found = allowance(store, clock, cost_micros=5, requests=1)
-    await found.use.count("acme", cost_micros=5)
+    await found.usage.count("acme", cost_micros=5)
     with pytest.raises(ParleyError, match="money of today is used up") as refused:
-        async with found.debate("acme"):
+        async with found.admit_debate("acme"):
             pass
     assert refused.value.retry_after == 19 * 3600 - 12
-    async with found.call("parley.v1.OrchestratorService/GetDebate", "acme"):
+    async with found.admit_call("parley.v1.OrchestratorService/GetDebate", "acme"):
         pass
     call = asyncio.create_task(entered(found, "acme"))
     await clock.sleeping(1)
@@ -179,7 +179,7 @@ async def test_a_refusal_says_when_the_day_and_the_minute_end(store: Store, cloc
 
 
 async def entered(allowed: Allowance, tenant: str) -> None:
-    async with allowed.call("parley.v1.OrchestratorService/GetDebate", tenant):
+    async with allowed.admit_call("parley.v1.OrchestratorService/GetDebate", tenant):
         pass
 
 
@@ -202,7 +202,7 @@ async def test_whoever_made_too_many_calls_is_told_late_but_not_more_than_some_a
     late.cancel()
     with pytest.raises(asyncio.CancelledError):
         await late
-    assert not allowed._late
+    assert not allowed._delayed
 
 
 async def test_no_tenant_waits_behind_all_that_another_reads(store: Store, clock: ManualClock) -> None:
@@ -210,7 +210,7 @@ async def test_no_tenant_waits_behind_all_that_another_reads(store: Store, clock
     inside: list[str] = []
 
     async def read(tenant: str) -> None:
-        async with allowed.call("parley.v1.OrchestratorService/GetDebate", tenant):
+        async with allowed.admit_call("parley.v1.OrchestratorService/GetDebate", tenant):
             inside.append(tenant)
             await leave.wait()
 
@@ -220,7 +220,7 @@ async def test_no_tenant_waits_behind_all_that_another_reads(store: Store, clock
         while "small" not in inside:  # noqa: ASYNC110 (the store answers when it does)
             await asyncio.sleep(0)
         assert inside.count("acme") == 2
-        async with allowed.call("parley.v1.OrchestratorService/Intervene", "acme"):
+        async with allowed.admit_call("parley.v1.OrchestratorService/Intervene", "acme"):
             pass  # what may wait for others keeps no reader out, nor is kept out
         leave.set()
     assert inside.count("acme") == 50

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.allowance.metered_log import MeteredLog
-from parley.orchestrator.allowance.use import TENANT_USE, TenantUse
+from parley.orchestrator.allowance.use import TENANT_USE, TenantUsage
 from parley.storage.opening import Store, open_store
 from parley.storage.ports import Record
 from parley.v1.agent_pb2 import Usage
@@ -28,7 +28,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 async def test_every_call_counts_whatever_became_of_it(store: Store) -> None:
-    use = TenantUse(store.documents, ManualClock(), "one")
+    use = TenantUsage(store.documents, ManualClock(), "one")
     events = log(
         CREATED,
         succeeded(WORK, "text", usage=USED),
@@ -39,6 +39,6 @@ async def test_every_call_counts_whatever_became_of_it(store: Store) -> None:
     entries = tuple(each.entry for each in events)
     await MeteredLog(store.log, use).append("acme/deb-1", Record(1, "first", entries))
 
-    used = await use.used("acme")
+    used = await use.get_counts("acme")
     assert (used.tokens, used.cost_micros) == (15 + 3 + 15 + 15, 100 + 7 + 100 + 100)
     assert used.stored_bytes == sum(map(len, entries))

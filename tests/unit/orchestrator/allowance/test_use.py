@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.allowance.use import TENANT_USE, TenantUse
+from parley.orchestrator.allowance.use import TENANT_USE, TenantUsage
 from parley.storage.opening import open_store
 from parley.storage.ports import Documents, StoreUnavailableError
 from tests.support.manual_clock import ManualClock
@@ -28,58 +28,58 @@ def clock() -> ManualClock:
 
 
 async def test_replicas_come_to_one_sum(documents: Documents, clock: ManualClock) -> None:
-    one, other = TenantUse(documents, clock, "one"), TenantUse(documents, clock, "other")
+    one, other = TenantUsage(documents, clock, "one"), TenantUsage(documents, clock, "other")
     for use, count in ((one, 3), (other, 4)):
         await use.count("acme", requests=count, tokens=10 * count, cost_micros=count, stored_bytes=100)
         await use.count("beta", requests=1)
     for use in (one, other, one):
-        await use.tell()
+        await use.publish()
     for use in (one, other):
-        found = await use.used("acme")
+        found = await use.get_counts("acme")
         assert (found.requests, found.tokens, found.cost_micros, found.stored_bytes) == (7, 70, 7, 200)
-        assert (await use.used("beta")).requests == 2
+        assert (await use.get_counts("beta")).requests == 2
 
 
 async def test_what_was_just_counted_here_counts_at_once(documents: Documents, clock: ManualClock) -> None:
-    use = TenantUse(documents, clock, "one")
+    use = TenantUsage(documents, clock, "one")
     await use.count("acme", requests=1)
-    await use.tell()
+    await use.publish()
     await use.count("acme", requests=1)
-    assert (await use.used("acme")).requests == 2
+    assert (await use.get_counts("acme")).requests == 2
 
 
 async def test_a_minute_and_a_day_begin_at_nothing_and_what_is_stored_stays(
     documents: Documents, clock: ManualClock
 ) -> None:
-    use = TenantUse(documents, clock, "one")
+    use = TenantUsage(documents, clock, "one")
     await use.count("acme", requests=5, tokens=50, stored_bytes=500)
-    await use.tell()
+    await use.publish()
     clock.advance(60)
-    found = await use.used("acme")
+    found = await use.get_counts("acme")
     assert (found.requests, found.tokens, found.stored_bytes) == (0, 50, 500)
     clock.advance(86_400)
     await use.count("acme", stored_bytes=-200)
-    await use.tell()
-    found = await use.used("acme")
+    await use.publish()
+    found = await use.get_counts("acme")
     assert (found.requests, found.tokens, found.stored_bytes) == (0, 0, 300)
 
 
 async def test_streams_count_while_they_are_open_and_those_of_a_dead_replica_for_a_minute(
     documents: Documents, clock: ManualClock
 ) -> None:
-    one, other = TenantUse(documents, clock, "one"), TenantUse(documents, clock, "other")
+    one, other = TenantUsage(documents, clock, "one"), TenantUsage(documents, clock, "other")
     for use in (one, other):
         await use.count("acme", requests=1)
-    with one.watching("acme"), other.watching("acme"), other.watching("acme"):
+    with one.track_watch("acme"), other.track_watch("acme"), other.track_watch("acme"):
         for use in (one, other, one):
-            await use.tell()
-        assert await one.watches("acme") == 3
+            await use.publish()
+        assert await one.count_watches("acme") == 3
         for _ in range(4):  # the other one is dead and says nothing
             clock.advance(20)
-            await one.tell()
-        assert await one.watches("acme") == 1
-    await one.tell()
-    assert await one.watches("acme") == 0
+            await one.publish()
+        assert await one.count_watches("acme") == 1
+    await one.publish()
+    assert await one.count_watches("acme") == 0
 
 
 class Away:
@@ -104,31 +104,31 @@ async def test_a_store_that_is_away_holds_up_no_call_and_loses_no_count(
     documents: Documents, clock: ManualClock
 ) -> None:
     store: Any = Away(documents)
-    use = TenantUse(store, clock, "one")
+    use = TenantUsage(store, clock, "one")
     store.away = True
     await use.count("acme", requests=2, stored_bytes=-5)
     with pytest.raises(StoreUnavailableError):
-        await use.tell()
+        await use.publish()
     await use.count("acme", requests=1, stored_bytes=9)
-    assert (await use.used("acme")).requests == 3
+    assert (await use.get_counts("acme")).requests == 3
     store.away = False
-    await use.tell()
-    found = await TenantUse(documents, clock, "other").used("acme")
+    await use.publish()
+    found = await TenantUsage(documents, clock, "other").get_counts("acme")
     assert (found.requests, found.stored_bytes) == (3, 4)
 
 
 async def test_nothing_is_kept_of_a_tenant_that_does_nothing(
     documents: Documents, clock: ManualClock
 ) -> None:
-    use = TenantUse(documents, clock, "one")
+    use = TenantUsage(documents, clock, "one")
     for number in range(50):
         await use.count(f"tenant-{number}", requests=1)
-    await use.tell()
+    await use.publish()
     clock.advance(9)
     await use.count("tenant-0", requests=1)
-    await use.tell()
+    await use.publish()
     clock.advance(1)
-    await use.tell()
+    await use.publish()
     assert list(use._tenants) == ["tenant-0"]
 
 
@@ -136,15 +136,15 @@ async def test_tenants_that_did_something_a_while_ago_cost_no_reads_and_are_know
     documents: Documents, clock: ManualClock
 ) -> None:
     store: Any = Away(documents)
-    use = TenantUse(store, clock, "one")
+    use = TenantUsage(store, clock, "one")
     for number in range(50):
         await use.count(f"tenant-{number}", requests=1, tokens=7)
-    await use.tell()
+    await use.publish()
     clock.advance(10)
-    await use.tell()
+    await use.publish()
     before = store.calls
     for _ in range(30):
         clock.advance(1)
-        await use.tell()
+        await use.publish()
     assert store.calls == before
-    assert (await use.used("tenant-7")).tokens == 7
+    assert (await use.get_counts("tenant-7")).tokens == 7

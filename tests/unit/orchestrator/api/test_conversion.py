@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.api.conversion import debate_to_proto, status_from_proto, status_to_proto, summary
+from parley.orchestrator.api.conversion import (
+    debate_to_proto,
+    status_from_proto,
+    status_to_proto,
+    summary_to_proto,
+)
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.formats.panel import V2
 from parley.orchestrator.log import index
@@ -235,7 +240,7 @@ def test_a_record_is_listed_with_its_times() -> None:
         opening="",
     )
 
-    said = summary(record)
+    said = summary_to_proto(record)
 
     assert (said.id, said.status) == (DEBATE, debate_pb2.DEBATE_STATUS_RUNNING)
     assert (said.question, said.format) == ("Which store?", "panel@2")

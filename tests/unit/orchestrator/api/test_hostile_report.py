@@ -10,8 +10,8 @@ from markdown_it import MarkdownIt
 
 from parley.orchestrator.api.decision import decision_of
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.api.report import render
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.api.report import render_report
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Draft, Envelope
 from parley.orchestrator.log.feedback import Feedback
 from tests.support.kept_logs import KEPT, KeptDebate, kept_log
@@ -131,12 +131,12 @@ def drafts(events: list[Envelope], *, poisoned: bool) -> Iterator[Draft]:
 
 def pages(kept: KeptDebate, *, poisoned: bool) -> Iterator[Page]:
     state = fold(log(*drafts(kept_log(kept), poisoned=poisoned)))
-    known = shipped_formats()
+    known = all_formats()
     is_shipped = state.spec.format.partition("@")[0] in known.names()
     debate_format = known.get(state.spec.format) if is_shipped else None
     said = f"Good.{HOSTILE if poisoned else ''}"
     feedback = Feedback("default", state.debate, "r", 1, said, "2026-01-01", (), "")
-    yield Page(render(state.debate, state, debate_format, feedback))
+    yield Page(render_report(state.debate, state, debate_format, feedback))
     if state.outcome is not None and state.outcome.HasField("moderated"):
         yield Page(decision_of(state, state.outcome.moderated).markdown)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.api.interventions import intervened_of
-from parley.orchestrator.engine.checkpoints import CLOSING
+from parley.orchestrator.api.interventions import intervention_event
+from parley.orchestrator.engine.checkpoints import CLOSING_ACTS
 from parley.runtime.errors import ParleyError
 from parley.v1.debate_pb2 import (
     Answer,
@@ -42,7 +42,9 @@ ACTS: dict[str, Any] = {
 
 def made(debate_id: str = DEBATE, request_id: str = "r-1", **intervention: Any) -> Intervened:
     given = Intervention(**intervention)
-    return intervened_of(InterveneRequest(request_id=request_id, debate_id=debate_id, intervention=given))
+    return intervention_event(
+        InterveneRequest(request_id=request_id, debate_id=debate_id, intervention=given)
+    )
 
 
 def bad_fields(**given: Any) -> list[str]:
@@ -77,7 +79,7 @@ def test_every_bad_field_is_listed() -> None:
 @pytest.mark.parametrize("act", ACTS)
 def test_only_an_act_that_may_close_a_checkpoint_can_name_one(act: str) -> None:
     given = {act: ACTS[act], "checkpoint": "round/1/ask"}
-    if act in CLOSING:
+    if act in CLOSING_ACTS:
         assert made(**given).intervention.checkpoint == "round/1/ask"
     else:
         assert bad_fields(**given) == ["intervention.checkpoint"]

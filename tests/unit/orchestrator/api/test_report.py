@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.api.report import render
+from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats.panel import V2
 from parley.orchestrator.log.envelope import Draft
@@ -96,7 +96,7 @@ WHOLE = (
 
 
 def report(*drafts: Draft | Payload, debate_format: Format | None = V2) -> str:
-    return render(DEBATE, fold(log(*drafts)), debate_format)
+    return render_report(DEBATE, fold(log(*drafts)), debate_format)
 
 
 def parsed(text: str) -> list[Token]:

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.api.participants import Known
+from parley.orchestrator.api.participants import ValidationContext
 from parley.orchestrator.api.requests import spec_of
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.panel import V2
-from parley.orchestrator.formats.shipped import shipped_formats
-from parley.orchestrator.log.events import created_event
+from parley.orchestrator.formats.shipped import all_formats
+from parley.orchestrator.log.events import first_event
 from parley.orchestrator.log.events import spec_of as frozen_spec
 from parley.orchestrator.model.conversion import agent_from_proto
 from parley.orchestrator.model.spec import Clarifications, DebateSpec, Limits, OwnRole
 from parley.orchestrator.peers.roster import Roster
-from parley.orchestrator.roles.catalogue import shipped_roles
+from parley.orchestrator.roles.catalogue import load_shipped_roles
 from parley.runtime.errors import FieldViolation, ParleyError
 from parley.v1 import agent_pb2, debate_pb2, orchestrator_pb2
 from parley.v1.arena_pb2 import TOPOLOGY_KIND_STAR, ArenaSettings, Topology
@@ -43,14 +43,14 @@ POLL = Format("poll", 1, _run, limits=Limits(round_seconds=7, max_tokens=5))
 
 def asked(
     *agents: agent_pb2.Agent,
-    formats: Sequence[Format] = shipped_formats().all(),
+    formats: Sequence[Format] = all_formats().all(),
     roster: Roster = ROSTER,
     **fields: Any,
 ) -> DebateSpec:
     team = [debate_pb2.Participant(agent=each) for each in agents]
     spec = debate_pb2.DebateSpec(question="Which?", agents=team, **fields)
     request = orchestrator_pb2.CreateDebateRequest(request_id="r", spec=spec)
-    return spec_of(request, Known(Formats(formats), shipped_roles(), roster))
+    return spec_of(request, ValidationContext(Formats(formats), load_shipped_roles(), roster))
 
 
 def refused(*agents: agent_pb2.Agent, **fields: Any) -> Sequence[FieldViolation]:
@@ -76,8 +76,8 @@ def test_agents_that_are_named_bring_the_tools_that_the_gateway_knows_them_with(
 
 def test_agents_have_what_their_roles_are_told() -> None:
     spec = asked(described())
-    assert spec.agents[0].instructions == shipped_roles().get("security").prompts
-    assert spec.judge.instructions == shipped_roles().get("judge").prompts
+    assert spec.agents[0].instructions == load_shipped_roles().get("security").prompts
+    assert spec.judge.instructions == load_shipped_roles().get("judge").prompts
 
 
 def test_labels_are_kept_as_they_are_up_to_their_bounds() -> None:
@@ -88,7 +88,7 @@ def test_labels_are_kept_as_they_are_up_to_their_bounds() -> None:
         **{f"l{number}": "x" for number in range(13)},
     }
     assert asked(labels=labels).labels == labels
-    assert frozen_spec(created_event("r", asked(labels=labels), "")).labels == labels
+    assert frozen_spec(first_event("r", asked(labels=labels), "")).labels == labels
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_an_agent_that_is_named_is_checked_against_the_format() -> None:
         request_id="r", spec=debate_pb2.DebateSpec(question="Which?", agents=named)
     )
     with pytest.raises(ParleyError) as caught:
-        spec_of(request, Known(shipped_formats(), shipped_roles(), gateway_of("judge")))
+        spec_of(request, ValidationContext(all_formats(), load_shipped_roles(), gateway_of("judge")))
     assert [each.field for each in caught.value.violations] == ["spec.agents[0]"]
 
 
@@ -268,7 +268,7 @@ def test_a_role_that_only_the_gateway_knows_is_refused_wherever_it_stands() -> N
         request_id="r", spec=debate_pb2.DebateSpec(question="Which?", agents=[ada], judge=ju)
     )
     with pytest.raises(ParleyError) as caught:
-        spec_of(request, Known(shipped_formats(), shipped_roles(), roster))
+        spec_of(request, ValidationContext(all_formats(), load_shipped_roles(), roster))
     fields = ("spec.agents[0].agent_id", "spec.judge.agent_id")
     assert tuple(each.field for each in caught.value.violations) == fields
     by_default = refused(roster=roster)
@@ -279,7 +279,7 @@ def test_a_role_that_only_the_gateway_knows_is_refused_wherever_it_stands() -> N
 
 def test_a_role_of_the_gateway_may_be_an_alias() -> None:
     (agent,) = asked(roster=gateway_of("kiss")).agents
-    assert (agent.role, agent.instructions) == ("simplicity", shipped_roles().get("simplicity").prompts)
+    assert (agent.role, agent.instructions) == ("simplicity", load_shipped_roles().get("simplicity").prompts)
 
 
 def test_an_agent_whose_role_is_not_known_is_seen_with_all_else_that_is_bad() -> None:
@@ -295,7 +295,7 @@ def with_own_role(agent: str, role: str = "lawyer", **sections: str) -> agent_pb
 
 def test_a_role_of_ones_own_has_its_words_and_the_generalists_where_it_says_none() -> None:
     (agent,) = asked(with_own_role("cy", system="You are a lawyer.", propose="Propose.")).agents
-    generalist = shipped_roles().get("generalist").prompts
+    generalist = load_shipped_roles().get("generalist").prompts
     assert (agent.role, agent.instructions["system"], agent.instructions["propose"]) == (
         "lawyer",
         "You are a lawyer.",
@@ -309,7 +309,7 @@ def test_a_judge_may_have_a_role_of_ones_own_with_the_judges_words_where_it_says
     judge = debate_pb2.Participant(agent=with_own_role("ju", "umpire", system="You judge sternly."))
     spec = asked(judge=judge)
     told = spec.judge.instructions
-    shipped = shipped_roles().get("judge").prompts
+    shipped = load_shipped_roles().get("judge").prompts
     assert (spec.judge.role, told["system"]) == ("umpire", "You judge sternly.")
     assert (told["synthesize"], told["summarize"]) == (shipped["synthesize"], shipped["summarize"])
 
@@ -322,7 +322,7 @@ def test_who_debates_and_who_judges_in_one_role_are_told_the_same() -> None:
 
 def test_a_debate_keeps_the_words_and_the_source_of_a_role_of_ones_own() -> None:
     spec = asked(with_own_role("cy", system="You are a lawyer."))
-    event = created_event("r", spec, "")
+    event = first_event("r", spec, "")
     assert not event.spec.agents[0].agent.own_role.sections
     (kept,) = frozen_spec(event).agents
     assert kept.instructions == spec.agents[0].instructions

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from parley.orchestrator.engine.budget import (
     AnswerReserve,
+    BudgetBalance,
     Estimate,
-    Tally,
     answer_reserve,
+    budget_balances,
     estimate,
     next_wait,
-    tallies,
 )
 from parley.orchestrator.log.usage import UsageMeter
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET
@@ -55,35 +55,35 @@ def used(*, read: int = 0, written: int = 0, cost_micros: int = 0) -> UsageMeter
     return meter
 
 
-def left(limits: Limits, meter: UsageMeter, *held: float, **given: Any) -> Tally:
+def left(limits: Limits, meter: UsageMeter, *held: float, **given: Any) -> BudgetBalance:
     """How the only budget stands before a call, with so much set aside for calls in flight."""
     wanted = Estimate(200, 300, 300, price=given.get("price"))
     name = TOKEN_BUDGET if limits.max_tokens else COST_BUDGET
-    (found,) = tallies(limits, meter, [{name: each} for each in held], wanted, given.get("answer"))
+    (found,) = budget_balances(limits, meter, [{name: each} for each in held], wanted, given.get("answer"))
     return found
 
 
 def test_calls_in_flight_and_the_answer_are_set_aside() -> None:
     # 600 used; 1,600 fly; the answer reads what is written so far (400) beside 503, and takes 1,000.
     found = left(Limits(max_tokens=5000), used(read=200, written=400), 800, 800, answer=ANSWER)
-    assert found.left == 5000 - 600 - 1600 - 400 - 1503
+    assert found.remaining == 5000 - 600 - 1600 - 400 - 1503
     # What is written now is read once more.
     assert found.amount(200, 300) == 800
-    assert found.affordable(200, 1) == (found.left - 200) / 2
+    assert found.affordable(200, 1) == (found.remaining - 200) / 2
 
 
 def test_once_the_answer_is_there_nothing_is_set_aside_for_it() -> None:
     found = left(Limits(max_tokens=1100), used(read=200, written=400))
-    assert (found.left, found.amount(200, 300), found.affordable(200, 1)) == (500, 500, 300)
+    assert (found.remaining, found.amount(200, 300), found.affordable(200, 1)) == (500, 500, 300)
 
 
 def test_money_is_counted_by_the_price_of_the_routes_that_may_be_asked() -> None:
     limits, price = Limits(max_cost_micros=10_000), Price(2_000_000, 8_000_000)
     found = left(limits, used(cost_micros=1000), price=price)
-    assert (found.left, found.amount(200, 300), found.affordable(200, 1)) == (9000, 2800, 1075)
+    assert (found.remaining, found.amount(200, 300), found.affordable(200, 1)) == (9000, 2800, 1075)
     reserved = replace(ANSWER, price=Price(1_000_000, 4_000_000))
     found = left(limits, used(written=100, cost_micros=1000), price=price, answer=reserved)
-    assert found.left == 9000 - (503 + 100) - 4000
+    assert found.remaining == 9000 - (503 + 100) - 4000
     assert found.amount(200, 300) == 2800 + 300
 
 
@@ -100,7 +100,7 @@ def test_the_dearest_of_everybody_stands_for_whoever_writes_the_answer() -> None
 
 
 def test_without_limits_nothing_is_counted() -> None:
-    assert tallies(Limits(), used(read=10**9), [], Estimate(1, 1, 1), ANSWER) == ()
+    assert budget_balances(Limits(), used(read=10**9), [], Estimate(1, 1, 1), ANSWER) == ()
 
 
 def test_a_call_is_estimated_by_its_prompt_and_by_what_its_answer_may_have() -> None:

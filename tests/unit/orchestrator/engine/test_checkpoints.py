@@ -4,7 +4,13 @@ from itertools import product
 
 import pytest
 
-from parley.orchestrator.engine.checkpoints import ASKED_FOR, CLOSING, CheckpointRequest, closes, opened
+from parley.orchestrator.engine.checkpoints import (
+    ACTS_FOR_CHECKPOINT,
+    CLOSING_ACTS,
+    CheckpointRequest,
+    closes,
+    opened_event,
+)
 from parley.orchestrator.model.times import timestamp
 from parley.v1.debate_pb2 import Approval, Direction, Intervention, Question, Questions
 from parley.v1.event_pb2 import CheckpointOpened
@@ -28,7 +34,7 @@ CLOSED_BY = {
     ("request_", "kind"), [(QUESTIONS, "questions"), (DIRECTION, "direction"), (APPROVAL, "approval")]
 )
 def test_a_request_is_put_as_it_is(request_: CheckpointRequest, kind: str) -> None:
-    checkpoint = opened(request_, UNTIL)
+    checkpoint = opened_event(request_, UNTIL)
     assert checkpoint.WhichOneof("request") == kind
     assert getattr(checkpoint, kind) == request_
     assert checkpoint.until == UNTIL
@@ -38,14 +44,14 @@ def test_a_request_is_put_as_it_is(request_: CheckpointRequest, kind: str) -> No
 def test_an_act_closes_the_kinds_that_it_is_meant_for_and_no_other(
     request_: CheckpointRequest, act: str
 ) -> None:
-    checkpoint = opened(request_, UNTIL)
+    checkpoint = opened_event(request_, UNTIL)
     assert closes(act, checkpoint) == (act in CLOSED_BY[checkpoint.WhichOneof("request") or ""])
 
 
 def test_every_kind_of_request_that_the_contract_has_can_be_closed() -> None:
     kinds = {each.name for each in CheckpointOpened.DESCRIPTOR.oneofs_by_name["request"].fields}
     assert kinds == CLOSED_BY.keys()
-    assert set().union(*CLOSED_BY.values()) == CLOSING
+    assert set().union(*CLOSED_BY.values()) == CLOSING_ACTS
 
 
 def test_a_request_of_a_kind_that_is_not_known_is_closed_by_nothing() -> None:
@@ -53,5 +59,5 @@ def test_a_request_of_a_kind_that_is_not_known_is_closed_by_nothing() -> None:
 
 
 def test_what_means_nothing_without_a_checkpoint_closes_one_and_guidance_and_the_end_stand_alone() -> None:
-    assert {"guide", "end"} == CLOSING - ASKED_FOR
-    assert ASKED_FOR < CLOSING <= set(ACTS)
+    assert {"guide", "end"} == CLOSING_ACTS - ACTS_FOR_CHECKPOINT
+    assert ACTS_FOR_CHECKPOINT < CLOSING_ACTS <= set(ACTS)

@@ -13,7 +13,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.envelope import Draft, Envelope
 from parley.orchestrator.log.events import UnknownEventError
 from parley.orchestrator.log.journal import Journal, read_events
-from parley.orchestrator.model.errors import OutOfReachError, ReplayError, StepError
+from parley.orchestrator.model.errors import ReplayError, ServiceUnavailableError, StepError
 from parley.orchestrator.model.tasks import PromptPart, Task
 from parley.runtime.clock import SystemClock
 from parley.storage.ports import Record
@@ -54,7 +54,7 @@ async def owned(stage: Backstage) -> AsyncIterator[tuple[Debate, Journal]]:
     journal = Journal(stage.store.log, SystemClock(), "t", "deb", events)
     await journal.claim("me")
     dependencies = stage.replica().dependencies
-    writing = asyncio.create_task(journal.write())
+    writing = asyncio.create_task(journal.run_writer())
     try:
         yield Debate(SPEC, journal, dependencies.agents, dependencies.services, dependencies.clock), journal
     finally:
@@ -110,7 +110,7 @@ async def test_a_key_stands_once_in_a_run(stage: Backstage) -> None:
         with pytest.raises(ReplayError, match="used twice"):
             await asked(debate)
         with pytest.raises(ReplayError, match="used twice"):
-            debate.note("a", Warned(message="no"))
+            debate.record_event("a", Warned(message="no"))
 
 
 async def test_a_step_of_a_service_cannot_become_an_agents(stage: Backstage) -> None:
@@ -120,13 +120,13 @@ async def test_a_step_of_a_service_cannot_become_an_agents(stage: Backstage) -> 
         return past
 
     async with owned(stage) as (debate, _):
-        value = await debate.step("s", WORK, RecallRequest(text="1"), call)
+        value = await debate.call_service("s", WORK, RecallRequest(text="1"), call)
     assert value == past
     async with owned(stage) as (debate, _):
-        assert await debate.step("s", WORK, RecallRequest(text="1"), _must_not_be_called) == value
+        assert await debate.call_service("s", WORK, RecallRequest(text="1"), _must_not_be_called) == value
     async with owned(stage) as (debate, _):
         with pytest.raises(ReplayError):
-            await debate.step("s", WORK, RecallRequest(text="2"), _must_not_be_called)
+            await debate.call_service("s", WORK, RecallRequest(text="2"), _must_not_be_called)
     async with owned(stage) as (debate, _):
         with pytest.raises(ReplayError):
             await asked(debate, "s")
@@ -137,7 +137,7 @@ async def test_an_agents_step_cannot_become_a_services(stage: Backstage) -> None
         await asked(debate, "s")
     async with owned(stage) as (debate, _):
         with pytest.raises(ReplayError):
-            await debate.step("s", WORK, RecallRequest(text="1"), _must_not_be_called)
+            await debate.call_service("s", WORK, RecallRequest(text="1"), _must_not_be_called)
 
 
 async def test_an_agents_failure_is_an_outcome_and_is_not_asked_again(stage: Backstage) -> None:
@@ -164,13 +164,13 @@ async def test_our_own_trouble_is_no_outcome_and_the_step_is_made_again(stage: B
 
 
 async def test_a_services_own_trouble_and_its_failures_are_told_apart(stage: Backstage) -> None:
-    errors: list[Exception] = [OutOfReachError("away"), StepError("NO", "no")]
+    errors: list[Exception] = [ServiceUnavailableError("away"), StepError("NO", "no")]
 
     async def call() -> PastDebates:
         raise errors.pop(0)
 
     async with owned(stage) as (debate, _):
-        failed = await debate.step("s", WORK, RecallRequest(), call)
+        failed = await debate.call_service("s", WORK, RecallRequest(), call)
     assert isinstance(failed, StepFailed)
     assert failed.reason == "NO"
 
@@ -191,18 +191,18 @@ async def test_a_resumed_debate_tries_what_it_failed_on_as_a_new_attempt(stage: 
 async def test_interventions_are_seen_the_same_on_every_replay(stage: Backstage) -> None:
     async with owned(stage) as (debate, journal):
         await journal.append(Draft("intervention/1", intervention("guide", "1", text="be brief")))
-        seen = await debate.control("round/1/control")
+        seen = await debate.read_steering("round/1/control")
         await journal.append(Draft("intervention/2", intervention("guide", "2", text="be long")))
     async with owned(stage) as (debate, _):
-        assert await debate.control("round/1/control") == seen
-        assert (await debate.control("round/2/control")).guidance == ("be brief", "be long")
+        assert await debate.read_steering("round/1/control") == seen
+        assert (await debate.read_steering("round/2/control")).guidance == ("be brief", "be long")
     assert seen.guidance == ("be brief",)
 
 
 async def test_notes_are_recorded_once(stage: Backstage) -> None:
     for _ in range(2):
         async with owned(stage) as (debate, journal):
-            debate.note("n", Warned(message="careful"))
+            debate.record_event("n", Warned(message="careful"))
             await journal.append(Draft(f"fence/{journal.epoch}", Warned(message="")))
     assert [event.key for event in await recorded(stage, Warned)].count("n") == 1
 
@@ -239,7 +239,7 @@ async def test_a_call_waits_at_the_gate_and_one_whose_gateway_is_away_does_not_h
         asking = asyncio.create_task(debate.ask("a", agent("ada"), task()))
         await stage.gateway.wait_for("a")
         debate.gate.close()
-        await asyncio.wait_for(debate.gate.emptied(), 30)
+        await asyncio.wait_for(debate.gate.wait_until_empty(), 30)
         asking.cancel()
 
 
@@ -250,10 +250,10 @@ async def test_nothing_is_called_ahead_of_a_step_that_is_recorded(stage: Backsta
         called.append(key)
 
     async with owned(stage) as (debate, _):
-        await debate.ahead("a", partial(call, "a"))
+        await debate.call_ahead("a", partial(call, "a"))
         await asked(debate)
-        await debate.ahead("a", partial(call, "a"))
-        await debate.ahead("b", partial(call, "b"))
+        await debate.call_ahead("a", partial(call, "a"))
+        await debate.call_ahead("b", partial(call, "b"))
     assert called == ["a", "b"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.engine.fairness import in_turn
+from parley.orchestrator.engine.fairness import order_fairly
 from parley.orchestrator.log import index as index_module
 from parley.orchestrator.log.index import DEBATES, PENDING, DebateIndex, DebateRecord
 from parley.storage.opening import open_store
@@ -24,7 +24,7 @@ def record(tenant: str, number: int, owner: str | None = None) -> DebateRecord:
 def begun(waiting: list[DebateRecord], running: list[DebateRecord] = []) -> list[tuple[str, int]]:  # noqa: B006 (not changed)
     return [
         (each.tenant, int(each.request_id))
-        for each in in_turn(waiting, Counter(each.tenant for each in running))
+        for each in order_fairly(waiting, Counter(each.tenant for each in running))
     ]
 
 
@@ -61,7 +61,7 @@ def test_every_debate_gets_its_turn_once_and_who_waits_never_has_more_than_one_t
     tenants: list[str], busy: list[str]
 ) -> None:
     waiting = [record(tenant, number) for number, tenant in enumerate(tenants)]
-    order = list(in_turn(waiting, Counter(busy)))
+    order = list(order_fairly(waiting, Counter(busy)))
     assert sorted(each.created for each in order) == sorted(each.created for each in waiting)
     count, left = Counter(busy), Counter(tenants)
     for each in order:
@@ -85,9 +85,9 @@ async def test_what_waits_for_a_tenant_is_in_sight_however_many_older_debates_of
             await index.insert(record("busy", 100 + number, "replica"))
         await index.insert(record("small", 900))
         await index.insert(record("zeta", 901))
-        found = await index.open()
+        found = await index.list_open()
     assert [each.tenant for each in found.owned] == ["busy"] * 30
     waiting = begun(list(found.waiting), list(found.owned))
     assert waiting[:4] == [("acme", 0), ("small", 900), ("zeta", 901), ("acme", 1)]
     assert len(set(waiting)) == len(waiting) == 32
-    assert not found.whole
+    assert not found.is_complete

@@ -12,14 +12,14 @@ async def test_a_closed_gate_stops_new_calls_and_lets_those_in_flight_end() -> N
 
     async def call(name: str) -> None:
         came[name].set()
-        async with gate.passage():
+        async with gate.pass_through():
             inside.set()
             await may_end.wait()
             happened.append(name)
 
     async def empty() -> None:
         came["emptied"].set()
-        await gate.emptied()
+        await gate.wait_until_empty()
         happened.append("emptied")
 
     async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
@@ -32,7 +32,7 @@ async def test_a_closed_gate_stops_new_calls_and_lets_those_in_flight_end() -> N
         await came["emptied"].wait()
         may_end.set()
         await emptied
-        assert gate.empty
+        assert gate.is_empty
         gate.open()
     # Had the second call got through the closed gate, the gate would not have been empty before that call ended; had the
     # first one not counted, the gate would have been empty before it ended.
@@ -43,12 +43,12 @@ async def test_a_call_that_is_cancelled_is_no_longer_in_flight() -> None:
     gate, inside = Gate(), asyncio.Event()
 
     async def call() -> None:
-        async with gate.passage():
+        async with gate.pass_through():
             inside.set()
             await asyncio.Event().wait()
 
     hanging = asyncio.create_task(call())
     await inside.wait()
     hanging.cancel()
-    await asyncio.wait_for(gate.emptied(), 30)
-    assert gate.empty
+    await asyncio.wait_for(gate.wait_until_empty(), 30)
+    assert gate.is_empty

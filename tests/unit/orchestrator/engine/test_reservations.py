@@ -85,12 +85,12 @@ async def spend(
     journal = Journal(MemoryLog(), SystemClock(), "t", "deb", [])
     await journal.claim("me")
     replies: list[Reply | StepFailed] = []
-    writing = asyncio.create_task(journal.write())
+    writing = asyncio.create_task(journal.run_writer())
     try:
         async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
             debate = Debate(spec, journal, cast(Agents, models), cast(Any, None), SystemClock())
-            debate.begin_run()
-            debate.limiter.run_in(tasks)
+            debate.start_run()
+            debate.limiter.use_task_group(tasks)
             for number, wave in enumerate(waves):
                 asked = [
                     debate.ask(f"wave/{number}/{place}", agents[each], task(prompt, is_answer=is_answer))

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.keys.store import KEYS, KeyStore
-from parley.orchestrator.keys.way import KNOWN_SECONDS, ApiKeys
+from parley.orchestrator.keys.way import CACHE_SECONDS, ApiKeyAuthenticator
 from parley.runtime.errors import ParleyError
 from parley.runtime.identity.guard import Credentials
 from parley.runtime.identity.identity import Identity
@@ -33,7 +33,7 @@ def keys(documents: Documents) -> KeyStore:
     return KeyStore(documents)
 
 
-async def who(way: ApiKeys, text: str) -> Identity | None:
+async def who(way: ApiKeyAuthenticator, text: str) -> Identity | None:
     return await way.identify(Credentials(text, "", "", dict))
 
 
@@ -41,34 +41,34 @@ async def test_a_key_is_its_tenants_and_only_its_hash_is_kept(
     keys: KeyStore, documents: Documents, clock: ManualClock
 ) -> None:
     key, text = await keys.add("acme", "ci", READ, clock.now())
-    assert await who(ApiKeys(keys, clock), text) == Identity("acme", f"ci (key {key.id})", READ)
+    assert await who(ApiKeyAuthenticator(keys, clock), text) == Identity("acme", f"ci (key {key.id})", READ)
     stored = await documents.get(KEYS, key.id)
     secret = text.split("_", 2)[2]
     assert stored is not None
-    assert secret not in str(stored.fields) + str(key.shown())
-    assert await who(ApiKeys(keys, clock), f"parley_{key.id}_{'A' * 43}") is None
-    assert await who(ApiKeys(keys, clock), text[:-1]) is None
+    assert secret not in str(stored.fields) + str(key.visible_fields())
+    assert await who(ApiKeyAuthenticator(keys, clock), f"parley_{key.id}_{'A' * 43}") is None
+    assert await who(ApiKeyAuthenticator(keys, clock), text[:-1]) is None
 
 
 async def test_a_key_that_was_revoked_lets_nobody_in_some_seconds_later(
     keys: KeyStore, clock: ManualClock
 ) -> None:
     key, text = await keys.add("acme", "ci", READ, clock.now())
-    way = ApiKeys(keys, clock)
+    way = ApiKeyAuthenticator(keys, clock)
     assert await who(way, text) is not None
     assert await keys.revoke(key.id, clock.now())
     assert not await keys.revoke(key.id, clock.now())
-    assert await who(ApiKeys(keys, clock), text) is None
-    clock.advance(KNOWN_SECONDS)
+    assert await who(ApiKeyAuthenticator(keys, clock), text) is None
+    clock.advance(CACHE_SECONDS)
     assert await who(way, text) is None
-    assert [each.revoked != "" for each in await keys.list("acme")] == [True]
+    assert [each.revoked != "" for each in await keys.list_all("acme")] == [True]
 
 
 async def test_a_key_that_is_known_needs_no_store_and_a_guess_costs_it_one_look(
     keys: KeyStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, text = await keys.add("acme", "ci", READ, clock.now())
-    way = ApiKeys(keys, clock)
+    way = ApiKeyAuthenticator(keys, clock)
     guess = f"parley_000000000000_{'A' * 43}"
     assert await who(way, text) is not None
     assert await who(way, guess) is None
@@ -87,8 +87,8 @@ async def test_a_list_is_of_one_tenant_or_of_all_oldest_first(keys: KeyStore, cl
     for tenant in ("b", "a", "b"):
         await keys.add(tenant, "x", READ, clock.now())
         clock.advance(1)
-    assert [each.tenant for each in await keys.list()] == ["b", "a", "b"]
-    assert [each.tenant for each in await keys.list("a")] == ["a"]
+    assert [each.tenant for each in await keys.list_all()] == ["b", "a", "b"]
+    assert [each.tenant for each in await keys.list_all("a")] == ["a"]
 
 
 async def test_a_key_that_cannot_be_read_ends_no_page(keys: KeyStore, documents: Documents) -> None:
@@ -98,6 +98,6 @@ async def test_a_key_that_cannot_be_read_ends_no_page(keys: KeyStore, documents:
         made.append((await keys.add("acme", name, READ, clock.now()))[0])
         clock.advance(1)
     await documents.update(KEYS, made[1].id, {"roles": "all"})
-    first = await keys.page("acme", "", 2)
+    first = await keys.list_page("acme", "", 2)
     assert [each.name for each in first] == ["one", "three"]
-    assert [each.name for each in await keys.page("acme", first[0].made, 2)] == ["three"]
+    assert [each.name for each in await keys.list_page("acme", first[0].created, 2)] == ["three"]

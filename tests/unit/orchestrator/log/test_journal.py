@@ -64,7 +64,7 @@ async def reopened(log: Log, clock: Clock | None = None) -> Journal:
 
 @asynccontextmanager
 async def written(journal: Journal) -> AsyncIterator[asyncio.Task[None]]:
-    writing = asyncio.create_task(journal.write())
+    writing = asyncio.create_task(journal.run_writer())
     try:
         yield writing
     finally:
@@ -118,7 +118,7 @@ async def test_what_nobody_waits_for_any_more_is_written_and_can_be_waited_for(l
         appended = asyncio.create_task(journal.append(note("one")))
         await clock.sleeping()
         appended.cancel()
-        waiting = asyncio.create_task(journal.written())
+        waiting = asyncio.create_task(journal.wait_until_written())
         await asyncio.wait({appended})
         assert not waiting.done()
         clock.advance(60)
@@ -160,8 +160,8 @@ async def test_a_claim_of_unknown_outcome_is_left_to_the_next_try(log: Log) -> N
 
 
 async def test_opening_a_log_twice_writes_its_first_event_once(log: Log) -> None:
-    await made(log).open(note("first"))
-    await made(log).open(note("first"))
+    await made(log).write_first_event(note("first"))
+    await made(log).write_first_event(note("first"))
     assert len(await read_events(log, "t", "deb")) == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from parley.orchestrator.log.envelope import GENESIS, Draft, Envelope, seal
 from parley.orchestrator.log.events import Payload, UnknownEventError
-from parley.orchestrator.log.replay import Recorded, Steering
+from parley.orchestrator.log.replay import RecordedState, Steering
 from parley.v1.debate_pb2 import DebateFailure, Intervention, Work
 from parley.v1.event_pb2 import (
     ControlSeen,
@@ -45,7 +45,7 @@ def intervened(act: str, sequence: int, **fields: Any) -> tuple[str, Payload, in
 
 
 def test_a_look_at_the_interventions_shows_what_was_recorded_up_to_then() -> None:
-    recorded = Recorded.of(
+    recorded = RecordedState.from_events(
         log(
             intervened("guide", 1, text="be brief"),
             intervened("mute", 2, agent_id="bo"),
@@ -54,15 +54,17 @@ def test_a_look_at_the_interventions_shows_what_was_recorded_up_to_then() -> Non
             intervened("end", 5),
         )
     )
-    seen = recorded.steering(recorded.seen["round/1/control"])
+    seen = recorded.steering(recorded.control_sequences["round/1/control"])
     assert seen == Steering(("be brief",), frozenset({"bo"}))
     assert recorded.steering(99) == Steering(("be brief", "be long"), frozenset({"bo"}), end=True)
-    assert recorded.steered_through() == 5
+    assert recorded.last_steering_sequence() == 5
 
 
 def test_steps_that_were_started_and_have_no_outcome_are_unfinished() -> None:
-    recorded = Recorded.of(log(("a", STARTED, 1), ("b", STARTED, 1), ("a", FAILED, 1), ("a", STARTED, 2)))
-    assert recorded.unfinished() == [("b", 1), ("a", 2)]
+    recorded = RecordedState.from_events(
+        log(("a", STARTED, 1), ("b", STARTED, 1), ("a", FAILED, 1), ("a", STARTED, 2))
+    )
+    assert recorded.steps_without_outcome() == [("b", 1), ("a", 2)]
 
 
 def test_resuming_voids_the_failures_that_the_debate_failed_on_and_no_other() -> None:
@@ -74,11 +76,11 @@ def test_resuming_voids_the_failures_that_the_debate_failed_on_and_no_other() ->
         ("resumed", Resumed(), 2),
         ("a", StepSucceeded(work=WORK, digest="d"), 2),
     )
-    recorded = Recorded.of(events[:4])
+    recorded = RecordedState.from_events(events[:4])
     assert recorded.retried == {"a"}
     assert recorded.failure is None
     assert recorded.attempt == 2
-    recorded.take(events[4:])
+    recorded.apply(events[4:])
     assert recorded.retried == set()
     assert recorded.outcomes["a"][0] == 2
 
@@ -87,7 +89,7 @@ def test_a_pause_holds_until_it_is_resumed() -> None:
     events = log(
         intervened("pause", 1), ("paused", Paused(), 1), intervened("resume", 3), ("resumed", Resumed(), 2)
     )
-    assert [(Recorded.of(events[:n]).pausing, Recorded.of(events[:n]).paused) for n in range(5)] == [
+    assert [(RecordedState.from_events(events[:n]).pausing, RecordedState.from_events(events[:n]).paused) for n in range(5)] == [
         (False, False), (True, False), (True, True), (True, True), (False, False),
     ]  # fmt: skip
 
@@ -95,17 +97,17 @@ def test_a_pause_holds_until_it_is_resumed() -> None:
 def test_a_kind_that_is_not_known_stops_an_owner_unless_it_is_marked() -> None:
     events = log(("a", STARTED, 1), ("a", FAILED, 1))
     with pytest.raises(UnknownEventError, match="event 3 of "):
-        Recorded.of(with_foreign(events, ignorable=False))
-    passed_over = Recorded.of(with_foreign(events, ignorable=True))
-    assert passed_over.outcomes == Recorded.of(events).outcomes
-    assert passed_over.started == Recorded.of(events).started
+        RecordedState.from_events(with_foreign(events, ignorable=False))
+    passed_over = RecordedState.from_events(with_foreign(events, ignorable=True))
+    assert passed_over.outcomes == RecordedState.from_events(events).outcomes
+    assert passed_over.started == RecordedState.from_events(events).started
 
 
 def test_an_intervention_of_a_newer_version_stops_an_owner_as_an_unknown_event_does() -> None:
     newer = Intervened(request_id="w", intervention=Intervention.FromString(b"\xfa\x06\x00"))
 
     with pytest.raises(UnknownEventError, match="holds an intervention that this version does not know"):
-        Recorded.of(
+        RecordedState.from_events(
             [
                 seal(
                     Draft("w", newer),

@@ -8,27 +8,27 @@ from parley.v1.event_pb2 import StepFailed, StepSucceeded
 
 def test_only_time_of_one_owner_at_work_counts_and_waits_for_providers_count_apart() -> None:
     time = RunningTime()
-    time.pass_on(1, 100.0)
+    time.advance(1, 100.0)
     time.mode = Mode.WORKING
-    time.pass_on(1, 110.0)
-    assert (time.worked(115.0), time.total(115.0)) == (15.0, 15.0)
+    time.advance(1, 110.0)
+    assert (time.work_seconds(115.0), time.total_seconds(115.0)) == (15.0, 15.0)
     time.mode = Mode.WAITING
-    assert (time.worked(130.0), time.total(130.0)) == (10.0, 30.0)
-    time.pass_on(1, 140.0)
+    assert (time.work_seconds(130.0), time.total_seconds(130.0)) == (10.0, 30.0)
+    time.advance(1, 140.0)
     time.mode = Mode.RESTING
-    assert time.total(1000.0) == 40.0
-    time.pass_on(1, 1000.0)
+    assert time.total_seconds(1000.0) == 40.0
+    time.advance(1, 1000.0)
     time.mode = Mode.WORKING
-    time.pass_on(2, 7.0)  # another owner, whose clock shows something else
-    assert time.total(8.0) == 41.0
+    time.advance(2, 7.0)  # another owner, whose clock shows something else
+    assert time.total_seconds(8.0) == 41.0
 
 
 def test_a_clock_that_goes_back_takes_nothing_away() -> None:
     time = RunningTime()
-    time.pass_on(1, 100.0)
+    time.advance(1, 100.0)
     time.mode = Mode.WORKING
-    time.pass_on(1, 40.0)
-    assert time.total(40.0) == 0.0
+    time.advance(1, 40.0)
+    assert time.total_seconds(40.0) == 0.0
 
 
 def test_failed_calls_and_calls_without_a_price_count_as_far_as_they_are_known() -> None:
@@ -41,7 +41,7 @@ def test_failed_calls_and_calls_without_a_price_count_as_far_as_they_are_known()
     usage = Usage(input_tokens=10, requests=2)
     meter.add(StepFailed(work=Work(activity="critique"), reason="PROVIDER_QUOTA", message="no", usage=usage))
     assert (meter.tokens, meter.written, meter.cost_micros) == (310, 150, 400)
-    assert meter.price_of(100) == 200.0
+    assert meter.estimate_cost(100) == 200.0
 
 
 def test_a_price_that_is_unknown_once_makes_the_sum_unknown_unless_no_model_was_asked() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.log.events import created_event, spec_of
+from parley.orchestrator.log.events import first_event, spec_of
 from parley.orchestrator.model.conversion import (
     agent_from_proto,
     agent_to_proto,
@@ -104,7 +104,7 @@ def test_what_a_role_is_told_is_frozen_with_the_debate() -> None:
     architect, security, judge = ({"system": f"You are {name}."} for name in ("bold", "wary", "fair"))
     agents = (replace(ADA, instructions=architect), replace(BO, instructions=security))
     spec = replace(SPEC, agents=agents, judge=replace(JUDGE, instructions=judge))
-    assert spec_of(created_event("r", spec, "")) == spec
+    assert spec_of(first_event("r", spec, "")) == spec
 
 
 def test_a_number_that_names_no_tool_is_passed_over() -> None:

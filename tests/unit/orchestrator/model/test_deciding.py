@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.model.deciding import lone_best, positions_taken, sides
-from parley.orchestrator.model.voting import Ballot, count
+from parley.orchestrator.model.deciding import positions_taken, sides, single_best
+from parley.orchestrator.model.voting import Ballot, count_votes
 
 AGENTS = "abcdefg"
 voters = st.sets(st.sampled_from(AGENTS))
@@ -34,7 +34,7 @@ def test_what_drafts_decide_hangs_on_no_order_of_voters_or_positions(
     def decision(shuffled: list[tuple[str, ...]]) -> object:
         found = sides(shuffled, who)
         ballots = [Ballot(each, each, weights.get(each, 1.0)) for group in found for each in group]
-        return count(ballots, len(who) or 1, groups=found)
+        return count_votes(ballots, len(who) or 1, groups=found)
 
     other = [tuple(Random(seed).sample(each, len(each))) for each in groups]
     Random(seed).shuffle(other)
@@ -45,7 +45,7 @@ def test_what_drafts_decide_hangs_on_no_order_of_voters_or_positions(
 def test_a_judge_chooses_an_option_that_it_scored_best_and_none_where_two_sides_are_equal(
     scores: dict[str, int], groups: list[tuple[str, ...]]
 ) -> None:
-    chosen = lone_best(scores, groups)
+    chosen = single_best(scores, groups)
     best = {each for each, score in scores.items() if score == max(scores.values())}
     alike = {frozenset(group) for group in groups}
     if chosen is None:
@@ -58,9 +58,9 @@ def test_a_judge_chooses_an_option_that_it_scored_best_and_none_where_two_sides_
 
 def test_best_proposals_that_are_one_choice_are_chosen_and_others_are_not() -> None:
     scores = {"a": 8.0, "b": 8.0, "c": 3.0}
-    assert lone_best(scores, [("a", "b"), ("c",)]) == "a"
-    assert lone_best(scores, [("a",), ("b", "c")]) is None
-    assert lone_best({}, [("a",)]) is None
+    assert single_best(scores, [("a", "b"), ("c",)]) == "a"
+    assert single_best(scores, [("a",), ("b", "c")]) is None
+    assert single_best({}, [("a",)]) is None
 
 
 @given(st.sets(st.sampled_from(list(combinations(AGENTS, 2)))), st.sets(st.sampled_from(AGENTS), min_size=1))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from parley.orchestrator.model.harmless_text import harmless
+from parley.orchestrator.model.harmless_text import to_safe_markdown
 from parley.orchestrator.model.markdown import list_item, quote
 
 HOSTILE = st.lists(
@@ -113,7 +113,7 @@ def text_of(markdown: str) -> str:
 @example("\\![a](//b.c)")
 def test_no_text_makes_a_heading_or_defines_a_link_or_holds_html_or_an_image(text: str) -> None:
     for put in (quote, list_item):
-        shown = f"{put(harmless(text))}\n\n# Ours\n"
+        shown = f"{put(to_safe_markdown(text))}\n\n# Ours\n"
         env: dict[str, Any] = {}
         tokens = tokens_of(shown, env)
         assert [each.level for each in tokens if each.type == "heading_open"] == [0]
@@ -136,7 +136,7 @@ def test_what_is_harmless_stays_as_it_is(text: str) -> None:
     text = text.replace(
         "`", ""
     )  # beside a backslash it cannot be told what is code, and it is not taken for code
-    assert harmless(harmless(text)) == harmless(text)
+    assert to_safe_markdown(to_safe_markdown(text)) == to_safe_markdown(text)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_what_is_harmless_stays_as_it_is(text: str) -> None:
     ],
 )
 def test_other_markup_stays_as_it_was(text: str) -> None:
-    assert harmless(text) == text
+    assert to_safe_markdown(text) == text
 
 
 @pytest.mark.parametrize(
@@ -171,15 +171,15 @@ def test_other_markup_stays_as_it_was(text: str) -> None:
     ],
 )
 def test_what_is_made_harmless_is_read_as_it_was_written(text: str, read: str) -> None:
-    assert text_of(harmless(text)).replace("|", "") == read.replace("|", "")
+    assert text_of(to_safe_markdown(text)).replace("|", "") == read.replace("|", "")
 
 
 def test_a_tag_that_is_escaped_already_stays_escaped() -> None:
-    assert harmless(r"\<b> and \\<b>") == r"\<b> and \\\<b>"
-    assert not {"html_inline"} & kinds_of(harmless(r"\<b> and \\<b>"))
+    assert to_safe_markdown(r"\<b> and \\<b>") == r"\<b> and \\\<b>"
+    assert not {"html_inline"} & kinds_of(to_safe_markdown(r"\<b> and \\<b>"))
 
 
 def test_a_line_of_very_many_backticks_is_not_looked_at_for_code() -> None:
     """A text of runs of ever other lengths would take a second."""
-    assert harmless("`<b>` " * 50) == ("`<b>` " * 50).strip()
-    assert harmless("`<b>` " * 51) == (r"`\<b>` " * 51).strip()
+    assert to_safe_markdown("`<b>` " * 50) == ("`<b>` " * 50).strip()
+    assert to_safe_markdown("`<b>` " * 51) == (r"`\<b>` " * 51).strip()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.model.issue_answers import RaisedIssue, answers_form, read_answers
+from parley.orchestrator.model.issue_answers import RaisedIssue, answer_instructions, parse_answers
 from parley.orchestrator.model.positions import position_of
 from parley.v1.critique_pb2 import (
     ISSUE_STATUS_NOT_ANSWERED,
@@ -29,7 +29,7 @@ NOT, UP, NO, UNCLEAR = (
 
 
 def read(section: str) -> tuple[str, list[tuple["IssueStatus.ValueType", str]]]:
-    text, answers = read_answers(f"{PROPOSAL}\n\n{section}", RAISED)
+    text, answers = parse_answers(f"{PROPOSAL}\n\n{section}", RAISED)
     assert [(each.critic_agent_id, each.number) for each in answers] == [("bo", 1), ("bo", 2), ("cy", 1)]
     return text, [(each.status, each.reason) for each in answers]
 
@@ -83,13 +83,13 @@ def test_what_was_done_is_told_from_the_first_words_or_else_from_all(
 
 def test_a_position_that_stands_after_the_answers_stays_with_the_proposal() -> None:
     written = "Use one.\n\n## Answers to issues\nB.1: taken up\n\nPosition: One."
-    text, answers = read_answers(written, RAISED)
+    text, answers = parse_answers(written, RAISED)
     assert (text, position_of(text)) == ("Use one.\n\nPosition: One.", "One.")
     assert answers[0].status == UP
 
 
 def test_what_follows_the_answers_under_its_own_heading_stays_with_the_proposal() -> None:
-    text, _ = read_answers("Use one.\n\n## Answers to issues\nB.1: taken up\n\n## Steps\n1. Begin.", RAISED)
+    text, _ = parse_answers("Use one.\n\n## Answers to issues\nB.1: taken up\n\n## Steps\n1. Begin.", RAISED)
     assert text == "Use one.\n\n## Steps\n1. Begin."
 
 
@@ -104,13 +104,13 @@ def test_what_follows_the_answers_under_its_own_heading_stays_with_the_proposal(
     ],
 )
 def test_a_model_that_answers_nothing_keeps_its_text_and_its_issues_are_not_answered(text: str) -> None:
-    proposal, answers = read_answers(text, RAISED)
+    proposal, answers = parse_answers(text, RAISED)
     assert proposal == text
     assert {each.status for each in answers} == {NOT}
 
 
 def test_answers_to_issues_that_nobody_raised_are_taken_off_too() -> None:
-    text, answers = read_answers(f"{PROPOSAL}\n\n## Answers to issues\nD.1: taken up", RAISED)
+    text, answers = parse_answers(f"{PROPOSAL}\n\n## Answers to issues\nD.1: taken up", RAISED)
     assert text == PROPOSAL
     assert {each.status for each in answers} == {NOT}
 
@@ -122,32 +122,32 @@ def test_an_answer_to_an_issue_that_nobody_raised_is_no_part_of_another_answer()
 
 def test_a_text_of_nothing_but_answers_stays_whole() -> None:
     written = "B.1: taken up\nB.2: taken up"
-    text, answers = read_answers(written, RAISED)
+    text, answers = parse_answers(written, RAISED)
     assert text == written
     assert [each.status for each in answers] == [UP, UP, NOT]
 
 
 def test_where_nothing_was_raised_nothing_is_read() -> None:
-    assert read_answers("Use one.\nB.1: taken up", ()) == ("Use one.\nB.1: taken up", [])
+    assert parse_answers("Use one.\nB.1: taken up", ()) == ("Use one.\nB.1: taken up", [])
 
 
 @given(st.text("AB.1:\n-*# |notake up", max_size=80))
 def test_any_text_is_read_in_the_same_way_twice_and_never_grows(text: str) -> None:
-    proposal, answers = read_answers(text, RAISED)
+    proposal, answers = parse_answers(text, RAISED)
     assert len(proposal) <= len(text) + 1
     assert len(answers) == len(RAISED)
-    assert read_answers(text, RAISED) == (proposal, answers)
+    assert parse_answers(text, RAISED) == (proposal, answers)
 
 
 @pytest.mark.parametrize(
     "text", ["B.1 " * 5000, "*" * 50_000, "B.1," * 20_000, "## Answers to issues\n" * 3000, "not " * 20_000]
 )
 def test_a_long_text_is_read_at_once(text: str) -> None:
-    read_answers(text, RAISED)
-    read_answers(f"## Answers to issues\nB.1: {text}", RAISED)
+    parse_answers(text, RAISED)
+    parse_answers(f"## Answers to issues\nB.1: {text}", RAISED)
 
 
 def test_an_author_is_told_which_issues_to_answer_and_how() -> None:
-    told = answers_form([each.name for each in RAISED])
+    told = answer_instructions([each.name for each in RAISED])
     assert "B.1, B.2, C.1" in told
     assert "`B.1: not taken up, because …`" in told

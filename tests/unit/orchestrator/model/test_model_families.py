@@ -3,7 +3,7 @@
 import pytest
 
 from parley.orchestrator.model.judge_choice import Distance, choose_judge
-from parley.orchestrator.model.model_families import FAMILIES, family_of, one_voice
+from parley.orchestrator.model.model_families import FAMILIES, family_of, shared_family
 from parley.orchestrator.model.spec import AgentSpec
 
 
@@ -46,16 +46,16 @@ def test_no_word_names_two_families() -> None:
 
 def test_agents_of_one_family_are_one_voice_and_those_of_two_are_not() -> None:
     same = [agent("ada", "openai/gpt-5"), agent("bo", "openrouter/openai/o3", "anthropic/claude")]
-    assert one_voice(same) == "openai"
-    assert one_voice([*same, agent("cy", "anthropic/claude-opus-4")]) == ""
-    assert one_voice([*same, agent("cy", "mystery")]) == "", "an unknown model may be of another family"
-    assert one_voice(same[:1]) == ""
+    assert shared_family(same) == "openai"
+    assert shared_family([*same, agent("cy", "anthropic/claude-opus-4")]) == ""
+    assert shared_family([*same, agent("cy", "mystery")]) == "", "an unknown model may be of another family"
+    assert shared_family(same[:1]) == ""
 
 
 def test_agents_of_one_route_are_one_voice_whatever_its_family() -> None:
-    assert one_voice([agent("ada", "mystery"), agent("bo", "mystery")]) == "mystery"
-    assert one_voice([agent("ada"), agent("bo")]) == "the default route"
-    assert one_voice([agent("ada", "mystery"), agent("bo", "riddle")]) == ""
+    assert shared_family([agent("ada", "mystery"), agent("bo", "mystery")]) == "mystery"
+    assert shared_family([agent("ada"), agent("bo")]) == "the default route"
+    assert shared_family([agent("ada", "mystery"), agent("bo", "riddle")]) == ""
 
 
 GPT, CLAUDE, GEMINI = (

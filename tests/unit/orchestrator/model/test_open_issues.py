@@ -1,7 +1,7 @@
 """What a judge reads of the issues: open ones first, then the most severe, and nothing of the last round left out."""
 
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.open_issues import issues_of, raised_issues
+from parley.orchestrator.model.open_issues import issues_of, list_raised_issues
 from parley.v1.critique_pb2 import (
     ISSUE_STATUS_NOT_ANSWERED,
     ISSUE_STATUS_REJECTED,
@@ -112,5 +112,5 @@ def test_each_agent_is_told_of_by_itself() -> None:
 
 def test_issues_are_raised_under_the_critics_letter() -> None:
     prose = Contribution("cy", "critique", 1, "…", target="ada")
-    raised = raised_issues(letter, [criticized("bo", "ada", 1, 4, None), prose])
+    raised = list_raised_issues(letter, [criticized("bo", "ada", 1, 4, None), prose])
     assert [(each.name, each.critic, each.number) for each in raised] == [("B.1", "bo", 1), ("B.2", "bo", 2)]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.model.readiness import Readiness, read_readiness, without_readiness
+from parley.orchestrator.model.readiness import Readiness, parse_readiness, without_readiness
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ from parley.orchestrator.model.readiness import Readiness, read_readiness, witho
     ],
 )
 def test_what_is_said_counts_and_what_makes_no_sense_is_absent(line: str, readiness: Readiness) -> None:
-    assert read_readiness(f"Use a queue.\nPosition: a queue\n{line}") == readiness
+    assert parse_readiness(f"Use a queue.\nPosition: a queue\n{line}") == readiness
 
 
 def test_the_last_line_counts_and_is_taken_off() -> None:
     text = "Ready: no, 10 %\nUse a queue.\nPosition: a queue\nReady: yes, 90 %\n"
-    assert read_readiness(text) == Readiness(True, 0.9)
+    assert parse_readiness(text) == Readiness(True, 0.9)
     assert without_readiness(text) == "Ready: no, 10 %\nUse a queue.\nPosition: a queue"
 
 
@@ -39,4 +39,4 @@ def test_the_last_line_counts_and_is_taken_off() -> None:
 def test_a_text_without_such_a_line_stays_as_it_is(text: str) -> None:
     if "ready" not in text.lower():
         assert without_readiness(text) == text
-        assert read_readiness(text) == Readiness()
+        assert parse_readiness(text) == Readiness()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.model.sentences import first_sentence, prose
+from parley.orchestrator.model.sentences import first_sentence, to_prose
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from parley.orchestrator.model.sentences import first_sentence, prose
     ],
 )
 def test_a_text_is_cut_at_the_end_of_a_sentence_and_says_nothing_twice(text: str, sentences: str) -> None:
-    assert prose(text) == sentences
+    assert to_prose(text) == sentences
 
 
 def test_the_first_sentence_is_whole() -> None:
@@ -36,13 +36,13 @@ def test_the_first_sentence_is_whole() -> None:
 @pytest.mark.parametrize("unit", ["word ", "wordword", "!", "a!x", "1. ", '"', '."'])
 def test_no_text_takes_long(unit: str) -> None:
     began = time.process_time()
-    assert prose(unit * (262_144 // len(unit)))
+    assert to_prose(unit * (262_144 // len(unit)))
     assert time.process_time() - began < 1
 
 
 @given(st.text())
 def test_any_text_becomes_one_paragraph_of_its_own_words(text: str) -> None:
-    made = prose(text)
+    made = to_prose(text)
     assert "\n" not in made
     assert set(made.removesuffix(" …").split()) <= set(text.split()) | {
         made.removesuffix(" …").split(" ")[-1]

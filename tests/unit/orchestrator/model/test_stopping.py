@@ -7,22 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.orchestrator.model.stopping import (
-    Held,
+    StatedPosition,
     asking_order,
-    classes,
+    group_agents,
     is_unanimous,
-    names,
+    measure_shift,
+    name_positions,
     posterior,
-    shift,
 )
 
 AGENTS = [f"agent-{number}" for number in range(8)]
-HELD = st.builds(Held, st.sampled_from("ABC"), st.none() | st.floats(0, 1))
+HELD = st.builds(StatedPosition, st.sampled_from("ABC"), st.none() | st.floats(0, 1))
 ROUNDS = st.dictionaries(st.sampled_from(AGENTS), HELD, max_size=8)
 
 
-def held(positions: str, confidence: float | None = None) -> dict[str, Held]:
-    return {AGENTS[place]: Held(each, confidence) for place, each in enumerate(positions)}
+def held(positions: str, confidence: float | None = None) -> dict[str, StatedPosition]:
+    return {AGENTS[place]: StatedPosition(each, confidence) for place, each in enumerate(positions)}
 
 
 def test_drafts_are_unanimous_only_where_at_least_two_hold_one_position() -> None:
@@ -32,33 +32,33 @@ def test_drafts_are_unanimous_only_where_at_least_two_hold_one_position() -> Non
 
 
 def test_nothing_has_shifted_where_all_hold_what_they_held_and_are_as_sure() -> None:
-    assert shift(held("AABB", 0.7), held("AABB", 0.7)) == 0
+    assert measure_shift(held("AABB", 0.7), held("AABB", 0.7)) == 0
 
 
 @pytest.mark.parametrize("agents", range(2, 9))
 def test_one_agent_that_moves_shifts_a_round_by_more_than_the_threshold(agents: int) -> None:
     before = "A" * (agents - 1) + "B"
-    assert shift(held(before), held("A" * agents)) > 0.05
+    assert measure_shift(held(before), held("A" * agents)) > 0.05
 
 
 def test_surer_agents_shift_it_a_little_and_only_where_they_said_it_in_both_rounds() -> None:
-    assert 0 < shift(held("AABB", 0.7), held("AABB", 0.8)) < 0.05
-    assert shift(held("AABB"), held("AABB", 0.8)) == 0
+    assert 0 < measure_shift(held("AABB", 0.7), held("AABB", 0.8)) < 0.05
+    assert measure_shift(held("AABB"), held("AABB", 0.8)) == 0
 
 
 @given(ROUNDS, ROUNDS)
 def test_a_shift_is_a_share_the_same_in_both_directions_and_whatever_positions_are_called(
-    before: dict[str, Held], now: dict[str, Held]
+    before: dict[str, StatedPosition], now: dict[str, StatedPosition]
 ) -> None:
-    found = shift(before, now)
+    found = measure_shift(before, now)
     assert 0 <= found <= 1
-    assert shift(now, before) == pytest.approx(found)
+    assert measure_shift(now, before) == pytest.approx(found)
     called = {"A": "z", "B": "y", "C": "x"}
     again = [
-        {agent: Held(called[each.position], each.confidence) for agent, each in one.items()}
+        {agent: StatedPosition(called[each.position], each.confidence) for agent, each in one.items()}
         for one in (before, now)
     ]
-    assert shift(*again) == pytest.approx(found)
+    assert measure_shift(*again) == pytest.approx(found)
 
 
 def test_two_of_a_good_record_are_probable_enough_and_two_of_which_nothing_is_known_are_not() -> None:
@@ -96,16 +96,16 @@ def test_everybody_is_in_the_order_once_and_nobody_before_a_better_one(said: lis
 
 
 def test_pairs_that_are_apart_make_groups_or_contradict_each_other() -> None:
-    assert classes(["a", "b", "c"], {("a", "c"), ("b", "c")}) == [("a", "b"), ("c",)]
-    assert classes(["a", "b", "c"], {("a", "c")}) is None, "b holds what a holds and what c holds"
-    assert classes(["a", "b"], ()) == [("a", "b")]
+    assert group_agents(["a", "b", "c"], {("a", "c"), ("b", "c")}) == [("a", "b"), ("c",)]
+    assert group_agents(["a", "b", "c"], {("a", "c")}) is None, "b holds what a holds and what c holds"
+    assert group_agents(["a", "b"], ()) == [("a", "b")]
 
 
 @given(st.dictionaries(st.sampled_from(AGENTS), st.sampled_from("ABC"), min_size=1))
 def test_groups_are_found_again_from_the_pairs_that_are_apart(positions: dict[str, str]) -> None:
     agents = sorted(positions)
     apart = {(a, b) for a in agents for b in agents if a < b and positions[a] != positions[b]}
-    found = classes(agents, apart)
+    found = group_agents(agents, apart)
     assert found is not None
     assert {frozenset(group) for group in found} == {
         frozenset(agent for agent in agents if positions[agent] == position)
@@ -115,8 +115,12 @@ def test_groups_are_found_again_from_the_pairs_that_are_apart(positions: dict[st
 
 def test_a_position_keeps_its_name_as_long_as_somebody_keeps_it() -> None:
     before = {"ada": "x", "bo": "x", "cy": "y"}
-    assert names([["ada"], ["bo", "cy"]], before, {"ada", "cy"}, "new") == {"ada": "x", "bo": "y", "cy": "y"}
-    assert names([["ada", "bo"], ["cy"]], before, {"cy"}, "new") == {
+    assert name_positions([["ada"], ["bo", "cy"]], before, {"ada", "cy"}, "new") == {
+        "ada": "x",
+        "bo": "y",
+        "cy": "y",
+    }
+    assert name_positions([["ada", "bo"], ["cy"]], before, {"cy"}, "new") == {
         "ada": "new ada",
         "bo": "new ada",
         "cy": "y",

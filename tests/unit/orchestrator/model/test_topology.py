@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.model.topology import KINDS, Edge, Seats, draw_edges, topology_words
+from parley.orchestrator.model.topology import KINDS, Edge, RoundParticipants, describe_topology, draw_edges
 from parley.v1.arena_pb2 import (
     TOPOLOGY_KIND_ALL_TO_ALL,
     TOPOLOGY_KIND_RING,
@@ -29,12 +29,14 @@ def tables(draw: st.DrawFn) -> tuple[list[str], list[str], list[str], int, int]:
 
 def drawn(topology: Topology, table: tuple[list[str], list[str], list[str], int, int]) -> tuple[Edge, ...]:
     agents, critics, authors, number, seed = table
-    return draw_edges(topology, Seats(agents, critics, authors, number, Random(seed)))
+    return draw_edges(topology, RoundParticipants(agents, critics, authors, number, Random(seed)))
 
 
 def everybody(kind: int, count: int = 5, number: int = 2, **fields: object) -> tuple[Edge, ...]:
     agents = NAMES[:count]
-    return draw_edges(Topology(kind=kind, **fields), Seats(agents, agents, agents, number, Random(7)))  # type: ignore[arg-type]
+    return draw_edges(
+        Topology(kind=kind, **fields), RoundParticipants(agents, agents, agents, number, Random(7))
+    )  # type: ignore[arg-type]
 
 
 @given(KIND, tables())
@@ -104,7 +106,7 @@ def test_a_round_robin_does_not_hang_on_the_hash_of_the_process() -> None:
 
 def test_a_hub_that_cannot_criticize_is_replaced_by_the_first_that_can() -> None:
     agents = NAMES[:4]
-    seats = Seats(agents, agents[:2], agents, 2, Random(7))
+    seats = RoundParticipants(agents, agents[:2], agents, 2, Random(7))
     edges = draw_edges(Topology(kind=TOPOLOGY_KIND_STAR, hub_agent_id="dee"), seats)
     assert set(edges) == {("bo", "ada"), ("ada", "bo"), ("ada", "cy"), ("ada", "dee")}
 
@@ -118,4 +120,4 @@ def test_a_hub_that_cannot_criticize_is_replaced_by_the_first_that_can() -> None
     ],
 )
 def test_a_topology_is_said_in_words(topology: Topology, words: str) -> None:
-    assert topology_words(topology) == words
+    assert describe_topology(topology) == words

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from parley.orchestrator.model.voting import (
     Ballot,
-    Count,
     Group,
     Rule,
     Strength,
-    count,
-    discounted,
+    VoteCount,
+    count_votes,
+    discount_strength,
     group_options,
     is_decided,
+    most_confident_option,
     quorum,
-    surest,
 )
 
 OPTIONS = ("a", "b", "c")
@@ -37,14 +37,16 @@ def ballots(draw: st.DrawFn, least: int = 0, most: int = 9) -> list[Ballot]:
 def test_the_order_of_ballots_never_matters(cast: list[Ballot], rule: Rule, dice: object) -> None:
     shuffled = list(cast)
     dice.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert count(shuffled, len(cast), rule) == count(cast, len(cast), rule)
+    assert count_votes(shuffled, len(cast), rule) == count_votes(cast, len(cast), rule)
 
 
 @given(ballots(), RULES)
 def test_the_names_of_options_never_matter(cast: list[Ballot], rule: Rule) -> None:
     renamed = {"a": "c", "b": "a", "c": "b"}
-    other = count([Ballot(each.voter, renamed[each.choice], each.weight) for each in cast], len(cast), rule)
-    before = count(cast, len(cast), rule)
+    other = count_votes(
+        [Ballot(each.voter, renamed[each.choice], each.weight) for each in cast], len(cast), rule
+    )
+    before = count_votes(cast, len(cast), rule)
     assert other.winner == (before.winner and renamed[before.winner])
     assert other.strength == before.strength
     assert set(other.leaders) == {renamed[each] for each in before.leaders}
@@ -52,14 +54,14 @@ def test_the_names_of_options_never_matter(cast: list[Ballot], rule: Rule) -> No
 
 @given(ballots(least=1))
 def test_no_vote_is_lost_and_none_is_invented(cast: list[Ballot]) -> None:
-    result = count(cast, len(cast))
+    result = count_votes(cast, len(cast))
     assert sum(result.shares.values()) == 1
     assert result.shares.keys() == {each.choice for each in cast}
 
 
 @given(ballots(least=2), RULES)
 def test_who_wins_has_more_than_half_and_is_alone_in_front(cast: list[Ballot], rule: Rule) -> None:
-    result = count(cast, len(cast), rule)
+    result = count_votes(cast, len(cast), rule)
     if result.winner is not None:
         assert result.leaders == (result.winner,)
         assert result.shares[result.winner] > Fraction(1, 2)
@@ -82,7 +84,7 @@ def test_strength_never_falls_as_the_share_of_the_first_grows(
     def strength(more: int) -> int:
         cast = [Ballot(f"a{each}", "a") for each in range(first + more)]
         cast += [Ballot(f"o{each}", f"other{each}") for each in range(others)]
-        return ORDER.index(count(cast, len(cast), has_open_critiques=contested).strength)
+        return ORDER.index(count_votes(cast, len(cast), has_open_critiques=contested).strength)
 
     assert strength(1) >= strength(0)
 
@@ -100,24 +102,24 @@ def test_strength_never_falls_as_the_share_of_the_first_grows(
 )
 def test_how_clear_a_vote_was(shares: tuple[int, ...], strength: Strength) -> None:
     cast = [Ballot(f"{place}-{each}", OPTIONS[place]) for place, n in enumerate(shares) for each in range(n)]
-    assert count(cast, len(cast)).strength is strength
+    assert count_votes(cast, len(cast)).strength is strength
 
 
 def test_a_vote_without_majority_is_contested_while_serious_critiques_are_open() -> None:
     cast = [Ballot("x", "a"), Ballot("y", "b")]
-    assert count(cast, 2, has_open_critiques=True).strength is Strength.CONTESTED
-    assert count([cast[0], Ballot("y", "a")], 2, has_open_critiques=True).strength is Strength.UNANIMOUS
+    assert count_votes(cast, 2, has_open_critiques=True).strength is Strength.CONTESTED
+    assert count_votes([cast[0], Ballot("y", "a")], 2, has_open_critiques=True).strength is Strength.UNANIMOUS
 
 
 @pytest.mark.parametrize(
     ("rule", "winner"), [(Rule.MAJORITY, "a"), (Rule.SUPERMAJORITY, "a"), (Rule.UNANIMOUS, None)]
 )
 def test_two_thirds_are_a_supermajority_and_not_everybody(rule: Rule, winner: str | None) -> None:
-    assert count([Ballot("x", "a"), Ballot("y", "a"), Ballot("z", "b")], 3, rule).winner == winner
+    assert count_votes([Ballot("x", "a"), Ballot("y", "a"), Ballot("z", "b")], 3, rule).winner == winner
 
 
 def test_ties_are_told() -> None:
-    result = count([Ballot("x", "b"), Ballot("y", "a")], 2)
+    result = count_votes([Ballot("x", "b"), Ballot("y", "a")], 2)
     assert (result.winner, result.leaders) == (None, ("a", "b"))
 
 
@@ -125,15 +127,15 @@ def test_ties_are_told() -> None:
 def test_a_quorum_is_half_rounded_up_and_two_at_least(voters: int, needed: int) -> None:
     assert quorum(voters) == needed
     cast = [Ballot(f"v{each}", "a") for each in range(needed)]
-    assert count(cast, voters).winner == "a"
-    assert count(cast[:-1], voters).winner is None
+    assert count_votes(cast, voters).winner == "a"
+    assert count_votes(cast[:-1], voters).winner is None
 
 
 def test_nobody_votes_twice_and_no_weight_is_nothing() -> None:
     with pytest.raises(ValueError, match="voted twice"):
-        count([Ballot("x", "a"), Ballot("x", "b")], 2)
+        count_votes([Ballot("x", "a"), Ballot("x", "b")], 2)
     with pytest.raises(ValueError, match="positive"):
-        count([Ballot("x", "a", 0)], 1)
+        count_votes([Ballot("x", "a", 0)], 1)
 
 
 @given(ballots(most=5), st.lists(st.sampled_from((*OPTIONS, "")), max_size=4), RULES, st.booleans())
@@ -143,9 +145,9 @@ def test_what_is_decided_is_changed_by_nothing_that_is_missing(
     missing = {f"m{place}": 1.0 for place in range(len(rest))}
     voters = len(cast) + len(rest)
     if is_decided(cast, missing, OPTIONS, voters, rule, has_open_critiques=contested):
-        now = count(cast, voters, rule, has_open_critiques=contested)
+        now = count_votes(cast, voters, rule, has_open_critiques=contested)
         further = [Ballot(f"m{place}", choice) for place, choice in enumerate(rest) if choice]
-        then = count([*cast, *further], voters, rule, has_open_critiques=contested)
+        then = count_votes([*cast, *further], voters, rule, has_open_critiques=contested)
         assert (then.winner, then.strength) == (now.winner, now.strength)
 
 
@@ -158,7 +160,7 @@ def test_a_vote_that_all_the_others_cannot_change_is_decided() -> None:
 GROUPINGS: tuple[tuple[Group, ...], ...] = ((), (("a", "b"),), (("b", "c"),), (("a", "b", "c"),))
 
 
-def come_to(counted: Count) -> tuple[object, ...]:
+def come_to(counted: VoteCount) -> tuple[object, ...]:
     """What an early end may not change: winner and strength, and who is in front where nobody has won."""
     return counted.winner, counted.strength, () if counted.winner else counted.leaders
 
@@ -197,14 +199,14 @@ def test_an_early_end_changes_nothing_whatever_the_rest_would_have_done(
     terms = {"has_open_critiques": contested, "groups": groups}
     if not is_decided(cast, missing, OPTIONS, voters, rule, self_votes=self_votes, **terms):  # type: ignore[arg-type]
         return
-    now = count(cast, voters, rule, **terms)  # type: ignore[arg-type]
+    now = count_votes(cast, voters, rule, **terms)  # type: ignore[arg-type]
     for choices in product((*OPTIONS, ""), repeat=len(missing)):
         further = [
             Ballot(voter, choice, weight)
             for (voter, weight), choice in zip(missing.items(), choices, strict=True)
             if choice and (self_votes or choice != voter)
         ]
-        then = count([*cast, *further], voters, rule, **terms)  # type: ignore[arg-type]
+        then = count_votes([*cast, *further], voters, rule, **terms)  # type: ignore[arg-type]
         assert come_to(then) == come_to(now), further
 
 
@@ -216,7 +218,7 @@ def test_a_majority_that_nobody_can_undo_is_not_waited_for(first: int, missing: 
     absent = {f"m{each}": 1.0 for each in range(missing)}
     voters = len(cast) + missing
     ends = [
-        come_to(count([*cast, *(Ballot(name, option) for name in list(absent)[:n])], voters))
+        come_to(count_votes([*cast, *(Ballot(name, option) for name in list(absent)[:n])], voters))
         for option in OPTIONS
         for n in range(missing + 1)
     ]
@@ -225,7 +227,7 @@ def test_a_majority_that_nobody_can_undo_is_not_waited_for(first: int, missing: 
 
 def test_a_front_that_others_can_still_join_is_waited_for_where_nobody_wins() -> None:
     cast = [Ballot(f"{option}{each}", option) for option in "abcd" for each in range(2)]
-    assert count(cast, 9).strength is Strength.SPLIT
+    assert count_votes(cast, 9).strength is Strength.SPLIT
     assert not is_decided(cast, {"m": 1.0}, "abcd", 9)  # it would be alone in front
     ahead = [*cast, Ballot("x", "a"), Ballot("y", "a")]
     assert is_decided(ahead, {"m": 1.0}, "abcd", 11)
@@ -243,7 +245,7 @@ def test_where_all_options_say_the_same_nobody_is_waited_for_beyond_the_quorum()
 def test_nothing_is_decided_while_a_quorum_may_still_come() -> None:
     cast = [Ballot("x", "a", 30), Ballot("y", "b", 10)]
     light = dict.fromkeys(("m", "n", "o"), 0.1)
-    assert count(cast, 5).winner is None
+    assert count_votes(cast, 5).winner is None
     assert not is_decided(cast, light, OPTIONS, 5), "with a third ballot, a wins"
     assert is_decided([*cast, Ballot("z", "a", 30)], light, OPTIONS, 6)
 
@@ -252,7 +254,7 @@ def test_nothing_is_decided_while_another_of_its_group_may_come_to_stand_for_it(
     cast = [Ballot(f"{option}{each}", option) for option in "aabbcc" for each in range(15)]
     votes = [Ballot(f"v{place}", each.choice) for place, each in enumerate(cast)]
     groups = (("a", "b"), ("c",))
-    assert count(votes, 91, groups=groups).winner == "a"
+    assert count_votes(votes, 91, groups=groups).winner == "a"
     assert not is_decided(votes, {"m": 1.0}, OPTIONS, 91, groups=groups), "b may have one more than a"
     ahead = [*votes, Ballot("w", "a")]
     assert is_decided(ahead, {"m": 1.0}, OPTIONS, 92, groups=groups), (
@@ -262,7 +264,7 @@ def test_nothing_is_decided_while_another_of_its_group_may_come_to_stand_for_it(
 
 def test_nothing_is_decided_while_who_is_in_front_may_be_joined() -> None:
     cast = [Ballot(f"v{place}", choice) for place, choice in enumerate("aaabbccdd")]
-    assert count(cast, 10).leaders == ("a",)
+    assert count_votes(cast, 10).leaders == ("a",)
     assert not is_decided(cast, {"m": 1.0}, "abcd", 10)
     assert is_decided([*cast, Ballot("w", "a")], {"m": 1.0}, "abcde", 11)
 
@@ -282,7 +284,10 @@ def test_with_groups_too_neither_order_nor_names_matter(
     moved = [Ballot(each.voter, renamed[each.choice], each.weight) for each in cast]
     dice.shuffle(moved)  # type: ignore[attr-defined]
     others = group_options(OPTIONS, [[renamed[each] for each in group] for group in groups], ())
-    before, after = count(cast, len(cast), rule, groups=groups), count(moved, len(cast), rule, groups=others)
+    before, after = (
+        count_votes(cast, len(cast), rule, groups=groups),
+        count_votes(moved, len(cast), rule, groups=others),
+    )
     assert (after.winner is None, after.strength) == (before.winner is None, before.strength)
     assert sorted(after.group_shares.values()) == sorted(before.group_shares.values())
     assert sum(after.group_shares.values()) == (1 if cast else 0)
@@ -290,9 +295,9 @@ def test_with_groups_too_neither_order_nor_names_matter(
 
 def test_alike_options_win_together_and_the_one_with_the_most_of_them_stands() -> None:
     cast = [Ballot(f"v{place}", choice) for place, choice in enumerate("aabbbccc")]
-    alone = count(cast, 8)
+    alone = count_votes(cast, 8)
     assert (alone.winner, alone.leaders) == (None, ("b", "c"))
-    together = count(cast, 8, groups=[("a", "b")])
+    together = count_votes(cast, 8, groups=[("a", "b")])
     assert (together.winner, together.strength) == ("b", Strength.MODERATE)
     assert together.group_shares[("a", "b")] == Fraction(5, 8)
     assert together.shares["b"] == Fraction(3, 8)
@@ -325,7 +330,7 @@ def test_a_group_with_two_that_are_apart_falls_apart_and_no_option_is_in_two() -
 
 
 def test_votes_of_one_model_family_show_a_step_less() -> None:
-    assert [discounted(each) for each in reversed(ORDER)] == [
+    assert [discount_strength(each) for each in reversed(ORDER)] == [
         Strength.STRONG,
         Strength.MODERATE,
         Strength.WEAK,
@@ -347,26 +352,29 @@ def test_for_every_number_of_voters_half_are_enough_and_one_alone_never_outvotes
 
 @given(ballots(least=1), st.floats(0.5, 5))
 def test_a_larger_share_by_weight_is_never_a_weaker_vote(cast: list[Ballot], weight: float) -> None:
-    before = count(cast, len(cast))
-    more = count([*cast, Ballot("new", before.leaders[0], weight)], len(cast) + 1)
+    before = count_votes(cast, len(cast))
+    more = count_votes([*cast, Ballot("new", before.leaders[0], weight)], len(cast) + 1)
     assert ORDER.index(more.strength) >= ORDER.index(before.strength)
 
 
 def test_without_a_winner_the_largest_group_stands_also_where_each_of_its_options_is_small() -> None:
     cast = [Ballot(f"voter-{option}", option) for option in "abcde"]
-    found = count(cast, 5, groups=[("c", "d")])
+    found = count_votes(cast, 5, groups=[("c", "d")])
     assert found.winner is None
-    assert surest(found, [(each.choice, 0.9 if each.choice == "a" else 0.1) for each in cast]) == "c"
+    assert (
+        most_confident_option(found, [(each.choice, 0.9 if each.choice == "a" else 0.1) for each in cast])
+        == "c"
+    )
 
 
 def test_of_tied_groups_the_one_stands_whose_voters_are_together_the_surest() -> None:
     cast = [Ballot(f"voter-{option}", option) for option in "abcd"]
-    found = count(cast, 4, groups=[("a", "b"), ("c", "d")])
+    found = count_votes(cast, 4, groups=[("a", "b"), ("c", "d")])
     sure = {"a": 0.6, "b": 0.1, "c": 0.5, "d": 0.4}
-    assert surest(found, [(each.choice, sure[each.choice]) for each in cast]) == "c"
-    assert surest(found, [(each.choice, 0.5) for each in cast]) == "a"
+    assert most_confident_option(found, [(each.choice, sure[each.choice]) for each in cast]) == "c"
+    assert most_confident_option(found, [(each.choice, 0.5) for each in cast]) == "a"
 
 
 def test_whoever_has_won_stands_however_sure_the_others_are() -> None:
     cast = [Ballot("ada", "a"), Ballot("bo", "a"), Ballot("cy", "b")]
-    assert surest(count(cast, 3), [("a", 0.1), ("a", 0.1), ("b", 1.0)]) == "a"
+    assert most_confident_option(count_votes(cast, 3), [("a", 0.1), ("a", 0.1), ("b", 1.0)]) == "a"

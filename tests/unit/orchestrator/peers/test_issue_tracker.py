@@ -32,13 +32,13 @@ async def server() -> AsyncIterator[IssueTrackerServer]:
 
 async def failure(tracker: IssueTracker) -> StepError:
     with pytest.raises(StepError) as failed:
-        await tracker.create(ISSUE, KEY)
+        await tracker.create_issue(ISSUE, KEY)
     assert "\n" not in str(failed.value)
     return failed.value
 
 
 async def test_an_issue_is_posted_under_its_key_and_its_place_returned(server: IssueTrackerServer) -> None:
-    made = await server.client(token="s3cret").create(ISSUE, KEY)
+    made = await server.client(token="s3cret").create_issue(ISSUE, KEY)
     assert made == FollowUp(wanted=True, url=ISSUE_URL)
     assert server.issues == [{"title": "A cache?", "body": "## Question\n\n> ü", "labels": ["decision"]}]
     (headers,) = server.headers
@@ -47,7 +47,7 @@ async def test_an_issue_is_posted_under_its_key_and_its_place_returned(server: I
 
 
 async def test_without_a_token_none_is_sent(server: IssueTrackerServer) -> None:
-    await server.client().create(ISSUE, KEY)
+    await server.client().create_issue(ISSUE, KEY)
     assert "Authorization" not in server.headers[0]
 
 
@@ -74,7 +74,7 @@ async def test_only_a_usable_link_is_taken_from_an_answer(
     server: IssueTrackerServer, body: object, url: str
 ) -> None:
     server.answer = answering(body)
-    assert await server.client().create(ISSUE, KEY) == FollowUp(wanted=True, url=url)
+    assert await server.client().create_issue(ISSUE, KEY) == FollowUp(wanted=True, url=url)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ async def test_an_answer_that_never_ends_is_read_no_further_than_its_bound(
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
         tracker = IssueTracker(f"http://127.0.0.1:{runner.addresses[0][1]}/")
-        assert await tracker.create(ISSUE, KEY) == FollowUp(wanted=True)
+        assert await tracker.create_issue(ISSUE, KEY) == FollowUp(wanted=True)
     finally:
         await runner.cleanup()
 

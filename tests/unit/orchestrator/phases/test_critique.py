@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from parley.orchestrator.model.critiques import written
+from parley.orchestrator.model.critiques import render_critique
 from parley.orchestrator.model.tasks import AnswerShape
 from parley.orchestrator.phases.critique import CritiqueAnswer, prose_critique
 from parley.v1.critique_pb2 import Critique, Issue
 
-SHAPE = AnswerShape("c", CritiqueAnswer, "{}", lambda answer: written(answer.to_proto(), "B"), prose_critique)
+SHAPE = AnswerShape(
+    "c", CritiqueAnswer, "{}", lambda answer: render_critique(answer.to_proto(), "B"), prose_critique
+)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -23,7 +25,7 @@ json_values = st.recursive(
 
 
 def read(value: Any) -> Critique:
-    return SHAPE.read(value if isinstance(value, str) else json.dumps(value)).to_proto()
+    return SHAPE.parse(value if isinstance(value, str) else json.dumps(value)).to_proto()
 
 
 def test_a_critique_is_kept_as_data_and_its_issues_are_numbered() -> None:
@@ -44,7 +46,7 @@ def test_a_critique_is_kept_as_data_and_its_issues_are_numbered() -> None:
 def test_a_critic_that_sees_nothing_wrong_names_no_issue_and_agrees() -> None:
     critique = read({"issues": [], "agrees": True, "remarks": ""})
     assert (len(critique.issues), critique.agrees) == (0, True)
-    assert written(critique, "B") == "Agent B agrees with the proposal as it stands."
+    assert render_critique(critique, "B") == "Agent B agrees with the proposal as it stands."
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_a_text_is_a_critique_or_none_and_always_the_same(text: str) -> None:
     except ValidationError:
         return
     assert read(text) == critique
-    assert written(critique, "B").strip()
+    assert render_critique(critique, "B").strip()
 
 
 def test_people_and_agents_read_issues_by_the_critics_letter() -> None:
@@ -112,7 +114,7 @@ def test_people_and_agents_read_issues_by_the_critics_letter() -> None:
         ],
         agrees=False,
     )
-    assert written(critique, "B") == (
+    assert render_critique(critique, "B") == (
         "**Issue B.1** (severity 8 of 10): No rollback.\n\nSuggestion: Add one.\n\n"
         "**Issue B.2** (severity not said): Vague.\n\n"
         "Agent B does not agree with the proposal as it stands."

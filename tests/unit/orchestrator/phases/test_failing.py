@@ -18,25 +18,25 @@ def test_a_step_that_failed_for_good_is_tried_again_on_a_resume_and_not_waited_f
 
     assert (error.reason, str(error)) == ("PROVIDER_AUTH", "ann said nothing")
     assert (error.agent, error.phase) == ("ann", "synthesis")
-    assert (error.steps, error.awaited) == (("synthesis",), ())
+    assert (error.steps, error.steps_to_wait_for) == (("synthesis",), ())
 
 
 def test_where_enough_may_pass_these_are_waited_for_and_named() -> None:
     error = failed_for_want_of({"a": LASTING, "b": PASSING}, "vote")
 
     assert (error.agent, error.reason) == ("bo", "PROVIDER_RATE_LIMIT")
-    assert (error.steps, error.awaited) == (("a", "b"), ("b",))
+    assert (error.steps, error.steps_to_wait_for) == (("a", "b"), ("b",))
 
 
 def test_where_too_few_may_pass_nothing_is_waited_for_and_what_lasts_is_named() -> None:
     error = failed_for_want_of({"b": PASSING, "a": LASTING}, "vote", needed=2)
 
     assert error.agent == "ann"
-    assert (error.steps, error.awaited) == (("b", "a"), ())
+    assert (error.steps, error.steps_to_wait_for) == (("b", "a"), ())
 
 
 def test_where_all_may_pass_and_are_too_few_the_first_is_named() -> None:
     error = failed_for_want_of({"b": PASSING}, "vote", needed=2)
 
     assert error.agent == "bo"
-    assert not error.awaited
+    assert not error.steps_to_wait_for

@@ -26,7 +26,7 @@ class _Debate:
         self.recorded: list[str] = []
         self.asked: dict[str, Message] = {}
 
-    async def step(self, key: str, _work: object, request: Message, _call: object) -> object:
+    async def call_service(self, key: str, _work: object, request: Message, _call: object) -> object:
         self.recorded.append(key)
         self.asked[key] = request
         return object()

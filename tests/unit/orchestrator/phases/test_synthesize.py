@@ -25,7 +25,7 @@ some = dict.fromkeys(JudgeAnswer.model_fields, json_values)
 @given(st.fixed_dictionaries({}, optional=some))
 def test_an_answer_with_a_description_is_read_whatever_the_rest_is(value: dict[str, Any]) -> None:
     value = {**value, "description": "Use one."}
-    answer = LENIENT.read(json.dumps(value))
+    answer = LENIENT.parse(json.dumps(value))
     assert (answer.description, type(answer)) == ("Use one.", JudgeAnswer)
     for letter, score in answer.scores.items():
         assert score == value["scores"][letter]
@@ -37,21 +37,21 @@ def test_an_answer_with_a_description_is_read_whatever_the_rest_is(value: dict[s
 @given(st.one_of(st.text(max_size=60), json_values.map(json.dumps)))
 def test_a_text_is_an_answer_or_none_and_always_the_same(text: str) -> None:
     try:
-        answer = LENIENT.read(text)
+        answer = LENIENT.parse(text)
     except ValidationError:
         return
     assert answer.description.strip()
-    assert LENIENT.read(text) == answer
+    assert LENIENT.parse(text) == answer
 
 
 def test_what_is_absent_is_not_made_up() -> None:
-    answer = LENIENT.read('{"description": "Use one.", "scores": {"A": 11, "B": "good", "C": 7, "D": true}}')
+    answer = LENIENT.parse('{"description": "Use one.", "scores": {"A": 11, "B": "good", "C": 7, "D": true}}')
     assert (answer.confidence, answer.scores) == (None, {"C": 7})
 
 
 def test_a_requirement_is_a_must_only_if_the_judge_says_so() -> None:
     unmet = ["free", {"text": "small", "hard": True}, {"text": "fast"}]
-    answer = LENIENT.read(json.dumps({"description": "Use one.", "unfulfilled_requirements": unmet}))
+    answer = LENIENT.parse(json.dumps({"description": "Use one.", "unfulfilled_requirements": unmet}))
     assert [(each.text, each.hard) for each in answer.unfulfilled_requirements] == [
         ("free", False),
         ("small", True),
@@ -72,15 +72,15 @@ def test_a_requirement_is_a_must_only_if_the_judge_says_so() -> None:
     ],
 )
 def test_prose_has_no_confidence_and_no_scores(text: str, description: str) -> None:
-    assert LENIENT.read(text) == ProseAnswer(description=description)
+    assert LENIENT.parse(text) == ProseAnswer(description=description)
 
 
 @pytest.mark.parametrize("text", ["", " \n", "{}", "[]", '{"description": ""}', '{"confidence": 80}'])
 def test_a_text_without_words_is_no_answer(text: str) -> None:
     with pytest.raises(ValidationError):
-        LENIENT.read(text)
+        LENIENT.parse(text)
 
 
 def test_a_shape_that_takes_no_prose_reads_none() -> None:
     with pytest.raises(ValidationError):
-        AnswerShape("s", JudgeAnswer, "{}", lambda answer: answer.description).read("Use one.")
+        AnswerShape("s", JudgeAnswer, "{}", lambda answer: answer.description).parse("Use one.")

@@ -3,13 +3,13 @@
 import pytest
 
 from parley.orchestrator.formats.panel import V2
-from parley.orchestrator.formats.shipped import shipped_formats
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.roles.catalogue import (
     RoleFileError,
     Roles,
     UnknownRoleError,
+    load_shipped_roles,
     parse_role,
-    shipped_roles,
 )
 
 MAX_WORDS = 120
@@ -18,7 +18,7 @@ MAX_WORDS = 120
 DEBATER_SECTIONS, JUDGE_SECTIONS = V2.debater_sections, V2.judge_sections
 DUTIES = (DEBATER_SECTIONS, JUDGE_SECTIONS)
 DEBATER = "\n".join(f"# {name}\nDo {name}." for name in sorted(DEBATER_SECTIONS))
-ROLES = shipped_roles()
+ROLES = load_shipped_roles()
 
 
 DEBATERS = {
@@ -36,7 +36,7 @@ def test_the_roles_of_a_panel_are_known() -> None:
     assert {*DEBATERS, "judge"} <= set(ROLES.names())
     assert list(ROLES.names()) == sorted(ROLES.names())
     ROLES.check(
-        [duty for each in shipped_formats().all() for duty in (each.debater_sections, each.judge_sections)]
+        [duty for each in all_formats().all() for duty in (each.debater_sections, each.judge_sections)]
     )
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from parley.orchestrator.log.envelope import Draft, Envelope
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.model.delta import Delta
-from parley.orchestrator.watch.deltas import MAX_WAITING_PIECES, Deltas
+from parley.orchestrator.watch.deltas import MAX_WAITING_PIECES, DeltaBroker
 from parley.orchestrator.watch.feed import Feeds
-from parley.orchestrator.watch.forwarding import Forwarding
-from parley.orchestrator.watch.watching import Alive, Watched, Watching
+from parley.orchestrator.watch.forwarding import DeltaForwarder
+from parley.orchestrator.watch.watching import DebateWatcher, Heartbeat, WatchItem
 from parley.runtime.errors import ParleyError
 from parley.storage.ports import Record, StoreUnavailableError
 from parley.v1.debate_pb2 import DebateFailure, Outcome, Work
@@ -27,14 +27,14 @@ DEBATE = "deb-20300101-000000-aaaaaaaa"
 TENANT = "acme"
 
 
-class NoForwarding(Forwarding):
+class NoForwarding(DeltaForwarder):
     """All debates are run here."""
 
     def __init__(self) -> None:
         pass
 
     @asynccontextmanager
-    async def wanted(self, tenant: str, debate: str) -> AsyncGenerator[None, None]:
+    async def forward_while_watched(self, tenant: str, debate: str) -> AsyncGenerator[None, None]:
         yield
 
 
@@ -45,12 +45,12 @@ class Stand:
         self, log: MemoryLog | None = None, *, kept: int = 8_000_000, heartbeat_seconds: float = 60
     ) -> None:
         self.log = log or MemoryLog()
-        self.deltas = Deltas()
+        self.deltas = DeltaBroker()
         self.written = WrittenLog(self.log, TENANT, DEBATE)
         feeds = Feeds(self.log, kept, heartbeat_seconds)
-        self.watching = Watching(self.log, feeds, self.deltas, NoForwarding())
+        self.watching = DebateWatcher(self.log, feeds, self.deltas, NoForwarding())
 
-    def watch(self, after: int = 0, *, text: bool = False) -> AsyncGenerator[Watched, None]:
+    def watch(self, after: int = 0, *, text: bool = False) -> AsyncGenerator[WatchItem, None]:
         return self.watching.watch(TENANT, DEBATE, after, text=text)
 
     async def all(self, after: int = 0) -> list[int]:
@@ -156,7 +156,7 @@ async def write_some(written: WrittenLog, batches: list[int]) -> None:
     await written.write(Concluded(outcome=Outcome()), Closed())
 
 
-async def take(stream: AsyncGenerator[Watched, None], count: int | None, seen: list[Envelope]) -> None:
+async def take(stream: AsyncGenerator[WatchItem, None], count: int | None, seen: list[Envelope]) -> None:
     """Take so many events, or (None) all until the stream ends; being cut as too slow is an end as well."""
     taken = 0
     with suppress(ParleyError):
@@ -186,7 +186,7 @@ async def test_a_watcher_that_lets_more_pile_up_than_is_kept_is_cut_and_told_whe
             assert await anext(fast) == stand.written.events[-1]
         last = await waiting
         assert last == stand.written.events[1]
-        got: list[Watched] = [last]
+        got: list[WatchItem] = [last]
         with pytest.raises(ParleyError) as caught:
             await rest_of(slow, got)
         last = got[-1]
@@ -197,7 +197,7 @@ async def test_a_watcher_that_lets_more_pile_up_than_is_kept_is_cut_and_told_whe
     assert await stand.all(last.sequence) == list(range(last.sequence + 1, 23))
 
 
-async def rest_of(stream: AsyncGenerator[Watched, None], got: list[Watched]) -> None:
+async def rest_of(stream: AsyncGenerator[WatchItem, None], got: list[WatchItem]) -> None:
     async for each in stream:
         got.append(each)  # noqa: PERF401 (kept when the stream breaks)
 
@@ -263,7 +263,7 @@ async def test_signs_of_life_are_shown_while_text_flows() -> None:
         while heartbeats < 3:
             stand.deltas.publish(DEBATE, delta(offset=pieces))
             each = await anext(stream)
-            heartbeats += isinstance(each, Alive)
+            heartbeats += isinstance(each, Heartbeat)
             pieces += isinstance(each, Delta)
             await asyncio.sleep(0)
     assert pieces > 3

@@ -12,12 +12,12 @@ from typing import Final
 
 from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.deciding import lone_best, positions_taken, sides
-from parley.orchestrator.model.model_families import one_voice
+from parley.orchestrator.model.deciding import positions_taken, sides, single_best
+from parley.orchestrator.model.model_families import shared_family
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.model.voting import Group, group_options
-from parley.orchestrator.peers.services import readable
+from parley.orchestrator.peers.services import truncate_text
 from parley.orchestrator.phases.judge_proposals import Judgement
 from parley.orchestrator.phases.vote_result import Electorate, surest
 from parley.orchestrator.phases.vote_terms import VoteTerms, said_of_voting, vote_terms
@@ -145,7 +145,7 @@ def _terms(arena: Discussion, basis: Basis) -> VoteTerms:
         arena.settings.voting,
         ballots=basis.ballots,
         has_open_critiques=arena.record.has_serious_open_issue([each.agent for each in arena.works()]),
-        one_voice=one_voice(arena.agents(DUTY_VOTER)),
+        one_voice=shared_family(arena.agents(DUTY_VOTER)),
         key=_KEY,
     )
 
@@ -158,7 +158,7 @@ async def _by_last_vote(
     scores = {
         each.agent_id: each.score for each in ranking if each.HasField("score") and each.agent_id in options
     }
-    best = lone_best(scores, groups)
+    best = single_best(scores, groups)
     voters = [*(each.agent_id for each in vote.ballots), *vote.abstained_agent_ids]
     judge = judged.judge
     if best is None or judge.id in voters or not said_of_voting(arena.settings.voting).judge_ballot:
@@ -185,7 +185,7 @@ async def _by_drafts(
     choice = () if judge.id in {each.id for each in voters} else _choice(judged, groups)
     asked = [*voters, judge] if choice else voters
     # A draft is its author's own choice, and drafts are told apart in any case: that is said so.
-    terms = replace(_terms(arena, basis), self_votes=True, group_choices=True, one_voice=one_voice(asked))
+    terms = replace(_terms(arena, basis), self_votes=True, group_choices=True, one_voice=shared_family(asked))
     weights = await vote_weights(arena.debate, asked, terms)
     options = [each for group in groups for each in group]
     ballots = [Ballot(agent_id=each, choice_agent_id=each, weight=weights[each]) for each in options]
@@ -265,12 +265,12 @@ async def _held_last(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[li
     request = _held_request(arena, drafts)
     if not request.stands:
         return known
-    found = await debate.step(
-        _HELD, _POSITIONS.work(), request, lambda: debate.services.convergence.group(request)
+    found = await debate.call_service(
+        _HELD, _POSITIONS.create_work(), request, lambda: debate.services.convergence.group_positions(request)
     )
     if isinstance(found, StepFailed):
         message = f"which final proposals take which first position could not be told: {found.message}"
-        debate.note(f"{_HELD}/warning", Warned(message=message))
+        debate.record_event(f"{_HELD}/warning", Warned(message=message))
         return known
     unlike = [(each.agent_id, each.other_agent_id) for each in found.contradictions]
     unlike += [(each.agent_id, each.other_agent_id) for each in found.unsure]
@@ -289,8 +289,8 @@ async def reading_held_positions(arena: Discussion, basis: Basis) -> AsyncIterat
     if not request.stands:
         yield
         return
-    read = partial(arena.debate.services.convergence.group_ahead, request)
-    reading = arena.tasks.create_task(arena.debate.ahead(_HELD, read))
+    read = partial(arena.debate.services.convergence.group_positions_ahead, request)
+    reading = arena.tasks.create_task(arena.debate.call_ahead(_HELD, read))
     try:
         yield
     finally:
@@ -306,12 +306,12 @@ def _held_request(arena: Discussion, drafts: Sequence[DraftGroup]) -> GroupPosit
     """Return what tells which final proposals take which position; without stands where there is nothing to tell."""
     kept = _kept(arena)
     changed = [each for each in arena.works() if each.agent not in kept]
-    request = GroupPositionsRequest(question=readable(arena.debate.spec.question))
+    request = GroupPositionsRequest(question=truncate_text(arena.debate.spec.question))
     if drafts and changed:
         stands = [
             *(_draft_stand(arena, name, each) for name, each in zip(_named(drafts), drafts, strict=True)),
             *(
-                Stand(agent_id=each.agent, position=each.position, text=readable(each.text))
+                Stand(agent_id=each.agent, position=each.position, text=truncate_text(each.text))
                 for each in changed
             ),
         ]
@@ -326,7 +326,7 @@ def _named(drafts: Sequence[DraftGroup]) -> list[str]:
 def _draft_stand(arena: Discussion, name: str, group: DraftGroup) -> Stand:
     if group.position:
         return Stand(agent_id=name, position=group.position)
-    return Stand(agent_id=name, text=readable(arena.record.draft(group.agent_ids[0]).text))
+    return Stand(agent_id=name, text=truncate_text(arena.record.draft(group.agent_ids[0]).text))
 
 
 def _positions(

@@ -18,7 +18,7 @@ from parley.orchestrator.formats.arena.outcome import outcome_of
 from parley.orchestrator.formats.arena.rounds import hold_revision
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
-from parley.orchestrator.model.model_families import one_voice
+from parley.orchestrator.model.model_families import shared_family
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.phases import synthesize
 from parley.orchestrator.phases.judge_proposals import judge_proposals, ranked
@@ -77,17 +77,17 @@ async def _vote(arena: Discussion, basis: Basis, number: int, votes: list[Vote])
             arena.settings.voting,
             ballots=basis.ballots,
             has_open_critiques=arena.record.has_serious_open_issue([each.agent for each in work]),
-            one_voice=one_voice(voters),
+            one_voice=shared_family(voters),
             key=f"round/{number}/vote",
             round_number=number,
         )
         try:
             votes.append(await hold_vote(arena.debate, voters, work, arena.requirements.told(), terms))
         except DebateFailedError as lost:
-            if lost.awaited or not decides_without_vote(arena, basis):
+            if lost.steps_to_wait_for or not decides_without_vote(arena, basis):
                 raise
             message = f"too few votes came in, and the first drafts decide without them: {lost}"
-            arena.debate.note(f"{terms.key}/warning", Warned(message=message))
+            arena.debate.record_event(f"{terms.key}/warning", Warned(message=message))
             votes.append(Vote())
     arena.enter_again("VOTE_AGGREGATION", number)
     is_consensus = bool(votes and votes[-1].winner_agent_id)
@@ -118,7 +118,7 @@ async def _write(
 ) -> Outcome:
     """Decide, write the answer, and have the participants say whether they can live with it."""
     debate, judge = arena.debate, judged.judge
-    arena.steering = await debate.control("synthesis/control")
+    arena.steering = await debate.read_steering("synthesis/control")
     work = arena.works()
     ranking = ranked(judged.judgement, {debate.letter(each.agent): each.agent for each in work})
     if not work:

@@ -180,29 +180,29 @@ class Discussion:
         """Enter a state of the debate; one that was entered before is left as it is."""
         if state not in self._entered:
             self._entered.add(state)
-            self.debate.note(f"state/{state.lower()}", PhaseEntered(name=state))
+            self.debate.record_event(f"state/{state.lower()}", PhaseEntered(name=state))
 
     def enter_again(self, state: str, number: int) -> None:
         """Enter a state that every vote enters."""
-        self.debate.note(f"round/{number}/state/{state.lower()}", PhaseEntered(name=state))
+        self.debate.record_event(f"round/{number}/state/{state.lower()}", PhaseEntered(name=state))
 
     @asynccontextmanager
     async def round(self, number: int) -> AsyncIterator[None]:
         """Hold a round in the block: whoever is late for its limit is left out. Round 0 has no limit of its own."""
         debate = self.debate
-        debate.note(f"round/{number}/started", RoundStarted(number=number, total=self.total))
-        limit = asyncio.create_task(debate.limiter.keep_round(number)) if number else None
+        debate.record_event(f"round/{number}/started", RoundStarted(number=number, total=self.total))
+        limit = asyncio.create_task(debate.limiter.enforce_round_limit(number)) if number else None
         try:
             yield
         finally:
             if limit is not None:
                 limit.cancel()
                 await asyncio.wait([limit])
-        debate.note(f"round/{number}/finished", RoundFinished(number=number))
+        debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
 
     async def steer(self, number: int) -> None:
         """Look at what a person, or a limit, wants of the rounds."""
-        self.steering = await self.debate.control(f"round/{number}/control")
+        self.steering = await self.debate.read_steering(f"round/{number}/control")
 
     async def all_of(self, activity: Activity, number: int, asked: Sequence[Awaitable[Made]]) -> list[Made]:
         """Return what came of steps of one phase, which run at the same time."""
@@ -226,7 +226,7 @@ class Discussion:
         """Record an event, the first time only."""
         if key not in self._entered:
             self._entered.add(key)
-            self.debate.note(key, payload)
+            self.debate.record_event(key, payload)
 
 
 def contributions(made: Sequence[Made]) -> list[Contribution]:

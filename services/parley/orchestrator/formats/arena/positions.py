@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.stopping import Held, classes, names, shift
+from parley.orchestrator.model.stopping import StatedPosition, group_agents, measure_shift, name_positions
 from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.debate_pb2 import DraftGroups
 
@@ -43,11 +43,11 @@ class Positions:
         elif found is None:
             self._names = None
         else:
-            self._names = names(found, before or {}, kept, f"round {number}")
+            self._names = name_positions(found, before or {}, kept, f"round {number}")
         self._sure = {each.agent: each.readiness.confidence for each in work}
         if before is None or self._names is None:
             return None
-        return shift(_held(before, earlier), _held(self._names, self._sure))
+        return measure_shift(_held(before, earlier), _held(self._names, self._sure))
 
 
 def _kept(assessed: AssessResponse | None) -> set[str]:
@@ -58,8 +58,8 @@ def _kept(assessed: AssessResponse | None) -> set[str]:
 def _groups(agents: Sequence[str], assessed: AssessResponse | None) -> list[tuple[str, ...]] | None:
     if assessed is None or assessed.unsure:
         return None
-    return classes(agents, {(each.agent_id, each.other_agent_id) for each in assessed.contradictions})
+    return group_agents(agents, {(each.agent_id, each.other_agent_id) for each in assessed.contradictions})
 
 
-def _held(positions: Mapping[str, str], sure: Mapping[str, float | None]) -> dict[str, Held]:
-    return {agent: Held(position, sure.get(agent)) for agent, position in positions.items()}
+def _held(positions: Mapping[str, str], sure: Mapping[str, float | None]) -> dict[str, StatedPosition]:
+    return {agent: StatedPosition(position, sure.get(agent)) for agent, position in positions.items()}

@@ -96,7 +96,7 @@ async def _probable_enough(
     if not isinstance(drafts, StepFailed):
         found = found_probable(drafts, weights, arena.settings.stopping)
     finding = f"{found.finding}; not asked: {', '.join(left)}" if found.holds and left else found.finding
-    arena.debate.note(
+    arena.debate.record_event(
         f"{_ASKING.key}/of-{len(work)}/finding",
         RoundAssessed(round=PROPOSAL_ROUND, ends_rounds=found.holds, finding=finding),
     )

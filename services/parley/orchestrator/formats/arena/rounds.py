@@ -9,7 +9,7 @@ from parley.orchestrator.formats.arena.discussion import (
 )
 from parley.orchestrator.formats.arena.settings import topology_of
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.topology import Edge, Seats, draw_edges, topology_words
+from parley.orchestrator.model.topology import Edge, RoundParticipants, describe_topology, draw_edges
 from parley.orchestrator.phases import critique, finish, refine
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.situation import Situation
@@ -29,10 +29,10 @@ def _draw(arena: Discussion, number: int) -> list[Edge]:
     """Return who is asked to criticize whom, and record who criticizes whom in this round."""
     edges = _edges(arena, number)
     drawn = [CritiqueEdge(critic_agent_id=critic, target_agent_id=target) for critic, target in edges]
-    arena.debate.note(
+    arena.debate.record_event(
         f"round/{number}/topology",
         TopologyDrawn(
-            round=number, topology=topology_words(topology_of(arena.settings, number)), edges=drawn
+            round=number, topology=describe_topology(topology_of(arena.settings, number)), edges=drawn
         ),
     )
     return arena.record.unasked(edges)
@@ -40,7 +40,7 @@ def _draw(arena: Discussion, number: int) -> list[Edge]:
 
 def _edges(arena: Discussion, number: int) -> tuple[Edge, ...]:
     """Return who criticizes whom in a round, the same at every call while nobody is muted meanwhile."""
-    seats = Seats(
+    seats = RoundParticipants(
         agents=arena.order,
         critics=[each.id for each in arena.agents(DUTY_CRITIC)],
         authors=[each.agent for each in arena.works()],

@@ -84,7 +84,7 @@ def _assessed(
     arena: Discussion, number: int, rule: str, reason: StopReason.ValueType, found: Found
 ) -> RoundsEnded | None:
     """Record what a rule has found, and return why the rounds end if it holds."""
-    arena.debate.note(
+    arena.debate.record_event(
         f"round/{number}/{rule}/finding",
         RoundAssessed(round=number, ends_rounds=found.holds, finding=found.finding),
     )

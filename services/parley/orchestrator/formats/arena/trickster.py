@@ -87,7 +87,7 @@ async def is_challenged(arena: Discussion, number: int, ended: RoundsEnded) -> b
         support=None if said is None else said.mean,
         challenge="\n\n".join(each.text for each in told),
     )
-    arena.debate.note(f"round/{number}/trickster", TricksterLooked(finding=finding))
+    arena.debate.record_event(f"round/{number}/trickster", TricksterLooked(finding=finding))
     if told:
         arena.challenges[number] = told
     return bool(told)

@@ -79,7 +79,7 @@ async def _hold(arena: Discussion) -> Outcome:
     arena.group_drafts(partial(grouping_agent, arena))
     arena.requirements = await drawing_up
     ended = settled or await drafts_end_rounds(arena) or await _rounds(arena)
-    arena.debate.note(f"rounds/ended/{arena.last_revision}", ended)
+    arena.debate.record_event(f"rounds/ended/{arena.last_revision}", ended)
     if ended.reason == STOP_REASON_ALL_ROUNDS_HELD:
         await hold_last_refinement(arena)
     arena.enter("ROUNDS_COMPLETE")

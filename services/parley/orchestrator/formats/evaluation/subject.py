@@ -91,5 +91,5 @@ def _final_proposals(debate: Debate) -> list[EvaluatedProposal]:
     return [EvaluatedProposal(agent_id=agent, text=text) for agent, text in last.items()]
 
 
-SUBJECT: Final = Subject(debate_id=_debate_id, take=_take)
+SUBJECT: Final = Subject(debate_id=_debate_id, apply=_take)
 """How an evaluation refers to the debate that it judges."""

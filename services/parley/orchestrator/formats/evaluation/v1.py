@@ -55,7 +55,7 @@ async def _run(debate: Debate) -> Outcome:
     ]
     for each in failed:
         message = f"evaluator {each.agent_id} gave no score: {each.reason}: {each.message}"
-        debate.note(f"{_key(each.agent_id)}/warning", Warned(message=message))
+        debate.record_event(f"{_key(each.agent_id)}/warning", Warned(message=message))
     return outcome_of(_settings(debate).debate_id, judgements, failed)
 
 
@@ -63,13 +63,13 @@ async def _evaluate(debate: Debate, agent: AgentSpec, marks: PhaseMarks) -> Judg
     timeouts = _settings(debate).timeouts
     seconds = timeouts[agent.id].ToMilliseconds() / 1000 if agent.id in timeouts else None
     task = Task(
-        EVALUATION.work(agent.id),
+        EVALUATION.create_work(agent.id),
         tuple(_prompt(debate, agent)),
         max_output_tokens=debate.spec.max_output_tokens,
         seconds=seconds,
     )
     marks.begin()
-    judgement = await debate.ask_for(_key(agent.id), agent, task, SHAPE)
+    judgement = await debate.ask_structured(_key(agent.id), agent, task, SHAPE)
     marks.end()
     return judgement
 
@@ -123,7 +123,7 @@ V1 = Format(
     activities=(EVALUATION,),
     answer=answer_parts,
     subject=SUBJECT,
-    stand_in_role=ROLE,
+    fallback_role=ROLE,
     is_judged=False,
     is_recorded=False,
 )

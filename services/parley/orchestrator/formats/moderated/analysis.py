@@ -153,7 +153,9 @@ async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool, tel
             Question(id=f"question-{number}", agent_id=debate.spec.judge.id, text=each)
             for number, each in enumerate(questions, start=1)
         ]
-        closed = await debate.checkpoint(f"analysis/{time}/questions", Questions(text=_ASKS, questions=put))
+        closed = await debate.run_checkpoint(
+            f"analysis/{time}/questions", Questions(text=_ASKS, questions=put)
+        )
         if closed.intervention.WhichOneof("act") != "answer":
             break  # the person wants them to begin with what they know
         answer = closed.intervention.answer
@@ -181,7 +183,7 @@ async def _asked(debate: Debate, time: int, known: Sequence[Viewpoint], question
     )
     shape = AnswerShape("analysis", Analysis, _schema(known, questions), _rendered, _prose)
     key = f"analysis/{time}"
-    found = await debate.ask_for(key, judge, Task(ANALYSIS.work(judge.id), prompt), shape)
+    found = await debate.ask_structured(key, judge, Task(ANALYSIS.create_work(judge.id), prompt), shape)
     if isinstance(found, StepFailed):
         raise failed_for_want_of({key: found}, ANALYSIS.name)
     return found

@@ -95,11 +95,11 @@ async def argue(debate: Debate, agent: AgentSpec, standing: Standing) -> Speech 
     shape = AnswerShape("argument", Argument, _SCHEMA, partial(_rendered, letter), _prose)
 
     def annotate(reply: Reply) -> None:
-        reply.position = shape.read(reply.text).position or reply.position
+        reply.position = shape.parse(reply.text).position or reply.position
 
-    work, key = ARGUMENT.work(agent.id, number), argument_key(number, agent.id)
+    work, key = ARGUMENT.create_work(agent.id, number), argument_key(number, agent.id)
     task = Task(work, prompt, limit, concurrency=CONCURRENCY, annotate=annotate)
-    made = await debate.ask_for(key, agent, task, shape)
+    made = await debate.ask_structured(key, agent, task, shape)
     if isinstance(made, StepFailed):
         return made
     tokens, truncated = spent(debate, work)

@@ -63,7 +63,7 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
         if not discussion.settings.checkpoints:
             break
         discussion.enter("checkpoint", key)
-        closed = await debate.checkpoint(f"{key}/approval", Approval(text=_to_approve(outcome, time)))
+        closed = await debate.run_checkpoint(f"{key}/approval", Approval(text=_to_approve(outcome, time)))
         outcome.moderated.approved = closed.intervention.approve.approved
         said = closed.intervention.approve.text.strip()
         if outcome.moderated.approved:
@@ -112,8 +112,8 @@ async def _written(discussion: Discussion, ended: RoundsEnded, key: str, materia
     cap += "." if most == CONFIDENCE_LOW else " at most, and less where open tensions weigh more."
     letters = [debate.letter(each) for each in discussion.viewpoints]
     prompt = (*material, PromptPart("user", _TOLD.format(cap=cap)))
-    task = Task(DECISION.work(judge.id), prompt, is_answer=True)
-    answer = await debate.ask_for(key, judge, task, decision_shape(letters))
+    task = Task(DECISION.create_work(judge.id), prompt, is_answer=True)
+    answer = await debate.ask_structured(key, judge, task, decision_shape(letters))
     if isinstance(answer, StepFailed):
         raise failed_for_want_of({key: answer}, DECISION.name)
     if not answer.confidence:

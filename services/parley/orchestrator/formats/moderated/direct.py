@@ -17,7 +17,7 @@ async def direct(discussion: Discussion, verdict: Verdict, ended: RoundsEnded | 
     debate, number = discussion.debate, len(discussion.rounds)
     discussion.enter("checkpoint", f"round/{number}")
     text = _text(discussion, verdict, ended)
-    closed = await debate.checkpoint(f"round/{number}/checkpoint", Direction(text=text))
+    closed = await debate.run_checkpoint(f"round/{number}/checkpoint", Direction(text=text))
     await discussion.steer(f"round/{number}/directed")
     if discussion.steering.end:
         return ended or ended_from_outside(discussion.steering, number)

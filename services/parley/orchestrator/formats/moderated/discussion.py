@@ -134,15 +134,15 @@ class Discussion:
 
     def enter(self, state: str, key: str) -> None:
         """Enter a state of the debate."""
-        self.debate.note(f"{key}/state/{state.replace('_', '-')}", PhaseEntered(name=state))
+        self.debate.record_event(f"{key}/state/{state.replace('_', '-')}", PhaseEntered(name=state))
 
     def warn(self, key: str, message: str) -> None:
         """Say in the debate's log that something went other than planned."""
-        self.debate.note(key, Warned(message=" ".join(message.split())))
+        self.debate.record_event(key, Warned(message=" ".join(message.split())))
 
     async def steer(self, key: str) -> None:
         """Look at what a person, or a limit, wants of the rounds."""
-        self.steering = await self.debate.control(key)
+        self.steering = await self.debate.read_steering(key)
         following = len(self.rounds) + 1
         for each in self.debate.participants:
             if each.id in self.steering.muted:
@@ -168,15 +168,17 @@ class Discussion:
         debate, number = self.debate, len(self.rounds) + 1
         held = Round(number, put, self.heard)
         self.rounds.append(held)
-        debate.note(f"round/{number}/started", RoundStarted(number=number, total=self.settings.max_rounds))
+        debate.record_event(
+            f"round/{number}/started", RoundStarted(number=number, total=self.settings.max_rounds)
+        )
         self.enter("in_round", f"round/{number}")
-        limit = asyncio.create_task(debate.limiter.keep_round(number))
+        limit = asyncio.create_task(debate.limiter.enforce_round_limit(number))
         try:
             yield held
         finally:
             limit.cancel()
             await asyncio.wait([limit])
-        debate.note(f"round/{number}/finished", RoundFinished(number=number))
+        debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
 
 
 def names(items: Iterable[str]) -> str:

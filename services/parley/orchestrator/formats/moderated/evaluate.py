@@ -167,7 +167,9 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
     prompt = await in_thread_if_large([*(each.text for each in before), *texts_of(held.made)], asked)
     shape = AnswerShape("evaluation", Evaluation, schema, _rendered, _prose)
     key = f"round/{number}/evaluate"
-    found = await debate.ask_for(key, judge, Task(EVALUATION.work(judge.id, number), prompt), shape)
+    found = await debate.ask_structured(
+        key, judge, Task(EVALUATION.create_work(judge.id, number), prompt), shape
+    )
     if isinstance(found, StepFailed):
         return found
     summary = await _completed(discussion, held, found.summary, prompt[:-1])
@@ -208,7 +210,9 @@ async def _completed(discussion: Discussion, held: Round, summary: str, prompt: 
     )
     shape = AnswerShape("passages", Passages, _passages_schema(letters), _rendered_passages)
     key = f"round/{number}/evaluate/missing"
-    added = await debate.ask_for(key, judge, Task(COMPLETION.work(judge.id, number), asked), shape)
+    added = await debate.ask_structured(
+        key, judge, Task(COMPLETION.create_work(judge.id, number), asked), shape
+    )
     if isinstance(added, Passages):
         told = {each.agent: each.text.strip() for each in added.passages}
         passages = [f"Agent {each}: {told[each]}" for each in letters if told.get(each)]

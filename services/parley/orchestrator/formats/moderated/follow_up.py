@@ -35,7 +35,7 @@ async def follow_up(discussion: Discussion, decision: ModeratedOutcome) -> None:
         return
     issue = issue_of(debate.id, debate.spec.question, decision)
     discussion.enter("checkpoint", _KEY)
-    closed = await debate.checkpoint(_KEY, Approval(text=_offer(tracker, issue)))
+    closed = await debate.run_checkpoint(_KEY, Approval(text=_offer(tracker, issue)))
     if not closed.intervention.approve.approved:
         decision.follow_up.SetInParent()  # offered, and not wanted
         return
@@ -43,9 +43,9 @@ async def follow_up(discussion: Discussion, decision: ModeratedOutcome) -> None:
     async def create() -> FollowUp:
         if tracker is None:
             raise StepError("NO_TRACKER", "PARLEY_FOLLOW_UP_URL is not set any more")
-        return await tracker.create(issue, debate.id)
+        return await tracker.create_issue(issue, debate.id)
 
-    made = await debate.step(f"{_KEY}/issue", FOLLOW_UP.work(), issue, create)
+    made = await debate.call_service(f"{_KEY}/issue", FOLLOW_UP.create_work(), issue, create)
     if isinstance(made, StepFailed):
         discussion.warn(f"{_KEY}/warning", f"no issue was made of the decision: {made.message}")
         made = FollowUp(wanted=True, failure=" ".join(made.message.split()))

@@ -132,13 +132,13 @@ async def rebut(
     shape = AnswerShape("rebuttal", Rebuttal, schema, partial(_rendered, letter, first, others), _prose)
 
     def annotate(reply: Reply) -> None:
-        read = shape.read(reply.text)
+        read = shape.parse(reply.text)
         reply.position = read.position or reply.position
         reply.in_reply_to.extend(point.reference for point in _answered(read, others))
 
-    key, work = f"round/{number}/rebut/{agent.id}", REBUTTAL.work(agent.id, number)
-    made = await debate.ask_for(
-        key, agent, Task(work, prompt, limit, annotate=annotate, is_asked_again=True), shape
+    key, work = f"round/{number}/rebut/{agent.id}", REBUTTAL.create_work(agent.id, number)
+    made = await debate.ask_structured(
+        key, agent, Task(work, prompt, limit, annotate=annotate, retry_once=True), shape
     )
     if isinstance(made, StepFailed):
         return made
@@ -148,7 +148,7 @@ async def rebut(
     if unknown:
         named = ", ".join(" ".join(each.split())[:20] for each in unknown)
         message = f"{agent.name} answers in round {number} what nobody else said, and that is not counted as an answer: {named}"
-        debate.note(f"{key}/warning", Warned(message=message))
+        debate.record_event(f"{key}/warning", Warned(message=message))
     tokens, truncated = spent(debate, work)
     return Speech(
         key,

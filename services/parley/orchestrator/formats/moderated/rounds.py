@@ -77,7 +77,7 @@ async def hold_round(discussion: Discussion, put: str) -> Verdict:
         reply = await _reply(discussion, held, standing, found)
         redirected = _redirect(discussion, held, found)
         verdict = _verdict(discussion, held, found, reply, redirected)
-        discussion.debate.note(
+        discussion.debate.record_event(
             f"round/{held.number}/evaluate/finding",
             RoundAssessed(round=held.number, ends_rounds=verdict.ended is not None, finding=verdict.finding),
         )
@@ -224,7 +224,7 @@ async def _reply(
         quotation("The moderator asks you", found.question),
         PromptPart("user", f"{_REPLY}{in_words(limit)}"),
     )
-    task = Task(REPLY.work(agent.id, number), prompt, limit, is_asked_again=True)
+    task = Task(REPLY.create_work(agent.id, number), prompt, limit, retry_once=True)
     said = await debate.ask(f"round/{number}/reply/{agent.id}", agent, task)
     if isinstance(said, StepFailed):
         held.failed.append(said)

@@ -52,8 +52,8 @@ async def hold(debate: Debate, tell: Tell) -> Outcome:
             "a moderated debate asks for structured answers, which this very small model cannot give; use the format `panel`,"
             " or another model",
         )
-    debate.seat(())
-    debate.note("debaters/seated", TeamSelected())
+    debate.set_participants(())
+    debate.record_event("debaters/seated", TeamSelected())
     discussion = Discussion(debate)
     discussion.enter("analyzing", "analysis")
     known = catalogue(discussion.settings.custom_perspectives)
@@ -64,7 +64,7 @@ async def hold(debate: Debate, tell: Tell) -> Outcome:
     discussion.past = past.result()
     await _assign(discussion, known)
     ended = await _rounds(discussion)
-    debate.note(f"rounds/ended/{len(discussion.rounds)}", ended)
+    debate.record_event(f"rounds/ended/{len(discussion.rounds)}", ended)
     outcome = await decide(discussion, ended)
     await follow_up(discussion, outcome.moderated)
     discussion.enter("complete", "debate")
@@ -85,7 +85,7 @@ async def _assign(discussion: Discussion, known: tuple[Viewpoint, ...]) -> None:
         lender = debate.spec.agents[place % len(debate.spec.agents)]
         agent = _debater(lender, viewpoint, chosen, taken)
         taken.add(agent.id)
-        await debate.join(f"join/{agent.id}", agent)
+        await debate.add_participant(f"join/{agent.id}", agent)
         discussion.viewpoints[agent.id] = viewpoint
     debate.briefing = _briefing(discussion, analysed)
 

@@ -14,7 +14,7 @@ NAMES = [each.name for each in DIMENSIONS]
 
 
 def read(**given: Any) -> Judgement:
-    return SHAPE.read(json.dumps(given))
+    return SHAPE.parse(json.dumps(given))
 
 
 def test_the_dimensions_are_those_of_the_contract_and_each_has_anchors_for_the_whole_scale() -> None:
@@ -79,7 +79,7 @@ def test_what_makes_no_sense_is_absent_and_the_rest_is_kept() -> None:
 )
 def test_an_answer_without_any_score_is_none(text: str) -> None:
     with pytest.raises(ValidationError):
-        SHAPE.read(text)
+        SHAPE.parse(text)
 
 
 def test_a_judgement_is_shown_with_what_was_not_scored() -> None:

@@ -25,7 +25,7 @@ async def critique(
         quotation(f"Proposal of {author}", proposal.text),
         instruction(critic, SECTION, f"Criticize the proposal of {author}.", spec.max_output_tokens),
     )
-    work = CRITIQUE.work(critic.id, proposal.round, proposal.agent)
+    work = CRITIQUE.create_work(critic.id, proposal.round, proposal.agent)
     task = Task(work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY)
     key = f"round/{proposal.round}/critique/{critic.id}/of/{proposal.agent}"
     reply = await debate.ask(key, critic, task)

@@ -58,7 +58,7 @@ async def _run(debate: Debate) -> Outcome:
     rounds: list[Round] = []
     async with asyncio.TaskGroup() as tasks:
         for number in range(1, settings.rounds + 1):
-            steering = await debate.control(f"round/{number}/control")
+            steering = await debate.read_steering(f"round/{number}/control")
             if steering.end and rounds:
                 break
             plan = _plan(debate, number, steering, past)
@@ -68,7 +68,7 @@ async def _run(debate: Debate) -> Outcome:
             if number < settings.rounds and await _ended(debate, rounds):
                 break
     held = _standing(debate, [await each.whole() for each in rounds])
-    return await _answered(debate, held, await debate.control("synthesis/control"))
+    return await _answered(debate, held, await debate.read_steering("synthesis/control"))
 
 
 def _settings(debate: Debate) -> PanelSettings:

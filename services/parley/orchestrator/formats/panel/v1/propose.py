@@ -33,7 +33,7 @@ async def propose(
         *recalled,
         instruction(agent, SECTION, told, spec.max_output_tokens),
     )
-    work = PROPOSAL.work(agent.id, number)
+    work = PROPOSAL.create_work(agent.id, number)
     task = Task(work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY)
     reply = await debate.ask(propose_key(number, agent.id), agent, task)
     if isinstance(reply, StepFailed):

@@ -35,7 +35,7 @@ async def refine(
         *(quotation(f"Critique by agent {debate.letter(each.agent)}", each.text) for each in critiques),
         instruction(agent, SECTION, told, spec.max_output_tokens),
     )
-    work = REFINEMENT.work(agent.id, proposal.round)
+    work = REFINEMENT.create_work(agent.id, proposal.round)
     task = Task(work, prompt, spec.max_output_tokens, concurrency=CONCURRENCY)
     reply = await debate.ask(f"round/{proposal.round}/refine/{agent.id}", agent, task)
     if isinstance(reply, StepFailed):

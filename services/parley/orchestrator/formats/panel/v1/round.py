@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from parley.orchestrator.engine.budget import may_pass
+from parley.orchestrator.engine.budget import is_transient
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.panel.v1.critique import CRITIQUE, critique
 from parley.orchestrator.formats.panel.v1.propose import PROPOSAL, propose, propose_key
@@ -68,7 +68,7 @@ class Round:
     ) -> None:
         """Start the round after those before it."""
         number, agents = plan.number, plan.agents
-        debate.note(f"round/{number}/started", RoundStarted(number=number, total=plan.total))
+        debate.record_event(f"round/{number}/started", RoundStarted(number=number, total=plan.total))
         self._debate = debate
         self._plan = plan
         self._before = before
@@ -88,7 +88,7 @@ class Round:
         self._refinements: dict[str, _Step] = {
             each.id: tasks.create_task(self._refine(each)) for each in agents
         }
-        self._limit = tasks.create_task(debate.limiter.keep_round(number))
+        self._limit = tasks.create_task(debate.limiter.enforce_round_limit(number))
         self._quorum = tasks.create_task(self._hold_quorum())
         self._complete = tasks.create_task(self._finish())
 
@@ -186,7 +186,7 @@ class Round:
             await asyncio.wait([*self._critiques.values(), *self._refinements.values()])
         self._limit.cancel()
         number = self._plan.number
-        self._debate.note(f"round/{number}/finished", RoundFinished(number=number))
+        self._debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
 
     async def _hold_quorum(self) -> None:
         """End the debate where too few agents have a proposal, naming the first that has none.
@@ -202,7 +202,7 @@ class Round:
         phase = f"round {self._plan.number} {PROPOSAL.name}"
         if not failed:
             raise DebateFailedError("QUORUM_LOST", "every agent is muted", phase=phase)
-        passing = {agent: each for agent, each in failed.items() if may_pass(each.reason)}
+        passing = {agent: each for agent, each in failed.items() if is_transient(each.reason)}
         waits = standing + len(passing) >= enough
         lasting = {agent: each for agent, each in failed.items() if agent not in passing}
         agent, first = next(iter((passing if waits else lasting).items()))

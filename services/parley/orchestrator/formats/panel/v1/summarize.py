@@ -58,10 +58,10 @@ async def _summary(
         quotation(title, text),
         PromptPart("user", f"{told}\n\nUse at most {max_length} characters."),
     )
-    task = Task(SUMMARY.work(agent.id, number, summarized=length(read)), prompt)
+    task = Task(SUMMARY.create_work(agent.id, number, summarized=length(read)), prompt)
     reply = await debate.ask(key, agent, task)
     if isinstance(reply, StepFailed):
         warning = f"{agent.name} could not summarize its history and goes on with all of it: {reply.message}"
-        debate.note(f"{key}/warning", Warned(message=warning))
+        debate.record_event(f"{key}/warning", Warned(message=warning))
         return None
     return reply.text[:max_length]

@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticUseDefault
 
-from parley.orchestrator.engine.budget import may_pass
+from parley.orchestrator.engine.budget import is_transient
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.panel.v1.prompting import instruction, preamble, quotation
 from parley.orchestrator.model.errors import DebateFailedError
@@ -139,14 +139,14 @@ async def synthesize(
         quotation("The debate", material),
         instruction(judge, SECTION, told),
     )
-    task = Task(SYNTHESIS.work(judge.id), prompt, is_answer=True)
+    task = Task(SYNTHESIS.create_work(judge.id), prompt, is_answer=True)
     shape = AnswerShape("synthesis", JudgeAnswer, _schema(letters), _render, prose_answer)
-    answer = await debate.ask_for(KEY, judge, task, shape)
+    answer = await debate.ask_structured(KEY, judge, task, shape)
     if isinstance(answer, StepFailed):
         raise _failure(judge.id, answer.reason, answer.message)
     absent = _absent(answer, letters)
     if absent:
-        debate.note(f"{KEY}/warning", Warned(message=absent))
+        debate.record_event(f"{KEY}/warning", Warned(message=absent))
     return answer
 
 
@@ -184,7 +184,7 @@ def _absent(answer: JudgeAnswer, letters: Sequence[str]) -> str:
 
 
 def _failure(judge: str, reason: str, message: str) -> DebateFailedError:
-    awaited = (KEY,) if may_pass(reason) else ()
+    awaited = (KEY,) if is_transient(reason) else ()
     return DebateFailedError(
         reason, message, agent=judge, phase=SYNTHESIS.name, steps=(KEY,), awaited=awaited
     )

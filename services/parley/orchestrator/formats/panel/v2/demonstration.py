@@ -39,22 +39,22 @@ async def demonstrate(debate: Debate) -> Outcome:
     critiques: list[Contribution] = []
     ended, rounds = all_rounds_held(settings.rounds), settings.rounds
     for number in range(1, settings.rounds + 1):
-        steering = await debate.control(f"round/{number}/control")
+        steering = await debate.read_steering(f"round/{number}/control")
         if steering.end and number > 1:
             ended, rounds = ended_from_outside(steering, number - 1), number - 1
             break
-        debate.note(f"round/{number}/started", RoundStarted(number=number, total=settings.rounds))
+        debate.record_event(f"round/{number}/started", RoundStarted(number=number, total=settings.rounds))
         held = await _Round(debate, number, steering, works).hold()
         critiques = [each for each in held if each.activity == CRITIQUE.name] or critiques
         works |= {each.agent: each for each in held if each.activity != CRITIQUE.name}
-        debate.note(f"round/{number}/finished", RoundFinished(number=number))
+        debate.record_event(f"round/{number}/finished", RoundFinished(number=number))
     final = [works[agent.id] for agent in debate.participants if agent.id in works]
     if not final:
         raise _nothing_stands(debate)
-    steering = await debate.control("synthesis/control")
+    steering = await debate.read_steering("synthesis/control")
     if steering.limit and rounds == settings.rounds:
         ended = ended_from_outside(steering, rounds)
-    debate.note(f"rounds/ended/{rounds}", ended)
+    debate.record_event(f"rounds/ended/{rounds}", ended)
     answer = await recommend(debate, final, steering.guidance)
     panel = PanelOutcome(
         recommendations=_own_sentences(final, answer),
@@ -78,7 +78,7 @@ class _Round:
 
     async def hold(self) -> list[Contribution]:
         """Return all that was contributed, refinements last. Raises DebateFailedError where nobody has a proposal."""
-        limit = asyncio.create_task(self._debate.limiter.keep_round(self._number))
+        limit = asyncio.create_task(self._debate.limiter.enforce_round_limit(self._number))
         try:
             proposals = await self._proposals()
             critiques = await self._critiques(proposals)
@@ -156,7 +156,9 @@ def _tell_what_is_left_out(debate: Debate, settings: PanelSettings) -> None:
     }
     left_out = "; ".join(what for what, wanted in asked.items() if wanted)
     if left_out:
-        debate.note("demonstration/warning", Warned(message=f"a very small model answers: {left_out}"))
+        debate.record_event(
+            "demonstration/warning", Warned(message=f"a very small model answers: {left_out}")
+        )
 
 
 def _nothing_stands(debate: Debate) -> DebateFailedError:

@@ -22,7 +22,7 @@ from parley.orchestrator.formats.panel.v2.demonstration import demonstrate
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.conversion import summaries_from_proto
-from parley.orchestrator.model.open_issues import issues_of, keeps_to_form
+from parley.orchestrator.model.open_issues import is_structured, issues_of
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Prompt, PromptPart
 from parley.orchestrator.phases import (
@@ -101,7 +101,7 @@ class _Held:
         return [
             each
             for each in self.made
-            if each.name not in finals and not (each.round == last and keeps_to_form(each))
+            if each.name not in finals and not (each.round == last and is_structured(each))
         ]
 
     @property
@@ -128,7 +128,7 @@ async def _rounds(debate: Debate) -> _Held:
         past = tasks.create_task(recall(debate))
         requirements = tasks.create_task(draw_up_requirements(debate))
         for number in range(1, settings.rounds + 1):
-            steering = await debate.control(f"round/{number}/control")
+            steering = await debate.read_steering(f"round/{number}/control")
             if steering.end and rounds:
                 ended = ended_from_outside(steering, number - 1)
                 break
@@ -143,10 +143,10 @@ async def _rounds(debate: Debate) -> _Held:
     made = [each for held in rounds for each in await held.whole()]
     failed = [each for held in rounds for each in await held.failed()]
     _check_standing(debate, made)
-    steering = await debate.control("synthesis/control")
+    steering = await debate.read_steering("synthesis/control")
     if ended is None:
         ended = ended_from_outside(steering, len(rounds)) if steering.limit else all_rounds_held(len(rounds))
-    debate.note(f"rounds/ended/{len(rounds)}", ended)
+    debate.record_event(f"rounds/ended/{len(rounds)}", ended)
     return _Held(made, failed, len(rounds), await requirements, ended, steering)
 
 
