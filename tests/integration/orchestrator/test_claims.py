@@ -26,7 +26,7 @@ async def looked(*replicas: Any) -> None:
     """Wait until replicas have looked at the store some times."""
     seen = [replica.dependencies.inbox for replica in replicas]
     for inbox in seen:
-        original, count = inbox.waiting, asyncio.Event()
+        original, count = inbox.list_waiting, asyncio.Event()
         left = [3]
 
         async def counted(
@@ -37,9 +37,9 @@ async def looked(*replicas: Any) -> None:
                 count.set()
             return await original()
 
-        inbox.waiting = counted
+        inbox.list_waiting = counted
         await asyncio.wait_for(count.wait(), 30)
-        inbox.waiting = original
+        inbox.list_waiting = original
 
 
 async def test_of_many_replicas_one_owns_a_debate(stage: Backstage) -> None:
@@ -283,7 +283,7 @@ async def test_a_heartbeat_that_finds_the_store_away_does_not_stop_the_debate(
         raise StoreUnavailableError("away")
 
     async with stage.replica("one", lease_seconds=0.03) as one:
-        monkeypatch.setattr(DebateIndex, "keep_lease", keep_lease)
+        monkeypatch.setattr(DebateIndex, "renew_lease", keep_lease)
         debate = await one.create(SPEC)
         await hold.reached.wait()
         await asyncio.wait_for(missed.wait(), 30)

@@ -16,7 +16,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 reader = InMemoryMetricReader()
 metrics.set_meter_provider(MeterProvider([reader]))
 
-from parley.client.trial import hold_trial
+from parley.client.trial import run_trial
 from parley.convergence.__main__ import build as convergence
 from parley.convergence.settings import ConvergenceSettings
 from parley.gateway.__main__ import build as gateway
@@ -51,7 +51,7 @@ async def main(folder):
         start_server([debates], quick) as here,
     ):
         print(json.dumps(told()))
-        await hold_trial(here.address, tenant="research", route="echo/echo", seconds=60)
+        await run_trial(here.address, tenant="research", route="echo/echo", seconds=60)
     print(json.dumps(told()))
 
 

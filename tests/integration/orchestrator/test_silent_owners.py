@@ -75,7 +75,7 @@ async def test_a_look_reads_no_record_of_a_debate_that_is_owned_and_well(
     async with one, two:
         debates = [await one.create(SPEC) for _ in range(3)]
         await stage.gateway.wait_for("synthesis", 3)
-        monkeypatch.setattr(DebateIndex, "open", noting)
+        monkeypatch.setattr(DebateIndex, "list_open", noting)
         await looked(one, two)
         assert set(read) == {0}
         hold.release()

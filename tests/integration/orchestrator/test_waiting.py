@@ -244,7 +244,7 @@ async def _has_no_owner(stage: Backstage, debate: str) -> bool:
 async def test_nobody_claims_what_its_owner_lets_go_of_while_a_scan_looks(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoints, "KEPT_SECONDS", 0.01)
+    monkeypatch.setattr(checkpoints, "OWNED_WAIT_SECONDS", 0.01)
     look = DebateIndex.list_open
 
     async def look_slowly(index: DebateIndex, heard: LivenessWindow | None = None) -> OpenDebates:
@@ -254,7 +254,7 @@ async def test_nobody_claims_what_its_owner_lets_go_of_while_a_scan_looks(
                 await until(partial(_has_no_owner, stage, record.debate), "its owner lets go of it")
         return found
 
-    monkeypatch.setattr(DebateIndex, "open", look_slowly)
+    monkeypatch.setattr(DebateIndex, "list_open", look_slowly)
     async with stage.replica() as replica:
         debates = [await replica.create(checked_spec()) for _ in range(8)]
         for debate in debates:
@@ -269,7 +269,7 @@ async def test_nobody_claims_what_its_owner_lets_go_of_while_a_scan_looks(
 async def test_what_is_said_in_the_moment_in_which_it_is_left_is_heard_once(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(checkpoints, "KEPT_SECONDS", 0.02)
+    monkeypatch.setattr(checkpoints, "OWNED_WAIT_SECONDS", 0.02)
     dice = random.Random(seed)
     async with stage.replica() as replica:
         debates = [await replica.create(checked_spec()) for _ in range(6)]
@@ -294,7 +294,7 @@ async def test_what_is_said_in_the_moment_in_which_it_is_left_is_heard_once(
 async def test_who_watches_hears_signs_of_life_and_then_the_next_owner(
     gateway_server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoints, "KEPT_SECONDS", 0.02)
+    monkeypatch.setattr(checkpoints, "OWNED_WAIT_SECONDS", 0.02)
     async with orchestrating(
         tmp_path, gateway_server, formats=CHECKED_FORMATS, heartbeat_seconds=0.05
     ) as orchestrator:

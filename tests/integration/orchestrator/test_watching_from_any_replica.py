@@ -74,7 +74,7 @@ def relays(monkeypatch: pytest.MonkeyPatch) -> Relays:
         finally:
             found.running[debate] -= 1
 
-    monkeypatch.setattr(DebateWatcher, "text_of", counted)
+    monkeypatch.setattr(DebateWatcher, "stream_text", counted)
     return found
 
 

@@ -31,7 +31,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
         event.set()
         return slow_reader_error(last)
 
-    monkeypatch.setattr("parley.orchestrator.api.servicer.slow_reader", told)
+    monkeypatch.setattr("parley.orchestrator.api.servicer.slow_reader_error", told)
     return event
 
 

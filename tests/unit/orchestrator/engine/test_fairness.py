@@ -76,7 +76,7 @@ def test_every_debate_gets_its_turn_once_and_who_waits_never_has_more_than_one_t
 async def test_what_waits_for_a_tenant_is_in_sight_however_many_older_debates_of_others_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_module, "_AT_ONCE", 20)
+    monkeypatch.setattr(index_module, "_PAGE_SIZE", 20)
     async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as store:
         await store.documents.prepare(DEBATES)
         index = DebateIndex(store.documents)

@@ -200,7 +200,7 @@ async def test_a_wait_is_measured_when_it_ends_whoever_owned_the_debate_when_it_
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[tuple[str, float]] = []
-    monkeypatch.setattr(metrics, "wait_ended", lambda _, whom, seconds: ended.append((whom, seconds)))
+    monkeypatch.setattr(metrics, "record_wait_end", lambda _, whom, seconds: ended.append((whom, seconds)))
     clock = ManualClock()
     first = made(log, clock)
     await first.claim("one", CREATED)

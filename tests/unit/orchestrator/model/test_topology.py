@@ -34,9 +34,8 @@ def drawn(topology: Topology, table: tuple[list[str], list[str], list[str], int,
 
 def everybody(kind: int, count: int = 5, number: int = 2, **fields: object) -> tuple[Edge, ...]:
     agents = NAMES[:count]
-    return draw_edges(
-        Topology(kind=kind, **fields), RoundParticipants(agents, agents, agents, number, Random(7))
-    )  # type: ignore[arg-type]
+    topology = Topology(kind=kind, **fields)  # type: ignore[arg-type]
+    return draw_edges(topology, RoundParticipants(agents, agents, agents, number, Random(7)))
 
 
 @given(KIND, tables())
