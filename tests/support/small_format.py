@@ -19,7 +19,7 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Approval, Outcome, Question, Questions, Reply
 from parley.v1.event_pb2 import PhaseEntered, StepFailed
@@ -85,7 +85,7 @@ def _task(
     activity: Activity, agent: str, prompt: str, max_output_tokens: int = 20, *, is_answer: bool = False
 ) -> Task:
     work = activity.create_work(agent)
-    return Task(work, (PromptPart("user", prompt),), max_output_tokens, is_answer=is_answer, seconds=30.0)
+    return Task(work, (user_part(prompt),), max_output_tokens, is_answer=is_answer, seconds=30.0)
 
 
 async def _vote(debate: Debate, agent: AgentSpec) -> Ballot | StepFailed:

@@ -13,7 +13,7 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.journal import log_name
 from parley.orchestrator.model.spec import DebateSpec
-from parley.orchestrator.model.tasks import Activity, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.storage.ports import Record
 from parley.v1.debate_pb2 import Outcome
 from tests.support.orchestration import TENANT, Backstage, Replica, check_log, left_behind, make_spec, until
@@ -28,7 +28,7 @@ def saying(*words: str, version: int = 1) -> Format:
     async def run(debate: Debate) -> Outcome:
         for number, word in enumerate(words):
             agent = debate.spec.agents[0]
-            task = Task(SAYING.create_work(agent.id), (PromptPart("user", word),), 20)
+            task = Task(SAYING.create_work(agent.id), (user_part(word),), 20)
             await debate.ask(f"say/{number}", agent, task)
         return Outcome(description=" ".join(words))
 

@@ -19,7 +19,7 @@ from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.errors import ServiceUnavailableError
 from parley.orchestrator.model.spec import AgentSpec, DebateSpec, Limits
-from parley.orchestrator.model.tasks import PromptPart, Task
+from parley.orchestrator.model.tasks import Task, user_part
 from parley.v1 import debate_pb2
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import (
@@ -282,7 +282,7 @@ def of(run: Callable[[Debate], Awaitable[Outcome]], **fields: Any) -> DebateSpec
 
 
 def plain(agent: str) -> Task:
-    return Task(VOTE.create_work(agent), (PromptPart("user", "Say something."),), 20)
+    return Task(VOTE.create_work(agent), (user_part("Say something."),), 20)
 
 
 async def two_in_a_row(debate: Debate) -> Outcome:

@@ -78,9 +78,9 @@ class Estimate:
     price: Price | None = None
 
 
-def estimate(task: Task, agent: AgentSpec) -> Estimate:
-    """Return what a call may take, from the length of its prompt, the bound on its answer and the context of its routes."""
-    read = sum(likely_tokens(part.text) for part in task.prompt)
+def estimate(task: Task, agent: AgentSpec, texts: Iterable[str]) -> Estimate:
+    """Return what a call may take, from the texts of its prompt, the bound on its answer and the context of its routes."""
+    read = sum(map(likely_tokens, texts))
     most = task.max_output_tokens or min(
         agent.context_tokens // _ANSWER_SHARE or _MAX_OUTPUT_TOKENS, _MAX_OUTPUT_TOKENS
     )

@@ -22,10 +22,11 @@ from pydantic import BaseModel, ValidationError
 from parley.orchestrator.engine.answers import render_answer, shorten_answer, unpack_answer
 from parley.orchestrator.engine.budget import answer_reserve, estimate
 from parley.orchestrator.engine.checkpoints import CheckpointRequest, Checkpoints, NotifyStatus
+from parley.orchestrator.engine.documents import Documents
 from parley.orchestrator.engine.gate import Gate
 from parley.orchestrator.engine.limiter import Budget, Limiter
 from parley.orchestrator.engine.slot import Slot
-from parley.orchestrator.engine.step_digest import digest_of_ask, digest_of_step, digests_of_documents
+from parley.orchestrator.engine.step_digest import digest_of_ask, digest_of_step
 from parley.orchestrator.engine.step_runner import StepRunner
 from parley.orchestrator.engine.steps import StepAttempt, StepRequest, wait_or_timeout
 from parley.orchestrator.log.envelope import Draft
@@ -75,6 +76,7 @@ class Debate:
 
     Attributes:
         spec: What is debated.
+        documents: Its context documents, as prompts hold them.
         services: The other services, to be asked in steps.
         checkpoints: Where a person is waited for.
         slot: What it needs of its replica to make calls.
@@ -105,7 +107,7 @@ class Debate:
         self._used: set[str] = set()
         self._joining: set[str] = set()
         self._active_agents: tuple[AgentSpec, ...] = spec.agents
-        self._documents = digests_of_documents(spec.context)
+        self.documents = Documents(spec.context)
         limiter = self._create_limiter(
             Budget(spec.limits, answer=answer_reserve(spec), share=len(spec.agents) + 1)
         )
@@ -317,13 +319,13 @@ class Debate:
     ) -> Reply | StepFailed:
         self._mark_used(key)
         seconds = self.spec.limits.call_seconds if task.seconds is None else task.seconds
-        texts = [each.text for each in task.prompt]
-        stands_for = partial(digest_of_ask, agent, task, shape, seconds, self._documents)
+        texts = [self.documents.text_of(each) for each in task.prompt]
+        stands_for = partial(digest_of_ask, agent, task, shape, seconds, self.documents.digests)
         asked = StepRequest(
             key,
             task.work,
             await in_thread_if_large(texts, stands_for),
-            await in_thread_if_large(texts, partial(estimate, task, agent)),
+            await in_thread_if_large(texts, partial(estimate, task, agent, texts)),
             is_answer=task.is_answer,
             is_structured=shape is not None,
             concurrency=task.concurrency,

@@ -1,23 +1,24 @@
 """What stands for all that a step asks, so that a replay that asks something else is noticed."""
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from parley.orchestrator.model.conversion import agent_to_proto
 from parley.orchestrator.model.digest import digest
-from parley.orchestrator.model.spec import AgentSpec, ContextDocument
-from parley.orchestrator.model.tasks import AnswerShape, PromptPart, Task
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import AnswerShape, Task
+from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
 
-__all__ = ["digest_of_ask", "digest_of_step", "digests_of_documents"]
+__all__ = ["digest_of_ask", "digest_of_step"]
 
-
-def digests_of_documents(documents: Sequence[ContextDocument]) -> Mapping[str, str]:
-    """Return what stands for the text of each document, by its path: every prompt has them, and they may be long."""
-    return {each.path: hashlib.blake2b(each.text.encode(), digest_size=16).hexdigest() for each in documents}
+_ROLES: Final[Mapping[int, str]] = {
+    PROMPT_ROLE_SYSTEM: "system",
+    PROMPT_ROLE_USER: "user",
+    PROMPT_ROLE_ASSISTANT: "assistant",
+}
 
 
 def digest_of_ask(
@@ -49,7 +50,7 @@ def digest_of_step(request: Message) -> str:
 
 def _part(part: PromptPart, documents: Mapping[str, str]) -> dict[str, Any]:
     text = {"digest": documents[part.document]} if part.document in documents else {"text": part.text}
-    held = {"role": part.role, "give": part.shrink_priority, "document": part.document, **text}
+    held = {"role": _ROLES[part.role], "give": part.give, "document": part.document, **text}
     return {name: value for name, value in held.items() if value}
 
 

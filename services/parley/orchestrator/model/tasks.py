@@ -7,8 +7,9 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from parley.v1.debate_pb2 import Reply, Work
+from parley.v1.gateway_pb2 import PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
 
-__all__ = ["Activity", "AnswerShape", "Prompt", "PromptPart", "Task", "phase_of"]
+__all__ = ["Activity", "AnswerShape", "Prompt", "Task", "phase_of", "system_part", "user_part"]
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -56,24 +57,21 @@ def phase_of(work: Work) -> str:
     return f"round {work.round} {name}" if work.round else name
 
 
-@dataclass(frozen=True, slots=True)
-class PromptPart:
-    """One piece of a prompt.
+def system_part(text: str) -> PromptPart:
+    """Return a piece of a prompt that says who the agent is."""
+    return PromptPart(role=PROMPT_ROLE_SYSTEM, text=text)
 
-    Attributes:
-        role: `system`, `user` or `assistant`.
-        shrink_priority: How readily it is shortened where a route's context is too small; larger first, 0 never.
-        document: Path of the context document that the text is, as it is, for the gateway to quote or to serve through
-            tools; empty for an ordinary part.
+
+def user_part(text: str, give: int = 0, document: str = "") -> PromptPart:
+    """Return a piece of a prompt with the task or its material; see the contract's `PromptPart`.
+
+    A document's text goes as it is: the gateway quotes it, or serves it through tools.
     """
-
-    role: str
-    text: str
-    shrink_priority: int = 0
-    document: str = ""
+    return PromptPart(role=PROMPT_ROLE_USER, text=text, give=give, document=document)
 
 
 Prompt = tuple[PromptPart, ...]
+"""Its parts, in order; they are only read."""
 
 
 @dataclass(frozen=True, slots=True)

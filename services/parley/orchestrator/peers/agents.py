@@ -25,11 +25,6 @@ __all__ = ["Agents", "Call", "CancelResult", "generate_request"]
 Publish = Callable[[str, Delta], None]
 """Hands on a piece of a debate's text."""
 
-_ROLES = {
-    "system": gateway_pb2.PROMPT_ROLE_SYSTEM,
-    "user": gateway_pb2.PROMPT_ROLE_USER,
-    "assistant": gateway_pb2.PROMPT_ROLE_ASSISTANT,
-}
 _UNAVAILABLE_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _NO_OUTCOMES = frozenset({"STORE_UNAVAILABLE", "GATEWAY_UNAVAILABLE", "CALL_CANCELLED", *UNKNOWN_CALLER})
 """Reasons that say nothing of the agent. Who stops a call does not wait for its outcome; so where one is waited for, it
@@ -86,12 +81,7 @@ def generate_request(
     """
     request = gateway_pb2.GenerateRequest(
         agent=agent_to_proto(agent),
-        prompt=[
-            gateway_pb2.PromptPart(
-                role=_ROLES[part.role], text=part.text, give=part.shrink_priority, document=part.document
-            )
-            for part in task.prompt
-        ],
+        prompt=task.prompt,
         max_output_tokens=task.max_output_tokens,
         answer_start=task.answer_start,
         affordable_output_tokens=affordable,

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import quotation
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.orchestrator.phases.situation import bench, present_work, start
@@ -50,10 +50,10 @@ async def judge_ends_rounds(
     key = f"round/{number}/discussion"
     prompt = (
         *start(debate, judge, requirements),
-        PromptPart("user", bench(debate)),
+        user_part(bench(debate)),
         *([quotation("What was criticized, and what became of it", issues)] if issues else []),
         *present_work(debate, work, "Present proposal"),
-        PromptPart("user", f"Round {number} is over. {_TOLD}"),
+        user_part(f"Round {number} is over. {_TOLD}"),
     )
     task = Task(DISCUSSION.create_work(judge.id, number), prompt)
     said = await debate.ask_structured(

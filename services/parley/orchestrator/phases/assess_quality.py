@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import instruction
 from parley.orchestrator.phases.schemas import schema_text
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
@@ -38,7 +38,7 @@ async def quality_ends_rounds(
     told = f"Score the present proposal of every agent from 0 to {_BEST}.\n{score_anchors(_BEST, of_one=len(work) == 1)}"
     prompt = (
         *start(debate, judge, requirements),
-        PromptPart("user", bench(debate)),
+        user_part(bench(debate)),
         *present_work(debate, work, "Present proposal"),
         instruction(judge, SECTION, told),
     )

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.orchestrator.phases.situation import bench, present_work, start
 from parley.v1.event_pb2 import StepFailed, Warned
@@ -96,9 +96,9 @@ async def assess_support(
     key = f"round/{number}/support"
     prompt = (
         *start(debate, judge, requirements),
-        PromptPart("user", bench(debate)),
+        user_part(bench(debate)),
         *present_work(debate, work, "Present proposal"),
-        PromptPart("user", f"Round {number} is over. {TOLD}"),
+        user_part(f"Round {number} is over. {TOLD}"),
     )
     shape = AnswerShape("support", Support, _schema([debate.letter(each.agent) for each in work]), _rendered)
     said = await debate.ask_structured(key, judge, Task(SUPPORT.create_work(judge.id, number), prompt), shape)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.spec import AgentSpec, Clarifications
-from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.answers import answers_in_words
 from parley.orchestrator.phases.prompting import preamble, words
 from parley.orchestrator.phases.schemas import SchemaOf, asked_schema, schema_text
@@ -84,8 +84,7 @@ async def _ask(
     section = words(agent, SECTION, agent.clarification_prompt)
     told = f"Ask at most {allowed.max_per_agent} questions. Do not ask what was answered already."
     task = Task(
-        CLARIFICATION.create_work(agent.id),
-        (*preamble(debate, agent), PromptPart("user", f"{section}\n\n{told}")),
+        CLARIFICATION.create_work(agent.id), (*preamble(debate, agent), user_part(f"{section}\n\n{told}"))
     )
     key = f"clarify/{time}/{agent.id}"
     shape = AnswerShape("questions", _Asked, _schema(allowed.max_per_agent, schema_of), _rendered)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.judge_choice import Nominee
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import preamble
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.v1.event_pb2 import StepFailed, Warned
@@ -69,7 +69,7 @@ async def _vote(debate: Debate, voter: AgentSpec, able: Sequence[AgentSpec]) -> 
     roles = "\n".join(f"{number}. {each.role}" for number, each in enumerate(shown, start=1))
     prompt = (
         *preamble(debate, voter, documents=False),
-        PromptPart("user", _TOLD.format(roles=roles)),
+        user_part(_TOLD.format(roles=roles)),
     )
     schema = asked_schema(_JudgeBallot)
     schema["properties"]["choice"]["maximum"] = len(shown)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.cite import unsourced
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.prompting import quotation
@@ -182,12 +182,12 @@ async def judge_proposals(
     chooses = [_CHOOSE] if positions else []
     prompt = (
         *start(debate, judge, requirements),
-        PromptPart("user", bench(debate)),
+        user_part(bench(debate)),
         *([quotation("What was criticized, and what became of it", issues)] if issues else []),
         *present_work(debate, work, "Proposal"),
         *(part for each in work for part in unsourced(each, f"agent {debate.letter(each.agent)}")),
         *([quotation(_POSITIONS, _numbered(positions))] if positions else []),
-        PromptPart("user", "\n".join([_TOLD, score_anchors(_MAX_SCORE), _SUFFICIENT, *chooses])),
+        user_part("\n".join([_TOLD, score_anchors(_MAX_SCORE), _SUFFICIENT, *chooses])),
     )
     key = f"round/{number}/judge"
     task = Task(JUDGEMENT.create_work(judge.id, number), prompt)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import SchemaOf, asked_schema, schema_text
@@ -55,7 +55,7 @@ async def merge(
         *preamble(debate, writer, guidance, requirements=requirements),
         *material,
         *(quotation(f"Proposal of agent {debate.letter(each.agent)}", each.text) for each in work),
-        PromptPart("user", told),
+        user_part(told),
     )
     task = Task(MERGE.create_work(writer.id), prompt, is_answer=True)
     reply = await debate.ask(_KEY, writer, task)
@@ -100,7 +100,7 @@ async def _stand(
         *preamble(debate, agent, requirements=requirements),
         *([quotation("Your proposal", own)] if own else []),
         quotation("The answer", answer),
-        PromptPart("user", told),
+        user_part(told),
     )
     task = Task(OBJECTION.create_work(agent.id), prompt)
     shape = AnswerShape("stand", _Stand, schema_text(schema_of(_Stand)), _rendered)

@@ -11,13 +11,14 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.sentences import first_sentence, to_prose
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Prompt, PromptPart, Task
+from parley.orchestrator.model.tasks import Prompt, Task, system_part, user_part
 from parley.orchestrator.phases import critique, propose, refine
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.prompting import CONTEXT_GIVES, MATERIAL_GIVES
 from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import StepFailed
+from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = ["criticize_plainly", "propose_plainly", "recommend", "refine_plainly"]
 
@@ -53,7 +54,7 @@ async def criticize_plainly(
     prompt = (
         *_preamble(debate, critic, guidance),
         _material("A colleague says", [proposal.text]),
-        PromptPart("user", "What speaks against it?"),
+        user_part("What speaks against it?"),
     )
     work = critique.CRITIQUE.create_work(critic.id, proposal.round, proposal.agent)
     key = f"round/{proposal.round}/critique/{critic.id}/of/{proposal.agent}"
@@ -73,7 +74,7 @@ async def refine_plainly(
         *_preamble(debate, agent, guidance),
         _material("You said", [proposal.text]),
         *([_material("Colleagues say", [each.text for each in critiques])] if critiques else []),
-        PromptPart("user", "What do you propose now?"),
+        user_part("What do you propose now?"),
     )
     work = refine.REFINEMENT.create_work(agent.id, proposal.round)
     key = f"round/{proposal.round}/refine/{agent.id}"
@@ -91,7 +92,7 @@ async def recommend(debate: Debate, works: Sequence[Contribution], guidance: Seq
     prompt = (
         *_preamble(debate, judge, guidance, who="You give advice in plain sentences."),
         _material("Experts say", [each.text for each in works]),
-        PromptPart("user", "What do you recommend, and why?"),
+        user_part("What do you recommend, and why?"),
     )
     task = _task(debate, SYNTHESIS.create_work(judge.id), prompt, "I recommend to", is_answer=True)
     reply = await debate.ask(KEY, judge, task)
@@ -109,20 +110,18 @@ def _preamble(debate: Debate, agent: AgentSpec, guidance: Sequence[str], who: st
     own = agent.system_prompt.text if agent.system_prompt else ""
     usual = f"You are a software engineer who values {value}. You answer in two short sentences."
     parts = [
-        PromptPart("system", own or who or usual),
-        PromptPart("user", f"Question: {debate.spec.question}"),
+        system_part(own or who or usual),
+        user_part(f"Question: {debate.spec.question}"),
     ]
-    parts += [
-        PromptPart("user", each.text, CONTEXT_GIVES, document=each.path) for each in debate.spec.context
-    ]
-    parts += [PromptPart("user", f"Mind this: {each}") for each in guidance]
+    parts += debate.documents.parts(CONTEXT_GIVES)
+    parts += [user_part(f"Mind this: {each}") for each in guidance]
     return tuple(parts)
 
 
 def _material(title: str, texts: Sequence[str]) -> PromptPart:
     """Return what others said: one text behind its title, several below it."""
     said = texts[0] if len(texts) == 1 else "\n" + "\n".join(f"- {each}" for each in texts)
-    return PromptPart("user", f"{title}: {said}", MATERIAL_GIVES)
+    return user_part(f"{title}: {said}", MATERIAL_GIVES)
 
 
 def _task(

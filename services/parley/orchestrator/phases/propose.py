@@ -4,7 +4,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.positions import POSITION_INSTRUCTION
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.phases.cite import note_claims
 from parley.orchestrator.phases.prompting import in_words, quotation
 from parley.orchestrator.phases.situation import Situation, opening
@@ -40,7 +40,7 @@ async def propose(
     prompt = (
         *opening(debate, agent, situation),
         *own,
-        PromptPart("user", f"{asked}{in_words(spec.max_output_tokens)}"),
+        user_part(f"{asked}{in_words(spec.max_output_tokens)}"),
     )
     work = PROPOSAL.create_work(agent.id, number)
     annotate = note_claims if situation.cites else None

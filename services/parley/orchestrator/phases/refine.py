@@ -15,12 +15,13 @@ from parley.orchestrator.model.readiness import (
     without_readiness,
 )
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.phases.cite import note_claims
 from parley.orchestrator.phases.prompting import in_words, instruction, quotation
 from parley.orchestrator.phases.situation import Situation, opening
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
+from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = ["CONCURRENCY", "REFINEMENT", "SECTION", "refine"]
 
@@ -102,5 +103,5 @@ def _told(
     listed = "\n".join(f"{number}. {form}" for number, form in enumerate(forms, start=1))
     told = situation.told(SECTION, f"Write, in this order:\n{listed}")
     if is_alone:
-        return PromptPart("user", f"{_ALONE}\n\n{told}")
+        return user_part(f"{_ALONE}\n\n{told}")
     return instruction(agent, SECTION, told)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.v1.debate_pb2 import Requirement
@@ -143,7 +143,7 @@ async def draw_up_requirements(debate: Debate) -> Requirements:
     The debate can do without: where the judge gives no list, it says so and goes on.
     """
     judge = debate.spec.judge
-    prompt = (*preamble(debate, judge), PromptPart("user", _TOLD))
+    prompt = (*preamble(debate, judge), user_part(_TOLD))
     task = Task(REQUIREMENTS.create_work(judge.id), prompt)
     shape = AnswerShape("requirements", RequirementsAnswer, _SCHEMA, _rendered)
     answer = await debate.ask_structured(_KEY, judge, task, shape)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.v1.convergence_pb2 import CriticVerdict, SettledPair, UnsurePair
@@ -76,7 +76,7 @@ async def _asked(
             quotation(f"Position {place}", each.position or each.text)
             for place, each in enumerate(shown, start=1)
         ),
-        PromptPart("user", _TOLD),
+        user_part(_TOLD),
     )
     task = Task(GROUPING.create_work(agent.id, number), prompt)
     answer = await debate.ask_structured(

@@ -7,9 +7,10 @@ from typing import Final
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Prompt, PromptPart
+from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.phases.history import Told, rendered
 from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
+from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = ["DOCUMENTS_GIVE", "Situation", "bench", "history", "identity", "opening", "present_work", "start"]
 
@@ -62,10 +63,10 @@ def opening(debate: Debate, agent: AgentSpec, situation: Situation) -> Prompt:
     recalled = [quotation("Past debates on like questions", past, HISTORY_GIVES)] if past else []
     return (
         *start(debate, agent, situation.requirements),
-        PromptPart("user", identity(debate, agent)),
+        user_part(identity(debate, agent)),
         *recalled,
         *situation.history,
-        PromptPart("user", f"This is round {situation.number} of {situation.total}."),
+        user_part(f"This is round {situation.number} of {situation.total}."),
         *guidance_of(situation.guidance),
     )
 
@@ -112,9 +113,7 @@ def history(debate: Debate, agent: AgentSpec, told: Told, whose: str = "The deba
         parts.append(quotation(title, told.summary, HISTORY_GIVES))
     elif told.gone:
         parts.append(
-            PromptPart(
-                "user", f"{len(told.gone)} earlier contributions are left out here, since they do not fit."
-            )
+            user_part(f"{len(told.gone)} earlier contributions are left out here, since they do not fit.")
         )
     if told.whole:
         title = f"{whose} {'since then' if told.gone else 'so far'}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.tasks import Activity, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.v1.event_pb2 import StepFailed
 
@@ -37,7 +37,7 @@ async def _stated(debate: Debate, number: int, made: Contribution, key: str) -> 
     prompt = (
         *preamble(debate, agent),
         quotation("Your proposal", made.text),
-        PromptPart("user", _TOLD),
+        user_part(_TOLD),
     )
     task = Task(POSITION.create_work(agent.id, number), prompt, _MAX_TOKENS)
     reply = await debate.ask(f"round/{number}/{key}/{agent.id}", agent, task)

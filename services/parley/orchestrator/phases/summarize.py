@@ -7,7 +7,7 @@ from functools import partial
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.spec import AgentSpec, SummarySettings
-from parley.orchestrator.model.tasks import Activity, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.orchestrator.model.tokens import CHARACTERS_A_TOKEN, upper_tokens
 from parley.orchestrator.phases.history import (
     NOTHING_TOLD,
@@ -23,6 +23,7 @@ from parley.orchestrator.phases.prompting import quotation, words
 from parley.orchestrator.phases.situation import bench, identity, start
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = ["SECTION", "SUMMARY", "summarize_for_judge", "summarize_own"]
 
@@ -131,8 +132,8 @@ async def _summary(reader: _Reader, before: str, gone: Sequence[Contribution]) -
     debate, agent, most = reader.debate, reader.agent, reader.summary_characters
     text = words(agent, SECTION, agent.summary_prompt)
     who = bench(debate) if agent is debate.spec.judge else identity(debate, agent)
-    opening = (*start(debate, agent, ""), PromptPart("user", who))
-    told = PromptPart("user", f"{text}\n\n{_CRITIQUES} Use at most {most} characters.")
+    opening = (*start(debate, agent, ""), user_part(who))
+    told = user_part(f"{text}\n\n{_CRITIQUES} Use at most {most} characters.")
     beside = tokens_of_prompt((*opening, told), agent.context_tokens) + most // CHARACTERS_A_TOKEN
     room = room_for(agent.context_tokens, 0, beside)
     summary = before

@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.v1.event_pb2 import StepFailed
@@ -94,7 +94,7 @@ async def _ask(
         *preamble(debate, agent, requirements=requirements),
         *([quotation("Your final proposal", own)] if own else []),
         quotation("The answer", answer),
-        PromptPart("user", _TOLD),
+        user_part(_TOLD),
     )
     task = Task(VERIFICATION.create_work(agent.id), prompt)
     shape = AnswerShape("stand", StandRead, _SCHEMA, _rendered)

@@ -13,7 +13,7 @@ from parley.orchestrator.model import voting
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import SchemaOf, asked_schema, schema_text
@@ -181,7 +181,7 @@ async def _ballot(poll: _Poll, voter: AgentSpec) -> Ballot | StepFailed:
     prompt = (
         *preamble(debate, voter, requirements=poll.requirements),
         *(quotation(f"Proposal {number}", each.text) for number, each in enumerate(shown, start=1)),
-        PromptPart("user", told),
+        user_part(told),
     )
     task = Task(
         VOTE.create_work(voter.id, poll.terms.round), prompt, is_answer=True, retry_once=poll.is_asked_again

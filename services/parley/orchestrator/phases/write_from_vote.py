@@ -6,7 +6,7 @@ from typing import Final
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import PromptPart, Task
+from parley.orchestrator.model.tasks import Task, user_part
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.prompting import guidance_of, quotation
 from parley.orchestrator.phases.situation import bench, present_work, start
@@ -103,12 +103,12 @@ async def write_from_vote(
     core_alone = [] if is_shown else [quotation(title, core.text)]
     prompt = (
         *start(debate, writer, requirements),
-        PromptPart("user", bench(debate)),
+        user_part(bench(debate)),
         *(quotation(title, text) for title, text in accounts if text),
         *present_work(debate, work, "Final proposal"),
         *core_alone,
         *guidance_of(guidance),
-        PromptPart("user", _TOLD.format(first=told)),
+        user_part(_TOLD.format(first=told)),
     )
     reply = await debate.ask(KEY, writer, Task(SYNTHESIS.create_work(writer.id), prompt, is_answer=True))
     if isinstance(reply, StepFailed):

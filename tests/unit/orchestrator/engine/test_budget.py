@@ -19,7 +19,7 @@ from parley.orchestrator.engine.budget import (
 from parley.orchestrator.log.usage import UsageMeter
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET
 from parley.orchestrator.model.spec import Limits, Price
-from parley.orchestrator.model.tasks import PromptPart, Task
+from parley.orchestrator.model.tasks import Task, system_part, user_part
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import StepSucceeded
@@ -103,14 +103,20 @@ def test_without_limits_nothing_is_counted() -> None:
     assert budget_balances(Limits(), used(read=10**9), [], Estimate(1, 1, 1), ANSWER) == ()
 
 
+def texts_of(task: Task) -> list[str]:
+    return [each.text for each in task.prompt]
+
+
 def test_a_call_is_estimated_by_its_prompt_and_by_what_its_answer_may_have() -> None:
-    prompt = (PromptPart("system", "x" * 40), PromptPart("user", "x" * 60))
+    prompt = (system_part("x" * 40), user_part("x" * 60))
     task, ada = Task(Work(activity="proposal"), prompt), agent("ada")
-    assert estimate(task, ada) == Estimate(25, 1000, 8192)
-    assert estimate(task, replace(ada, context_tokens=16_000)).most == 4000
-    assert estimate(task, replace(ada, routes=("p/m",), price=Price(1, 2))).routes == ("p/m",)
-    assert estimate(replace(task, max_output_tokens=77), ada) == Estimate(25, 77, 77)
-    assert estimate(replace(task, max_output_tokens=20_000), ada) == Estimate(25, 1000, 20_000)
+    assert estimate(task, ada, texts_of(task)) == Estimate(25, 1000, 8192)
+    assert estimate(task, replace(ada, context_tokens=16_000), texts_of(task)).most == 4000
+    assert estimate(task, replace(ada, routes=("p/m",), price=Price(1, 2)), texts_of(task)).routes == ("p/m",)
+    assert estimate(replace(task, max_output_tokens=77), ada, texts_of(task)) == Estimate(25, 77, 77)
+    assert estimate(replace(task, max_output_tokens=20_000), ada, texts_of(task)) == Estimate(
+        25, 1000, 20_000
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,5 +131,5 @@ def test_a_call_is_estimated_by_its_prompt_and_by_what_its_answer_may_have() -> 
     ],
 )
 def test_what_is_read_is_estimated_by_script(text: str, tokens: int) -> None:
-    task = Task(Work(activity="proposal"), (PromptPart("user", text),))
-    assert estimate(task, agent("ada")).read == pytest.approx(tokens, abs=2)
+    task = Task(Work(activity="proposal"), (user_part(text),))
+    assert estimate(task, agent("ada"), texts_of(task)).read == pytest.approx(tokens, abs=2)

@@ -14,7 +14,7 @@ from parley.orchestrator.log.envelope import Draft, Envelope
 from parley.orchestrator.log.events import UnknownEventError
 from parley.orchestrator.log.journal import Journal, read_events
 from parley.orchestrator.model.errors import ReplayError, ServiceUnavailableError, StepError
-from parley.orchestrator.model.tasks import PromptPart, Task
+from parley.orchestrator.model.tasks import Task, user_part
 from parley.runtime.clock import SystemClock
 from parley.storage.ports import Record
 from parley.v1.debate_pb2 import DebateFailure, Reply, Work
@@ -38,7 +38,7 @@ SPEC = make_spec()
 
 
 def task(prompt: str = "Well?") -> Task:
-    return Task(WORK, (PromptPart("user", prompt),))
+    return Task(WORK, (user_part(prompt),))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.model.spec import AgentSpec, Limits, Price
-from parley.orchestrator.model.tasks import PromptPart, Task
+from parley.orchestrator.model.tasks import Task, user_part
 from parley.orchestrator.peers.agents import Agents, Call
 from parley.runtime.clock import SystemClock
 from parley.v1 import gateway_pb2
@@ -106,7 +106,7 @@ async def spend(
 
 
 def task(letters: int, *, is_answer: bool = False) -> Task:
-    return Task(Work(activity="proposal"), (PromptPart("user", "x" * letters),), is_answer=is_answer)
+    return Task(Work(activity="proposal"), (user_part("x" * letters),), is_answer=is_answer)
 
 
 PRICES = st.builds(Price, st.integers(0, 5_000_000), st.integers(0, 50_000_000))

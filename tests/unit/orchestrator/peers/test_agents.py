@@ -7,7 +7,7 @@ import pytest
 
 from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.spec import AgentSpec, Prompt, SummarySettings
-from parley.orchestrator.model.tasks import AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import AnswerShape, Task, system_part, user_part
 from parley.orchestrator.peers.agents import Call, generate_request
 from parley.orchestrator.phases.synthesize import JudgeAnswer
 from parley.v1.agent_pb2 import ToolCall
@@ -27,10 +27,10 @@ ADA = AgentSpec(
 BO = AgentSpec("bo", "Bo", "security")
 CRITIQUE = Task(
     Work(activity="critique", agent_id="ada", round=2, target_agent_id="bo"),
-    (PromptPart("system", "You plan."), PromptPart("user", "Why?", 2)),
+    (system_part("You plan."), user_part("Why?", 2)),
     100,
 )
-PROPOSAL = Task(Work(activity="proposal", agent_id="bo", round=1), (PromptPart("user", "Why?"),))
+PROPOSAL = Task(Work(activity="proposal", agent_id="bo", round=1), (user_part("Why?"),))
 SHAPE = AnswerShape("s", JudgeAnswer, "{}", lambda answer: answer.description)
 
 
@@ -60,7 +60,7 @@ def test_whatever_is_asked_otherwise_has_another_digest() -> None:
         asked(replace(BO, tools=("file_read",)), PROPOSAL),
         asked(replace(BO, tool_call_limit=5), PROPOSAL),
         asked(BO, replace(PROPOSAL, max_output_tokens=7)),
-        asked(BO, replace(PROPOSAL, prompt=(PromptPart("user", "Why?", 1),))),
+        asked(BO, replace(PROPOSAL, prompt=(user_part("Why?", 1),))),
         asked(BO, PROPOSAL, SHAPE),
         asked(BO, PROPOSAL, seconds=1.5),
     }

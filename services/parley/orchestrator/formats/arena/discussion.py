@@ -17,7 +17,7 @@ from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.judge_choice import Nominee
 from parley.orchestrator.model.open_issues import issues_of
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, PromptPart
+from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.phases.group_drafts import group_drafts
 from parley.orchestrator.phases.observe import observe
 from parley.orchestrator.phases.progress import PhaseMarks
@@ -40,6 +40,7 @@ from parley.v1.event_pb2 import (
     StepFailed,
     Warned,
 )
+from parley.v1.gateway_pb2 import PromptPart
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS
 
 __all__ = ["CONTEXT_ROUND", "CRITIQUE_ROUND", "PROPOSAL_ROUND", "Discussion", "Made", "contributions"]

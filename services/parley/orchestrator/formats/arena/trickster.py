@@ -10,7 +10,7 @@ from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.formats.arena.judge import judge_of
 from parley.orchestrator.model.challenge import challenge_of
 from parley.orchestrator.model.hollowness import features_of, hollow_probability
-from parley.orchestrator.model.tasks import PromptPart
+from parley.orchestrator.model.tasks import user_part
 from parley.orchestrator.phases.assess_support import Support, assess_support
 from parley.orchestrator.phases.prompting import quotation
 from parley.v1.arena_pb2 import (
@@ -29,6 +29,7 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_UNANIMOUS_DRAFTS,
 )
 from parley.v1.event_pb2 import RoundsEnded, TricksterLooked
+from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = ["MAX_INTERVENTIONS", "THRESHOLD_PERCENT", "is_challenged", "with_support"]
 
@@ -105,7 +106,7 @@ def _verdict(arena: Discussion, number: int, *, is_hollow: bool) -> TricksterVer
 
 def _told(challenge: str, said: Support | None) -> Sequence[PromptPart]:
     """Return what the agents are told in the next round; the judge's words as a quotation."""
-    own = PromptPart("user", challenge)
+    own = user_part(challenge)
     if said is None or not said.missing:
         return (own,)
     return (own, quotation("What the judge finds without support", said.missing))

@@ -11,13 +11,14 @@ from parley.orchestrator.formats.evaluation.outcome import answer_parts, outcome
 from parley.orchestrator.formats.evaluation.settings import SETTINGS
 from parley.orchestrator.formats.evaluation.subject import SUBJECT
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity, Prompt, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, Task, system_part, user_part
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.evaluation_pb2 import EvaluationSettings, FailedEvaluator
 from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = ["V1"]
 
@@ -77,9 +78,9 @@ async def _evaluate(debate: Debate, agent: AgentSpec, marks: PhaseMarks) -> Judg
 def _prompt(debate: Debate, agent: AgentSpec) -> Iterator[PromptPart]:
     evaluated = _settings(debate).evaluated
     told = agent.system_prompt.text if agent.system_prompt else agent.instructions[SYSTEM_SECTION]
-    yield PromptPart("system", told)
+    yield system_part(told)
     yield quotation("The question", evaluated.question, give=0)
-    yield from _documents(debate)
+    yield from debate.documents.parts(_DOCUMENTS_GIVE)
     if evaluated.clarifications:
         yield quotation("Clarifications", evaluated.clarifications, give=0)
     if evaluated.requirements:
@@ -87,12 +88,7 @@ def _prompt(debate: Debate, agent: AgentSpec) -> Iterator[PromptPart]:
     for number, each in enumerate(evaluated.proposals, start=1):
         yield quotation(f"Final proposal {number}", each.text, _PROPOSALS_GIVE)
     yield quotation("The answer that you judge", evaluated.answer, _ANSWER_GIVES)
-    yield PromptPart("user", f"{_instructions(agent)}\n\n{_TOLD}\n\n{scale()}")
-
-
-def _documents(debate: Debate) -> Prompt:
-    documents = debate.spec.context
-    return tuple(PromptPart("user", each.text, _DOCUMENTS_GIVE, document=each.path) for each in documents)
+    yield user_part(f"{_instructions(agent)}\n\n{_TOLD}\n\n{scale()}")
 
 
 def _instructions(agent: AgentSpec) -> str:

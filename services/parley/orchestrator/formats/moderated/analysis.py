@@ -12,7 +12,7 @@ from parley.orchestrator.formats.moderated.perspectives import Viewpoint
 from parley.orchestrator.formats.moderated.settings import MAX_DEBATERS, MIN_DEBATERS
 from parley.orchestrator.formats.moderated.words import MODERATOR
 from parley.orchestrator.model.spec import Clarifications
-from parley.orchestrator.model.tasks import AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.phases.answers import answers_in_words
 from parley.orchestrator.phases.clarify import Exchange
 from parley.orchestrator.phases.failing import failed_for_want_of
@@ -179,7 +179,7 @@ async def _asked(debate: Debate, time: int, known: Sequence[Viewpoint], question
     told = _TOLD.format(fewest=MIN_DEBATERS, most=MAX_DEBATERS, asking=asking)
     prompt = (
         *preamble(debate, judge),
-        PromptPart("user", f"{MODERATOR}\n\n{told}\n\nThe perspectives:\n{listed}"),
+        user_part(f"{MODERATOR}\n\n{told}\n\nThe perspectives:\n{listed}"),
     )
     shape = AnswerShape("analysis", Analysis, _schema(known, questions), _rendered, _prose)
     key = f"analysis/{time}"

@@ -11,7 +11,7 @@ from parley.orchestrator.formats.moderated.points import Speech, numbered
 from parley.orchestrator.formats.moderated.standing import Standing, spent
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.phases.or_absent import or_absent
 from parley.orchestrator.phases.prompting import in_words
 from parley.orchestrator.phases.prose import words_of
@@ -89,7 +89,7 @@ async def argue(debate: Debate, agent: AgentSpec, standing: Standing) -> Speech 
     asked = _FIRST if number == 1 else _FURTHER
     prompt = (
         *(await standing.opening(debate, agent)),
-        PromptPart("user", f"{asked} {_TOLD}{in_words(limit)}"),
+        user_part(f"{asked} {_TOLD}{in_words(limit)}"),
     )
     letter = debate.letter(agent.id)
     shape = AnswerShape("argument", Argument, _SCHEMA, partial(_rendered, letter), _prose)

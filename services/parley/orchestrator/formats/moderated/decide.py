@@ -12,7 +12,7 @@ from parley.orchestrator.formats.moderated.outcome import answer_parts, outcome_
 from parley.orchestrator.formats.moderated.words import said_in_round
 from parley.orchestrator.model.contributions import texts_of
 from parley.orchestrator.model.spec import SummarySettings
-from parley.orchestrator.model.tasks import Prompt, PromptPart, Task
+from parley.orchestrator.model.tasks import Prompt, Task, user_part
 from parley.orchestrator.phases.account import account_of_rounds
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.history import room_for, shortened, tokens_of_prompt
@@ -85,7 +85,7 @@ async def _material(discussion: Discussion, ended: RoundsEnded) -> Prompt:
         f"You muted {discussion.name_of(agent)} from round {number} on, since it left the question again."
         for agent, number in discussion.muted_by_moderator.items()
     ]
-    start = (*moderator_opening(debate), PromptPart("user", "\n".join([account, *muted])))
+    start = (*moderator_opening(debate), user_part("\n".join([account, *muted])))
     sums = summaries(discussion, before=len(rounds) + 1)
     guidance = guidance_of(discussion.guidance)
 
@@ -111,7 +111,7 @@ async def _written(discussion: Discussion, ended: RoundsEnded, key: str, materia
     cap = f"As the rounds ended, say {CONFIDENCE_WORDS[most]}"
     cap += "." if most == CONFIDENCE_LOW else " at most, and less where open tensions weigh more."
     letters = [debate.letter(each) for each in discussion.viewpoints]
-    prompt = (*material, PromptPart("user", _TOLD.format(cap=cap)))
+    prompt = (*material, user_part(_TOLD.format(cap=cap)))
     task = Task(DECISION.create_work(judge.id), prompt, is_answer=True)
     answer = await debate.ask_structured(key, judge, task, decision_shape(letters))
     if isinstance(answer, StepFailed):
@@ -126,8 +126,8 @@ async def _written(discussion: Discussion, ended: RoundsEnded, key: str, materia
 def _refused(outcome: Outcome, said: str) -> Prompt:
     why = " and did not say why" if not said else ", and said why below"
     told = [quotation("Your decision before", _whole(outcome))]
-    told += [PromptPart("user", f"The person says:\n{said}")] if said else []
-    return (*told, PromptPart("user", _REFUSED.format(why=why)))
+    told += [user_part(f"The person says:\n{said}")] if said else []
+    return (*told, user_part(_REFUSED.format(why=why)))
 
 
 def _to_approve(outcome: Outcome, time: int) -> str:

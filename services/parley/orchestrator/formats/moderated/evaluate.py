@@ -14,7 +14,7 @@ from parley.orchestrator.formats.moderated.fairness import Heard, left_out
 from parley.orchestrator.formats.moderated.points import letter_in
 from parley.orchestrator.formats.moderated.words import MODERATOR, said_in_round
 from parley.orchestrator.model.contributions import texts_of
-from parley.orchestrator.model.tasks import AnswerShape, Prompt, PromptPart, Task
+from parley.orchestrator.model.tasks import AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.history import room_for, shortened, tokens_of_prompt
 from parley.orchestrator.phases.or_absent import or_absent
@@ -155,7 +155,7 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
             if measured
             else []
         ),
-        PromptPart("user", told),
+        user_part(told),
     )
     schema = _schema([debate.letter(each) for each in held.arguments])
 
@@ -178,7 +178,7 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
 
 def moderator_opening(debate: Debate) -> Prompt:
     """Return what the moderator's prompts begin with."""
-    return (*preamble(debate, debate.spec.judge), PromptPart("user", f"{MODERATOR}\n{bench(debate)}"))
+    return (*preamble(debate, debate.spec.judge), user_part(f"{MODERATOR}\n{bench(debate)}"))
 
 
 def summaries(discussion: Discussion, before: int) -> Prompt:
@@ -206,7 +206,7 @@ async def _completed(discussion: Discussion, held: Round, summary: str, prompt: 
     asked = (
         *prompt,
         quotation("Your summary", summary),
-        PromptPart("user", _MISSING.format(number=number, who=who)),
+        user_part(_MISSING.format(number=number, who=who)),
     )
     shape = AnswerShape("passages", Passages, _passages_schema(letters), _rendered_passages)
     key = f"round/{number}/evaluate/missing"

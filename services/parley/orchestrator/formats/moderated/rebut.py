@@ -21,7 +21,7 @@ from parley.orchestrator.formats.moderated.standing import Standing, spent
 from parley.orchestrator.formats.moderated.words import said_in_round
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import AnswerShape, PromptPart, Task
+from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.phases.or_absent import or_absent
 from parley.orchestrator.phases.prompting import in_words
 from parley.orchestrator.phases.prose import words_of
@@ -125,7 +125,7 @@ async def rebut(
     prompt = (
         *(await standing.opening(debate, agent)),
         *said_in_round(debate, work_of_round, agent.id),
-        PromptPart("user", f"{told}{in_words(limit)}"),
+        user_part(f"{told}{in_words(limit)}"),
     )
     letters = [debate.letter(each.made.agent) for each in said if each.made.agent != agent.id]
     schema = _schema(list(others), list(dict.fromkeys(letters)))

@@ -19,7 +19,7 @@ from parley.orchestrator.formats.moderated.words import said_in_round
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import PromptPart, Task
+from parley.orchestrator.model.tasks import Task, user_part
 from parley.orchestrator.phases.assess_agreement import assess_agreement, assessment_key
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.progress import PhaseMarks
@@ -222,7 +222,7 @@ async def _reply(
         *(await standing.opening(debate, agent)),
         *said_in_round(debate, [each.made for each in held.speeches], agent.id),
         quotation("The moderator asks you", found.question),
-        PromptPart("user", f"{_REPLY}{in_words(limit)}"),
+        user_part(f"{_REPLY}{in_words(limit)}"),
     )
     task = Task(REPLY.create_work(agent.id, number), prompt, limit, retry_once=True)
     said = await debate.ask(f"round/{number}/reply/{agent.id}", agent, task)

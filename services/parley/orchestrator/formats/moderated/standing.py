@@ -7,7 +7,7 @@ from functools import partial
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Prompt, PromptPart
+from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.history import Told, give_way, room_for, tokens_of_prompt
 from parley.orchestrator.phases.prompting import guidance_of, quotation
@@ -67,9 +67,9 @@ class Standing:
         recalled = (
             [quotation("Past debates on like questions", self.past, HISTORY_GIVES)] if self.past else []
         )
-        before = (*start(debate, agent, ""), PromptPart("user", identity(debate, agent)), *recalled)
+        before = (*start(debate, agent, ""), user_part(identity(debate, agent)), *recalled)
         put = (
-            PromptPart("user", f"This is round {self.number} of at most {self.total}."),
+            user_part(f"This is round {self.number} of at most {self.total}."),
             quotation("The moderator", self.put, 0),
             *guidance_of(self.guidance),
         )

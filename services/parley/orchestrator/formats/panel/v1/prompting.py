@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Prompt, PromptPart
+from parley.orchestrator.model.tasks import Prompt
 from parley.orchestrator.phases import prompting
 from parley.orchestrator.phases.prompting import instruction, quotation
+from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = ["HISTORY_GIVES", "instruction", "preamble", "quotation"]
 

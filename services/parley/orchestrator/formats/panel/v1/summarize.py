@@ -8,7 +8,7 @@ from parley.orchestrator.formats.panel.v1.quoting import length, quoted
 from parley.orchestrator.formats.panel.v1.settings import MAX_SUMMARY_LENGTH, SUMMARY_THRESHOLD
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec, SummarySettings
-from parley.orchestrator.model.tasks import Activity, PromptPart, Task
+from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.v1.event_pb2 import StepFailed, Warned
 
 __all__ = ["SECTION", "SUMMARY", "summarize_last_round", "summarize_own"]
@@ -56,7 +56,7 @@ async def _summary(
     prompt = (
         *preamble(debate, agent),
         quotation(title, text),
-        PromptPart("user", f"{told}\n\nUse at most {max_length} characters."),
+        user_part(f"{told}\n\nUse at most {max_length} characters."),
     )
     task = Task(SUMMARY.create_work(agent.id, number, summarized=length(read)), prompt)
     reply = await debate.ask(key, agent, task)

@@ -24,7 +24,7 @@ from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.conversion import summaries_from_proto
 from parley.orchestrator.model.open_issues import is_structured, issues_of
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Prompt, PromptPart
+from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.phases import (
     assess_quality,
     clarify,
@@ -283,8 +283,8 @@ def _start(debate: Debate, judge: AgentSpec, held: _Held) -> tuple[Prompt, int]:
     account = account_of_rounds(debate, held.rounds, total, held.ended, held.failed, held.steering.muted)
     issues = issues_of(debate.letter, held.by_round)
     start = (
-        PromptPart("user", bench(debate)),
-        PromptPart("user", account),
+        user_part(bench(debate)),
+        user_part(account),
         *([quotation("What was criticized, and what became of it", issues)] if issues else []),
     )
     finals = present_work(debate, held.finals, "Final proposal")
