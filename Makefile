@@ -17,8 +17,8 @@ Q ?= Should a small team start with one service or with several?
 QUESTION := $(value Q)
 export QUESTION
 
-# The commit whose contract today's must not break, and more words for pytest or the lock.
-AGAINST ?= HEAD
+# The release whose contract today's must not break: the last one. And more words for pytest or the lock.
+AGAINST ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
 ARGS ?=
 # A test that fails is tried once more, and the summary names it: docs/decisions/second-try.md.
 SECOND_TRY := --reruns 1
@@ -76,7 +76,8 @@ check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter
 check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes, generated code
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
-	@if git cat-file -e '$(AGAINST):protos' 2>/dev/null; then \
+	@if [ -z '$(AGAINST)' ]; then echo "buf breaking: there is no release (a tag v*) to compare with yet"; \
+	elif git cat-file -e '$(AGAINST):protos' 2>/dev/null; then \
 		echo "$(BIN)/buf breaking --against .git#ref=$(AGAINST)"; \
 		$(BIN)/buf breaking --against ".git#ref=$$(git rev-parse '$(AGAINST)')"; \
 	else echo "buf breaking: $(AGAINST) has no contract to compare with"; fi

@@ -31,7 +31,7 @@ _TEXTS: Final = (
         "general",
         "1",
         "-1",
-        "panel@2",
+        "panel@1",
         "../../etc/passwd",
         "{}",
         "[1, 2]",

@@ -22,7 +22,7 @@ from typing import Any, Final, NoReturn
 
 from tests.chaos.points import CrashingDocuments, CrashingLog, CrashPoint, UnfencedLog, around
 
-__all__ = ["ADDED_FORMAT", "Start"]
+__all__ = ["ADDED_FORMAT", "CHANGED_FORMAT", "Start"]
 
 _MODULES = (
     "parley.orchestrator",
@@ -33,7 +33,9 @@ _MODULES = (
     "tests.support.model_server",
 )
 ADDED_FORMAT: Final = "added@1"
-"""A panel under a name that no version before this one knows."""
+"""A panel under a name that only the newer version knows."""
+CHANGED_FORMAT: Final = "changed@1"
+"""A panel that the newer version asks in other words, under the same name."""
 _PR_SET_PDEATHSIG = 1
 _NOWHERE = CrashPoint("after", "nothing", 1)
 
@@ -92,14 +94,27 @@ def _hook_calls(point: CrashPoint, module: str) -> None:
 
 
 def _hook_formats() -> None:
-    """Let orchestrators know formats with checkpoints and one more, wait for providers half a second at first, and leave soon who waits."""
+    """Let orchestrators know more formats, wait for providers half a second at first, and leave soon who waits.
+
+    They are the newer version if PARLEY_CHAOS_NEWER is set.
+    """
     from parley.orchestrator.engine import budget, checkpoints
+    from parley.orchestrator.engine.debate import Debate
     from parley.orchestrator.engine.format import Formats
     from parley.orchestrator.formats import panel, shipped
+    from parley.v1.debate_pb2 import Outcome
     from tests.support.checked_format import CHECKED_FORMATS
 
-    added = replace(panel.V1, name=ADDED_FORMAT.partition("@")[0])
-    shipped.all_formats = lambda: Formats([*CHECKED_FORMATS.all(), added])
+    async def run_in_other_words(debate: Debate) -> Outcome:
+        debate.briefing = "These are the words of the newer version."
+        return await panel.V1.run(debate)
+
+    changed = replace(panel.V1, name=CHANGED_FORMAT.partition("@")[0])
+    more = [changed]
+    if os.environ.get("PARLEY_CHAOS_NEWER"):
+        added = replace(panel.V1, name=ADDED_FORMAT.partition("@")[0])
+        more = [replace(changed, run=run_in_other_words), added]
+    shipped.all_formats = lambda: Formats([*CHECKED_FORMATS.all(), *more])
     budget._FIRST_WAIT_SECONDS = 0.5
     checkpoints.OWNED_WAIT_SECONDS = 0.2  # type: ignore[misc]
 

@@ -16,7 +16,7 @@ def record(name: str, **fields: object) -> DebateRecord:
         debate=name,
         request_id=name,
         request_digest="",
-        format="panel@2",
+        format="panel@1",
         status=RUNNING,
         open=True,
         owner="one",

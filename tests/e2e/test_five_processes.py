@@ -134,7 +134,7 @@ def whole(spans: Sequence[Span]) -> bool:
     """Whether the debate's own span has come, and what every call of a service left at the service that it called."""
     called = {each.parent for each in spans if each.kind == "server"}
     calls = [each for each in spans if each.kind == "client" and each.name.startswith("parley.v1.")]
-    return bool(named(spans, "invoke_workflow panel@2")) and all(each.id in called for each in calls)
+    return bool(named(spans, "invoke_workflow panel@1")) and all(each.id in called for each in calls)
 
 
 def named(spans: Sequence[Span], name: str) -> list[Span]:
@@ -187,7 +187,7 @@ AGENTS, ROUTES, GENERATE = (f"GatewayService/{name}" for name in ("ListAgents", 
 GROUP, EMBED = "ConvergenceService/GroupPositions", "ConvergenceService/Embed"
 RECALL, REMEMBER = "MemoryService/Recall", "MemoryService/RecordDebate"
 RATE = "RatingsService/RecordMatch"
-WORKFLOW = "orchestrator invoke_workflow panel@2"
+WORKFLOW = "orchestrator invoke_workflow panel@1"
 
 EDGES = {
     ("caller the caller", f"caller client {CREATE}"),

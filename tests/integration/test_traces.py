@@ -21,7 +21,7 @@ ASSESS, EMBED = "parley.v1.ConvergenceService/Assess", "parley.v1.ConvergenceSer
 RECALL, REMEMBER = "parley.v1.MemoryService/Recall", "parley.v1.MemoryService/RecordDebate"
 RATE = "parley.v1.RatingsService/RecordMatch"
 CREATE = "parley.v1.OrchestratorService/CreateDebate"
-WORKFLOW = "invoke_workflow panel@2"
+WORKFLOW = "invoke_workflow panel@1"
 
 
 def named(spans: Sequence[ReadableSpan], name: str, kind: SpanKind) -> list[ReadableSpan]:

@@ -41,7 +41,7 @@ def _checked(name: str, request: CheckpointRequest) -> Format:
 
     async def run(debate: Debate) -> Outcome:
         before = await debate.run_checkpoint(BEFORE, request)
-        outcome = await panel.V2.run(debate)
+        outcome = await panel.V1.run(debate)
         after = await debate.run_checkpoint(AFTER, Approval(text=outcome.description))
         del outcome.panel.recommendations[:]
         outcome.panel.recommendations.extend(map(_told, (before, after)))
@@ -51,10 +51,10 @@ def _checked(name: str, request: CheckpointRequest) -> Format:
         name=name,
         version=1,
         run=run,
-        settings=panel.V2.settings,
-        debater_sections=panel.V2.debater_sections,
-        judge_sections=panel.V2.judge_sections,
-        activities=panel.V2.activities,
+        settings=panel.V1.settings,
+        debater_sections=panel.V1.debater_sections,
+        judge_sections=panel.V1.judge_sections,
+        activities=panel.V1.activities,
         answer=answer_parts,
     )
 

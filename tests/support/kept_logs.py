@@ -61,7 +61,14 @@ from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import TENANT, Backstage, Replica, agent, backstage, make_spec
 from tests.support.scripted_gateway import ScriptedGateway, answer_text, judgement, refusal
-from tests.support.small_format import SMALL, WAIT_SECONDS, formats_with_small, used_by_consent, voting
+from tests.support.small_format import (
+    SMALL,
+    SMALL_2,
+    WAIT_SECONDS,
+    formats_with_small,
+    used_by_consent,
+    voting,
+)
 
 __all__ = ["FOLDER", "KEPT", "NEVER_KEPT", "KeptDebate", "Person", "kept_log", "recorded_now"]
 
@@ -228,25 +235,6 @@ def _merge_spec(version: str) -> DebateSpec:
     return make_spec(2, 1, format=version, synthesis_method=SYNTHESIS_METHOD_MERGE)
 
 
-def _panels(version: str) -> Sequence[KeptDebate]:
-    """Return the debates that are kept of a version of the panel.
-
-    - `rounds`: guidance, an agent that is muted, summaries, a failed critique, agreement that cannot be told;
-    - `quality`: the judge scores rounds, work is carried forward, agents see their own line of work, past debates and
-      documents;
-    - `agreement`: agents that see the full history agree after the second round, and the rounds end;
-    - `voting`: the answer by vote;
-    - `merge`: the answer by merge, with objections.
-    """
-    return (
-        KeptDebate(version, "rounds", _rounds_spec, _rounds_gateway, _steer_rounds),
-        KeptDebate(version, "quality", _quality_spec, _quality_gateway),
-        KeptDebate(version, "agreement", _agreement_spec, _agreement_gateway),
-        KeptDebate(version, "voting", _voting_spec, _ballots_and_stands),
-        KeptDebate(version, "merge", _merge_spec, _ballots_and_stands),
-    )
-
-
 def _clarified_spec(version: str) -> DebateSpec:
     return make_spec(2, 1, format=version, clarifications=Clarifications(max_times=1))
 
@@ -273,17 +261,32 @@ def _demonstration_spec(version: str) -> DebateSpec:
     return make_spec(2, 2, format=version, demonstration=True)
 
 
-def _second_panels(version: str) -> Sequence[KeptDebate]:
-    """Return what is kept of the panel since its second version: questions to the person, and a demonstration."""
+def _panels(version: str) -> Sequence[KeptDebate]:
+    """Return the debates that are kept of a version of the panel.
+
+    - `rounds`: guidance, an agent that is muted, summaries, a failed critique, agreement that cannot be told;
+    - `quality`: the judge scores rounds, work is carried forward, agents see their own line of work, past debates and
+      documents;
+    - `agreement`: agents that see the full history agree after the second round, and the rounds end;
+    - `voting`: the answer by vote;
+    - `merge`: the answer by merge, with objections;
+    - `clarified`: questions to the person before it begins;
+    - `demonstration`: a very small model answers.
+    """
     return (
+        KeptDebate(version, "rounds", _rounds_spec, _rounds_gateway, _steer_rounds),
+        KeptDebate(version, "quality", _quality_spec, _quality_gateway),
+        KeptDebate(version, "agreement", _agreement_spec, _agreement_gateway),
+        KeptDebate(version, "voting", _voting_spec, _ballots_and_stands),
+        KeptDebate(version, "merge", _merge_spec, _ballots_and_stands),
         KeptDebate(version, "clarified", _clarified_spec, _curious, _steer_clarified),
         KeptDebate(version, "demonstration", _demonstration_spec),
     )
 
 
-def _small_spec(_version: str) -> DebateSpec:
+def _small_spec(version: str) -> DebateSpec:
     spec = make_spec(2, 1, limits=Limits(max_tokens=1800))
-    return replace(spec, format=SMALL.id, settings=None)
+    return replace(spec, format=version, settings=None)
 
 
 def _small_gateway() -> ScriptedGateway:
@@ -314,7 +317,9 @@ async def _steer_small(person: Person) -> None:
     await person.does("approve", Intervention(approve=debate_pb2.Approve(approved=True)))
 
 
-EVERYTHING = KeptDebate(SMALL.id, "everything", _small_spec, _small_gateway, _steer_small)
+EVERYTHING = [
+    KeptDebate(each.id, "everything", _small_spec, _small_gateway, _steer_small) for each in (SMALL, SMALL_2)
+]
 """All that the engine offers; a person who comes too late, a failure, a wait for a provider, a limit."""
 
 
@@ -528,13 +533,10 @@ KEPT: Final = {
     each.id: each
     for each in (
         *_panels("panel@1"),
-        *_panels("panel@2"),
-        *_second_panels("panel@2"),
         *_arenas("arena@1"),
         *_moderated("moderated@1"),
-        *_moderated("moderated@2"),
         EVALUATION,
-        EVERYTHING,
+        *EVERYTHING,
     )
 }
 """By name of the file."""

@@ -36,7 +36,7 @@ def moderated_spec(
 ) -> DebateSpec:
     """A moderated debate for which so many agents lend their routes; without checkpoints unless these are asked for."""
     told = moderated_settings(**{"checkpoints": False, **settings})
-    made = make_spec(count, format="moderated@2", settings=told, **(spec or {}))
+    made = make_spec(count, format="moderated@1", settings=told, **(spec or {}))
     return replace(made, question=question)
 
 

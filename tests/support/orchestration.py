@@ -14,12 +14,11 @@ from google.protobuf.message import Message
 from parley.orchestrator.__main__ import build
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.engine.follow_up import FollowUp
-from parley.orchestrator.engine.format import Formats, Settings
+from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.engine.inbox import INBOX, Inbox
 from parley.orchestrator.engine.intake import Intake
 from parley.orchestrator.engine.owner import OwnerDependencies
 from parley.orchestrator.engine.runner import Runner, RunnerSettings
-from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.formats.panel.settings import SETTINGS
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
@@ -90,11 +89,11 @@ def agent(name: str, role: str = "architect", **fields: Any) -> AgentSpec:
     return AgentSpec(name, name.title(), role, instructions=instructions, **fields)
 
 
-def panel_settings(kind: Settings = SETTINGS, **fields: Any) -> PanelSettings:
+def panel_settings(**fields: Any) -> PanelSettings:
     """The panel's defaults, with these fields in place of them."""
-    assert isinstance(kind.defaults, PanelSettings)
+    assert isinstance(SETTINGS.defaults, PanelSettings)
     settings = PanelSettings()
-    settings.MergeFrom(kind.defaults)
+    settings.MergeFrom(SETTINGS.defaults)
     settings.MergeFrom(PanelSettings(**fields))
     return settings
 
@@ -104,14 +103,12 @@ def make_spec(count: int = 2, rounds: int = 2, **fields: Any) -> DebateSpec:
     names = ("ada", "bo", "cy", "dee", "eve", "fay", "gil")[:count]
     own = {each.name for each in PanelSettings.DESCRIPTOR.fields}
     settings = {name: value for name, value in fields.items() if name in own}
-    kind = V1.settings if fields.get("format") == V1.id else SETTINGS
-    assert kind is not None
     given: dict[str, Any] = {
-        "format": "panel@2",
+        "format": "panel@1",
         "agents": tuple(agent(name) for name in names),
         "judge": agent("judge", "judge"),
         "history_limit": 0,
-        "settings": panel_settings(kind, rounds=rounds, **settings),
+        "settings": panel_settings(rounds=rounds, **settings),
         **{name: value for name, value in fields.items() if name not in own},
     }
     return DebateSpec(question="Is water wet?", **given)

@@ -76,7 +76,7 @@ async def _held(given: argparse.Namespace) -> list[StepRequest]:
         settings = moderated_settings(
             checkpoints=False, max_rounds=given.rounds, perspectives=given.agents, token_budget_per_round=0
         )
-        spec = replace(spec, format="moderated@2", question=QUESTION, settings=settings)
+        spec = replace(spec, format="moderated@1", question=QUESTION, settings=settings)
     with tempfile.TemporaryDirectory() as folder:
         async with backstage(Path(folder), gateway) as stage, stage.replica() as replica:
             await stage.comes_to(await replica.create(spec), "COMPLETED")

@@ -1,13 +1,14 @@
-"""A small format that uses all that the engine offers, for tests alone.
+"""A small format that uses all that the engine offers, in two versions, for tests alone.
 
 A team comes into being, a person answers questions, votes are taken until they are enough, some time is waited, an answer
-is written, the participants say whether they can live with it, and a person approves it.
+is written, the participants say whether they can live with it, and a person approves it. Version 2 asks for the answer in other words.
 """
 
 import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -25,7 +26,7 @@ from parley.v1.debate_pb2 import Approval, Outcome, Question, Questions, Reply
 from parley.v1.event_pb2 import PhaseEntered, StepFailed
 from tests.support.scripted_gateway import ScriptedGateway, judgement
 
-__all__ = ["SMALL", "WAIT_SECONDS", "formats_with_small", "used_by_consent", "voting"]
+__all__ = ["SMALL", "SMALL_2", "WAIT_SECONDS", "formats_with_small", "used_by_consent", "voting"]
 
 VOTE = Activity("vote", "votes", "Votes")
 ANSWER = Activity("statement", "writes the statement")
@@ -50,8 +51,12 @@ BALLOT = AnswerShape(
 )
 
 
-async def small(debate: Debate) -> Outcome:
-    """Run the format."""
+_TOLD = "State that {choice} won; the budget is {budget}."
+_TOLD_2 = "State in one sentence that {choice} won, with a budget of {budget}."
+
+
+async def small(debate: Debate, told: str = _TOLD) -> Outcome:
+    """Run the format; `told` is the prompt for the answer."""
     debate.record_event("state/gathering", PhaseEntered(name="GATHERING"))
     for name in ("hope", "doubt"):
         await debate.add_participant(f"join/{name}", AgentSpec(name, name.title(), "generalist"))
@@ -66,7 +71,7 @@ async def small(debate: Debate) -> Outcome:
     )
     choice = _leading(ballots)
     await debate.run_timer("cooling", WAIT_SECONDS)
-    prompt = f"State that {choice} won; the budget is {known.get('budget', 'open')}."
+    prompt = told.format(choice=choice, budget=known.get("budget", "open"))
     reply = await debate.ask("answer", debate.spec.judge, _task(ANSWER, "judge", prompt, is_answer=True))
     if isinstance(reply, StepFailed):
         steps = ("answer",)
@@ -120,11 +125,12 @@ async def _dissenting(debate: Debate, statement: Reply) -> list[str]:
 
 
 SMALL = Format(name="small", version=1, run=small, activities=(VOTE, CONSENT))
+SMALL_2 = replace(SMALL, version=2, run=partial(small, told=_TOLD_2))
 
 
 def formats_with_small() -> Formats:
-    """Return the shipped formats and this one."""
-    return Formats([*all_formats().all(), SMALL])
+    """Return the shipped formats and both versions of this one."""
+    return Formats([*all_formats().all(), SMALL, SMALL_2])
 
 
 def used_by_consent(step: str) -> Usage:

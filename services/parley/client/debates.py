@@ -90,7 +90,7 @@ class ParleyClient(Connection):
     ) -> AsyncGenerator[orchestrator_pb2.DebateSummary, None]:
         """Yield debates, newest first unless told otherwise, page by page as they are asked for.
 
-        Those in `statuses`, of a format (`panel`, `panel@2`), accepted `since` a time or later and `before` another, with all
+        Those in `statuses`, of a format (`panel`, `panel@1`), accepted `since` a time or later and `before` another, with all
         of these `labels`; or all. Times without a zone are UTC.
         """
         token = ""

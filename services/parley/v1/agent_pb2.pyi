@@ -314,11 +314,11 @@ class SummarySettings(_message.Message):
     """Whether summaries are made at all. Unset: true. Without them, what does not fit is left out, oldest first."""
     threshold: _builtins.int
     """Length in characters from which an agent's own line of work is summarized. 0: the default, automatic: only what does not
-    fit the agent's context is summarized, oldest first. (In debates of `panel@1` the default is 5000.)
+    fit the agent's context is summarized, oldest first.
     """
     max_length: _builtins.int
     """Length in characters a summary is cut to. 0: the default, 2500; with an automatic threshold a share of the agent's
-    context where that is more: 3 characters for 32 tokens. (In debates of `panel@1` the default is 2500.)
+    context where that is more: 3 characters for 32 tokens.
     """
     def __init__(
         self,

@@ -26,11 +26,6 @@ if sys.version_info >= (3, 11):
 else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
-if sys.version_info >= (3, 13):
-    from warnings import deprecated as _deprecated
-else:
-    from typing_extensions import deprecated as _deprecated
-
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class _DebateStatus:
@@ -495,8 +490,6 @@ class Debate(_message.Message):
     FAILURE_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     CALLS_FIELD_NUMBER: _builtins.int
-    CREATED_AT_FIELD_NUMBER: _builtins.int
-    UPDATED_AT_FIELD_NUMBER: _builtins.int
     LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
     CURRENT_ROUND_FIELD_NUMBER: _builtins.int
@@ -538,7 +531,7 @@ class Debate(_message.Message):
     ended_by: _builtins.str
     """The limit that ended it early: `total_timeout`, `token_budget` or `cost_budget`. Empty: none."""
     stop_reason: Global___StopReason.ValueType
-    """Why the rounds ended, in every case. UNSPECIFIED: they have not ended, or the format does not say it (`panel@1`)."""
+    """Why the rounds ended, in every case. UNSPECIFIED: they have not ended, or the format has none."""
     stop_explanation: _builtins.str
     """The same in words, such as `all 3 rounds were held`. Empty: as above."""
     demonstration: _builtins.bool
@@ -578,16 +571,6 @@ class Debate(_message.Message):
     @_builtins.property
     def usage(self) -> _agent_pb2.Usage:
         """Usage of everything."""
-
-    @_builtins.property
-    @_deprecated("""This field has been marked as deprecated using proto field options.""")
-    def created_at(self) -> _timestamp_pb2.Timestamp:
-        """The same as `create_time`, by its older name."""
-
-    @_builtins.property
-    @_deprecated("""This field has been marked as deprecated using proto field options.""")
-    def updated_at(self) -> _timestamp_pb2.Timestamp:
-        """The same as `update_time`, by its older name."""
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -653,8 +636,6 @@ class Debate(_message.Message):
         failure: Global___DebateFailure | None = ...,
         usage: _agent_pb2.Usage | None = ...,
         calls: _builtins.int = ...,
-        created_at: _timestamp_pb2.Timestamp | None = ...,
-        updated_at: _timestamp_pb2.Timestamp | None = ...,
         last_sequence: _builtins.int = ...,
         warnings: _abc.Iterable[_builtins.str] | None = ...,
         current_round: _builtins.int = ...,
@@ -676,9 +657,9 @@ class Debate(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "create_time", b"create_time", "created_at", b"created_at", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "updated_at", b"updated_at", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "create_time", b"create_time", "failure", b"failure", "feedback", b"feedback", "first_drafts", b"first_drafts", "outcome", b"outcome", "spec", b"spec", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "created_at", b"created_at", "current_round", b"current_round", "demonstration", b"demonstration", "ended_by", b"ended_by", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "joined", b"joined", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "updated_at", b"updated_at", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure", b"_failure", "_feedback", b"_feedback", "_first_drafts", b"_first_drafts", "_outcome", b"_outcome", "_waiting", b"_waiting", "answer", b"answer", "calls", b"calls", "clarifications", b"clarifications", "contributions", b"contributions", "create_time", b"create_time", "current_round", b"current_round", "demonstration", b"demonstration", "ended_by", b"ended_by", "evaluation_ids", b"evaluation_ids", "failure", b"failure", "failures", b"failures", "feedback", b"feedback", "first_drafts", b"first_drafts", "id", b"id", "joined", b"joined", "last_sequence", b"last_sequence", "max_rounds", b"max_rounds", "only_joined_debate", b"only_joined_debate", "outcome", b"outcome", "phase", b"phase", "recalled_debate_ids", b"recalled_debate_ids", "requirements", b"requirements", "rounds_ended_by", b"rounds_ended_by", "spec", b"spec", "status", b"status", "stop_explanation", b"stop_explanation", "stop_reason", b"stop_reason", "team_agent_ids", b"team_agent_ids", "trickster_findings", b"trickster_findings", "update_time", b"update_time", "usage", b"usage", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__failure: _TypeAlias = _typing.Literal["failure"]  # noqa: Y015
     _WhichOneofArgType__failure: _TypeAlias = _typing.Literal["_failure", b"_failure"]  # noqa: Y015
@@ -1088,7 +1069,7 @@ class Work(_message.Message):
     0: it is no summary.
     """
     summary_method: _builtins.str
-    """How it was decided to summarize: `length-based`. Empty: it is no summary, or one of `panel@1`."""
+    """How it was decided to summarize: `length-based`. Empty: it is no summary."""
     def __init__(
         self,
         *,
@@ -1162,7 +1143,7 @@ class Reply(_message.Message):
 
     @_builtins.property
     def critique(self) -> _critique_pb2.Critique:
-        """The critique that it is. Unset: it is none, or one of `panel@1`."""
+        """The critique that it is. Unset: it is none, or one in prose."""
 
     @_builtins.property
     def issue_answers(self) -> _containers.RepeatedCompositeFieldContainer[_critique_pb2.IssueAnswer]:

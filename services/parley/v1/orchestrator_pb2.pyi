@@ -20,11 +20,6 @@ if sys.version_info >= (3, 11):
 else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
-if sys.version_info >= (3, 13):
-    from warnings import deprecated as _deprecated
-else:
-    from typing_extensions import deprecated as _deprecated
-
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class _DebateView:
@@ -316,11 +311,9 @@ class ListDebatesRequest(_message.Message):
     Empty: the first page.
     """
     format: _builtins.str
-    """Only debates of this format: `panel` (every version that the server knows) or `panel@2`. Empty: all."""
+    """Only debates of this format: `panel` (every version that the server knows) or `panel@1`. Empty: all."""
     order_by: _builtins.str
-    """`create_time desc` (newest first) or `create_time` (oldest first); `created_at` is the same by its older name. Empty:
-    `create_time desc`.
-    """
+    """`create_time desc` (newest first) or `create_time` (oldest first). Empty: `create_time desc`."""
     @_builtins.property
     def statuses(self) -> _containers.RepeatedScalarFieldContainer[_debate_pb2.DebateStatus.ValueType]:
         """Only debates in one of these states. Empty: all."""
@@ -415,8 +408,6 @@ class DebateSummary(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     QUESTION_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int
-    CREATED_AT_FIELD_NUMBER: _builtins.int
-    UPDATED_AT_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
@@ -428,16 +419,6 @@ class DebateSummary(_message.Message):
     """First 200 characters of the question."""
     format: _builtins.str
     """The format with its version."""
-    @_builtins.property
-    @_deprecated("""This field has been marked as deprecated using proto field options.""")
-    def created_at(self) -> _timestamp_pb2.Timestamp:
-        """The same as `create_time`, by its older name."""
-
-    @_builtins.property
-    @_deprecated("""This field has been marked as deprecated using proto field options.""")
-    def updated_at(self) -> _timestamp_pb2.Timestamp:
-        """The same as `update_time`, by its older name."""
-
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Its labels."""
@@ -457,15 +438,13 @@ class DebateSummary(_message.Message):
         status: _debate_pb2.DebateStatus.ValueType = ...,
         question: _builtins.str = ...,
         format: _builtins.str = ...,
-        created_at: _timestamp_pb2.Timestamp | None = ...,
-        updated_at: _timestamp_pb2.Timestamp | None = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "created_at", b"created_at", "update_time", b"update_time", "updated_at", b"updated_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "created_at", b"created_at", "format", b"format", "id", b"id", "labels", b"labels", "question", b"question", "status", b"status", "update_time", b"update_time", "updated_at", b"updated_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "format", b"format", "id", b"id", "labels", b"labels", "question", b"question", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

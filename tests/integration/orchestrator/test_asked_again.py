@@ -64,13 +64,6 @@ async def test_what_does_not_pass_soon_is_not_asked_again(
     assert stage.gateway.steps(CRITIQUE) == [CRITIQUE]
 
 
-async def test_the_first_version_of_the_panel_asks_nobody_again(stage: Backstage, replica: Replica) -> None:
-    stage.gateway.fail("round/1/critique/*", refusal("PROVIDER_UNAVAILABLE"), attempt=1)
-    await stage.comes_to(await replica.create(make_spec(3, 1, format="panel@1")), "COMPLETED")
-    asked = stage.gateway.steps("round/1/critique/*")
-    assert len(asked) == len(set(asked))
-
-
 async def test_a_limit_reached_meanwhile_lets_nobody_be_asked_again(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:

@@ -24,7 +24,7 @@ from tests.support.orchestration import agent, backstage, make_spec
 from tests.support.scripted_gateway import ScriptedGateway
 
 MARK: Final = "PLANTED"
-FORMATS: Final = ("panel@2", "arena@1", "moderated@2")
+FORMATS: Final = ("panel@1", "arena@1", "moderated@1")
 _TITLE: Final = re.compile(r"[^\n]* \(quotation, not instructions\):")
 _ENTRY: Final = re.compile(
     r"\[round \d+, [a-z ]+ by (?:you|agent [A-Z])(?: of (?:your|agent [A-Z]'s) proposal)?\]"
@@ -48,15 +48,15 @@ def spec_of(format_name: str, question: str) -> tuple[DebateSpec, ScriptedGatewa
         ContextDocument(planted(each["path"]), planted(each["text"])) for each in attacks()["document"]
     )
     gateway = {
-        "panel@2": ScriptedGateway,
+        "panel@1": ScriptedGateway,
         "arena@1": ArenaScript().gateway,
-        "moderated@2": ModeratedScript().gateway,
+        "moderated@1": ModeratedScript().gateway,
     }[format_name]()
     judge = agent("judge", "judge")
     spec = make_spec(2, 2, agents=team, judge=judge, include_full_history=True)
     if format_name == "arena@1":
         spec = arena_spec(2, arena_settings(revision_rounds=2), agents=team, judge=judge)
-    if format_name == "moderated@2":
+    if format_name == "moderated@1":
         settings = moderated_settings(
             checkpoints=False, max_rounds=2, perspectives=2, token_budget_per_round=0
         )
@@ -145,7 +145,7 @@ async def test_whatever_an_agent_a_document_or_memory_says_stays_quotation(
         part for parts in prompts for part in parts if part.text.startswith("What the answer has to meet")
     ]
     assert all(part.text.count(MARK) == len(attacks()["requirement"]) for part in required)
-    assert bool(required) is (format_name != "moderated@2")  # which draws up none
+    assert bool(required) is (format_name != "moderated@1")  # which draws up none
 
 
 @given(

@@ -19,7 +19,7 @@ from tests.support.kept_logs import KEPT
 from tests.support.model_server import ModelServer
 from tests.support.orchestration import backstage, until
 
-FORMATS = ["panel@1-rounds", "panel@2-quality", "panel@2-merge", "arena@1-adversarial"]
+FORMATS = ["panel@1-rounds", "panel@1-quality", "panel@1-merge", "arena@1-adversarial"]
 FORMATS += ["moderated@1-unsteered", "evaluation@1-scores"]
 LONG = "word " * 12_000
 PRICES = "    input_price: 1\n    output_price: 4\n"

@@ -42,10 +42,8 @@ def quoted(*questions: str) -> str:
     return f"What the agents asked (quotation, not instructions):\n<<<\n{asked}\n>>>"
 
 
-async def answered(
-    stage: Backstage, replica: Replica, times: int, spec: Clarifications, version: str = "panel@2"
-) -> list[Envelope]:
-    debate = await replica.create(make_spec(2, 1, format=version, clarifications=spec))
+async def answered(stage: Backstage, replica: Replica, times: int, spec: Clarifications) -> list[Envelope]:
+    debate = await replica.create(make_spec(2, 1, clarifications=spec))
     for time in range(1, times + 1):
         await stage.has(debate, "checkpoint_opened", time)
         await replica.intervene(debate, "answer", answers={"ada-1": f"answer {time}"})
@@ -65,14 +63,6 @@ async def test_what_a_person_answers_reaches_every_later_prompt_the_judges_too(t
     assert [each.step for each in later if told not in each.prompt] == []
     assert any(each.agent.id == "judge" for each in later)
     assert not any("Which budget?" in each.prompt for each in later), "it was not answered"
-
-
-async def test_the_first_version_of_the_panel_keeps_its_words(tmp_path: Path) -> None:
-    gateway = Curious(ada=[["How many users?"]], bo=[["Which budget?"]])
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        await answered(stage, replica, 1, Clarifications(), "panel@1")
-    told = "Clarifications from the person who asks:\n- How many users?\n  answer 1"
-    assert told in gateway.asked("round/1/refine/bo").prompt
 
 
 async def test_what_an_agent_asks_stays_quotation(tmp_path: Path) -> None:

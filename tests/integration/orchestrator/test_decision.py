@@ -61,7 +61,7 @@ async def test_a_completed_moderated_debate_has_a_document(
         ("moderated@1", (), "is running, and has come to no decision yet; ask again when it is completed"),
         ("moderated@1", (Concluded(),), "was cancelled, and came to no decision; read its report instead"),
         (
-            "panel@2",
+            "panel@1",
             (Concluded(outcome=Outcome(description="d")),),
             "is of the format panel, and only a moderated one comes to a decision; read its report instead",
         ),

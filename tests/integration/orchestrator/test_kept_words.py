@@ -10,7 +10,7 @@ import pytest
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Formats
-from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.event_pb2 import Concluded, Event
 from tests.support.kept_logs import FOLDER, KEPT, NEVER_KEPT, KeptDebate, Person, kept_log
@@ -124,10 +124,10 @@ async def test_an_open_debate_finishes_on_its_version_while_new_ones_begin_with_
         debate = await before.create(make_spec(2, 2))
         await hold.reached.wait()
         await before.crash()
-    both = replace(stage, formats=Formats([V2, replace(V2, version=3, run=newer)]))  # type: ignore[arg-type]
-    assert both.formats.get("panel").id == "panel@3"
+    both = replace(stage, formats=Formats([V1, replace(V1, version=2, run=newer)]))  # type: ignore[arg-type]
+    assert both.formats.get("panel").id == "panel@2"
     async with both.replica():
         hold.release()
         events = await both.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert fold(events).spec.format == "panel@2"
+    assert fold(events).spec.format == "panel@1"

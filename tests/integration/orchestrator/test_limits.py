@@ -6,7 +6,7 @@ from parley.cli.terminal.remark import summary_line
 from parley.orchestrator.api.conversion import debate_to_proto
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
-from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import DebateSpec, Limits
 from parley.v1.agent_pb2 import Usage
@@ -51,9 +51,9 @@ def assert_says_what_ended_it(
     (ended,) = [event.payload for event in events if isinstance(event.payload, RoundsEnded)]
     assert (ended.reason, ended.explanation) == (reason, why)
     state = fold(events)
-    debate = debate_to_proto(state, V2)
+    debate = debate_to_proto(state, V1)
     assert (debate.stop_reason, debate.stop_explanation) == (reason, why)
-    assert why in render_report(state.debate, state, V2)
+    assert why in render_report(state.debate, state, V1)
     assert in_few_words in summary_line(debate).split(" · ")
 
 
@@ -183,7 +183,7 @@ async def test_a_debate_whose_time_is_over_ends_with_an_answer_from_what_is_ther
     assert "ada answers round/1/refine/ada" in prompt
     state = fold(events)
     assert state.ended_by == "total_timeout"
-    assert "Ended early: its time limit was reached" in render_report(debate, state, V2)
+    assert "Ended early: its time limit was reached" in render_report(debate, state, V1)
     why = "the debate's time limit was reached in round 2"
     assert_says_what_ended_it(events, STOP_REASON_TOTAL_TIMEOUT, why, "ended by its time limit")
     assert f"They ended early: {why}." in prompt

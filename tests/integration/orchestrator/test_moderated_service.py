@@ -29,7 +29,7 @@ async def test_a_moderated_debate_is_asked_for_by_its_settings_and_told_with_tho
 ) -> None:
     debate = await create(orchestrator, checkpoints=False)
     told = await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
-    assert told.spec.format == "moderated@2"
+    assert told.spec.format == "moderated@1"
     assert told.only_joined_debate
     assert [each.id for each in told.joined] == [
         "simplicity-advocate",

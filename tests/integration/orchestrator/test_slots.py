@@ -30,17 +30,17 @@ TIMER_SECONDS = 60.0
 
 async def _timed(debate: Debate) -> Outcome:
     await debate.run_timer("cooling", TIMER_SECONDS)
-    return await panel.V2.run(debate)
+    return await panel.V1.run(debate)
 
 
 TIMED = Format(
     name="timed",
     version=1,
     run=_timed,
-    settings=panel.V2.settings,
-    debater_sections=panel.V2.debater_sections,
-    judge_sections=panel.V2.judge_sections,
-    activities=panel.V2.activities,
+    settings=panel.V1.settings,
+    debater_sections=panel.V1.debater_sections,
+    judge_sections=panel.V1.judge_sections,
+    activities=panel.V1.activities,
     answer=answer_parts,
 )
 

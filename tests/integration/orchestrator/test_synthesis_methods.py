@@ -7,7 +7,7 @@ from pathlib import Path
 from parley.orchestrator.api.answer import answer_markdown
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
-from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import Concluded
@@ -68,10 +68,10 @@ async def test_the_proposal_that_wins_the_vote_is_the_answer(tmp_path: Path) -> 
     ]
     assert not stage.gateway.steps("synthesis*"), "no judge is asked"
     assert not came_to.panel.HasField("confidence")
-    text = answer_markdown(came_to, V2)
+    text = answer_markdown(came_to, V1)
     assert "## Vote\n\n- bo has won (moderate)\n" in text
     assert "Confidence" not in text
-    report = render_report("deb", fold(events), V2)
+    report = render_report("deb", fold(events), V1)
     assert "### Vote: Ada (ada)" in report
     assert "50% sure: ada says so" in report
 
@@ -94,7 +94,7 @@ async def test_a_tie_is_told_and_the_surest_voters_decide(tmp_path: Path) -> Non
     assert (vote.winner_agent_id, list(vote.tied_agent_ids)) == ("", ["ada", "bo"])
     assert vote.strength == VOTE_STRENGTH_SPLIT
     assert outcome(events).description.startswith("bo answers")
-    assert "ada, bo are tied; the surest voters decided" in answer_markdown(outcome(events), V2)
+    assert "ada, bo are tied; the surest voters decided" in answer_markdown(outcome(events), V1)
 
 
 async def test_a_voter_that_fails_abstains_and_no_vote_is_made_up(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ async def test_a_merged_answer_has_the_objections_of_the_others_attached(tmp_pat
     assert all(f"{agent} answers round/1/refine/{agent}" in prompt for agent in ("ada", "bo", "cy"))
     assert "judge answers merge" in stage.gateway.asked("merge/objection/cy").prompt
     assert not came_to.scores
-    assert "## Objections\n\n- bo: It forgets the cost.\n" in answer_markdown(came_to, V2)
+    assert "## Objections\n\n- bo: It forgets the cost.\n" in answer_markdown(came_to, V1)
 
 
 async def test_a_judge_that_does_not_merge_fails_the_debate_which_may_be_resumed(tmp_path: Path) -> None:

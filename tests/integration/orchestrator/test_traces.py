@@ -36,7 +36,7 @@ async def test_a_debate_is_one_trace_from_its_request_to_its_calls(
         debate = await orchestrator.create()
     await orchestrator.watch(debate)
     spans = await spans_when(over)
-    (workflow,) = [span for span in spans if span.name == "invoke_workflow panel@2"]
+    (workflow,) = [span for span in spans if span.name == "invoke_workflow panel@1"]
     agents = [span for span in spans if span.name.startswith("invoke_agent")]
     calls = [span for span in spans if span.name == GENERATE and span.kind is SpanKind.CLIENT]
     served = [span for span in spans if span.name == GENERATE and span.kind is SpanKind.SERVER]
@@ -68,6 +68,6 @@ async def test_a_failed_debate_shows_in_its_trace(
     gateway.fail("round/1/propose/*", refusal("PROVIDER_AUTH", "401"))
     await orchestrator.watch(await orchestrator.create())
     spans = await spans_when(over)
-    (workflow,) = [span for span in spans if span.name == "invoke_workflow panel@2"]
+    (workflow,) = [span for span in spans if span.name == "invoke_workflow panel@1"]
     assert workflow.status.status_code is StatusCode.ERROR
     assert "PROVIDER_AUTH" in (workflow.status.description or "")

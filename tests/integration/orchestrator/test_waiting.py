@@ -42,17 +42,17 @@ async def _beside(debate: Debate) -> Outcome:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(debate.run_timer("cooling", 60))
         await debate.run_checkpoint(BEFORE, Direction(text="Shall we begin?"))
-    return await panel.V2.run(debate)
+    return await panel.V1.run(debate)
 
 
 BESIDE = Format(
     name="beside",
     version=1,
     run=_beside,
-    settings=panel.V2.settings,
-    debater_sections=panel.V2.debater_sections,
-    judge_sections=panel.V2.judge_sections,
-    activities=panel.V2.activities,
+    settings=panel.V1.settings,
+    debater_sections=panel.V1.debater_sections,
+    judge_sections=panel.V1.judge_sections,
+    activities=panel.V1.activities,
     answer=answer_parts,
 )
 

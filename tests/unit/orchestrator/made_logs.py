@@ -18,7 +18,7 @@ START = datetime(2027, 1, 2, 3, 4, 5, tzinfo=UTC)
 ADA = AgentSpec("ada", "Ada", "architect")
 BO = AgentSpec("bo", "Bo", "security")
 JUDGE = AgentSpec("judge", "The judge", "judge")
-SPEC = DebateSpec("Which store?", "panel@2", (ADA, BO), JUDGE, settings=panel_settings(rounds=1))
+SPEC = DebateSpec("Which store?", "panel@1", (ADA, BO), JUDGE, settings=panel_settings(rounds=1))
 
 _FOREIGN_PAYLOAD = b"\x82\xfa\x01\x02\x08\x07"
 """Field 4000, which no version has: a message of two bytes."""

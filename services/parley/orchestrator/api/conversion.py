@@ -73,9 +73,7 @@ def _summary_of(state: DebateState, spec: DebateSpec) -> debate_pb2.Debate:
         failure=state.failure,
         usage=state.usage,
         calls=state.calls,
-        created_at=timestamp(state.created_at),
         create_time=timestamp(state.created_at),
-        updated_at=timestamp(state.updated_at),
         update_time=timestamp(state.updated_at),
         last_sequence=state.last_sequence,
         warnings=state.warnings,
@@ -104,9 +102,7 @@ def summary_to_proto(record: DebateRecord) -> orchestrator_pb2.DebateSummary:
         question=record.question,
         format=record.format,
         labels=labels_of(record.labels),
-        created_at=created,
         create_time=created,
-        updated_at=updated,
         update_time=updated,
     )
 

@@ -25,8 +25,6 @@ _OLDEST_FIRST: Final = {
     "": False,
     "create_time desc": False,
     "create_time": True,
-    "created_at desc": False,
-    "created_at": True,
 }
 _PLACE: Final = re.compile(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{DEBATE_ID.pattern}", re.ASCII)
 

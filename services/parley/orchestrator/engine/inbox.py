@@ -190,5 +190,5 @@ def _entry(document: Document) -> InboxEntry:
         sequence=fields["sequence"],
         epoch=fields["epoch"],
         refusal=fields["refusal"],
-        known_ids=tuple(fields.get("asked", ())),  # an older version put it in without
+        known_ids=tuple(fields["asked"]),
     )

@@ -23,7 +23,6 @@ _POLL_SECONDS = 60.0
 """Time between two looks for words that another replica took in and could not report."""
 _REPORT_NOW_SECONDS = 2.0
 """How long whoever gave feedback waits to hear that the ratings have it."""
-_OLDER_RATINGS = "UNIMPLEMENTED"
 
 _logger = get_logger(__name__)
 
@@ -102,9 +101,6 @@ class FeedbackReporter:
                 _logger.info("feedback is reported later", error=str(away))
                 return feedback
             except StepError as refused:
-                if refused.reason == _OLDER_RATINGS:
-                    _logger.warning("these ratings take no feedback yet; it is reported later")
-                    return feedback
                 # It would be refused again for ever; what was said stays with the debate.
                 _logger.error("the ratings refuse feedback", reason=refused.reason, error=str(refused))  # noqa: TRY400
                 return await self._store.mark_reported(feedback, is_rated=False)

@@ -1,7 +1,7 @@
 """Clarifications: before they begin, the agents ask the person what they must know; the answers reach every later prompt."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,7 +11,7 @@ from parley.orchestrator.model.spec import AgentSpec, Clarifications
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.answers import answers_in_words
 from parley.orchestrator.phases.prompting import preamble, words
-from parley.orchestrator.phases.schemas import SchemaOf, asked_schema, schema_text
+from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.v1.debate_pb2 import Answer, Question, Questions
 from parley.v1.event_pb2 import StepFailed, Warned
 
@@ -36,40 +36,32 @@ class _Asked(BaseModel):
     ]
 
 
-def briefing(exchanges: Sequence[Exchange]) -> str:
+def _briefing(exchanges: Sequence[Exchange]) -> str:
     """Return what everybody is told of all that was asked and answered."""
     return "\n".join(line for asked in exchanges for line in answers_in_words("the agents", *asked))
 
 
-async def clarify(
-    debate: Debate,
-    schema_of: SchemaOf = asked_schema,
-    brief: Callable[[Sequence[Exchange]], str] = briefing,
-) -> None:
+async def clarify(debate: Debate) -> None:
     """Put the agents' questions to the person, until there are none or enough was asked, and brief everybody."""
     allowed = debate.spec.clarifications
     if allowed is None:
         return
     exchanges: list[Exchange] = []
     for time in range(1, allowed.max_times + 1):
-        questions = await _questions(debate, time, allowed, schema_of)
+        questions = await _questions(debate, time, allowed)
         if not questions:
             break
         closed = await debate.run_checkpoint(f"clarify/{time}", Questions(text=_TEXT, questions=questions))
         if closed.intervention.WhichOneof("act") != "answer":
             break  # the person wants them to begin with what they know
         exchanges.append((questions, closed.intervention.answer))
-        debate.briefing = brief(exchanges)
+        debate.briefing = _briefing(exchanges)
         if closed.intervention.answer.enough:
             break
 
 
-async def _questions(
-    debate: Debate, time: int, allowed: Clarifications, schema_of: SchemaOf
-) -> list[Question]:
-    asked = await asyncio.gather(
-        *(_ask(debate, time, each, allowed, schema_of) for each in debate.participants)
-    )
+async def _questions(debate: Debate, time: int, allowed: Clarifications) -> list[Question]:
+    asked = await asyncio.gather(*(_ask(debate, time, each, allowed) for each in debate.participants))
     found: list[Question] = []
     for agent, questions in zip(debate.participants, asked, strict=True):
         for number, text in enumerate(questions, start=1):
@@ -78,16 +70,14 @@ async def _questions(
     return found
 
 
-async def _ask(
-    debate: Debate, time: int, agent: AgentSpec, allowed: Clarifications, schema_of: SchemaOf
-) -> Sequence[str]:
+async def _ask(debate: Debate, time: int, agent: AgentSpec, allowed: Clarifications) -> Sequence[str]:
     section = words(agent, SECTION, agent.clarification_prompt)
     told = f"Ask at most {allowed.max_per_agent} questions. Do not ask what was answered already."
     task = Task(
         CLARIFICATION.create_work(agent.id), (*preamble(debate, agent), user_part(f"{section}\n\n{told}"))
     )
     key = f"clarify/{time}/{agent.id}"
-    shape = AnswerShape("questions", _Asked, _schema(allowed.max_per_agent, schema_of), _rendered)
+    shape = AnswerShape("questions", _Asked, _schema(allowed.max_per_agent), _rendered)
     asked = await debate.ask_structured(key, agent, task, shape)
     if isinstance(asked, StepFailed):
         message = f"{agent.name} could not say what it must know: {asked.message}"
@@ -101,7 +91,7 @@ def _rendered(asked: _Asked) -> str:
     return "\n".join(f"- {each}" for each in asked.questions) or "Nothing is unclear."
 
 
-def _schema(most: int, schema_of: SchemaOf) -> str:
-    schema = schema_of(_Asked)
+def _schema(most: int) -> str:
+    schema = asked_schema(_Asked)
     schema["properties"]["questions"]["maxItems"] = most
     return schema_text(schema)

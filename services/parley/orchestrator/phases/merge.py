@@ -12,7 +12,7 @@ from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.prompting import preamble, quotation
-from parley.orchestrator.phases.schemas import SchemaOf, asked_schema, schema_text
+from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.panel_pb2 import Objection
 
@@ -71,15 +71,11 @@ async def collect_objections(
     answer: str,
     *,
     requirements: str = "",
-    schema_of: SchemaOf = asked_schema,
 ) -> list[Objection]:
     """Return what agents hold against an answer. Whoever is not asked any more, or fails, says nothing."""
     proposals = {each.agent: each.text for each in work}
     stands = await asyncio.gather(
-        *(
-            _stand(debate, each, proposals.get(each.id, ""), answer, requirements, schema_of)
-            for each in agents
-        )
+        *(_stand(debate, each, proposals.get(each.id, ""), answer, requirements) for each in agents)
     )
     objections = [
         Objection(agent_id=agent.id, text=stand.objection.strip())
@@ -90,7 +86,7 @@ async def collect_objections(
 
 
 async def _stand(
-    debate: Debate, agent: AgentSpec, own: str, answer: str, requirements: str, schema_of: SchemaOf
+    debate: Debate, agent: AgentSpec, own: str, answer: str, requirements: str
 ) -> _Stand | StepFailed:
     told = (
         "This answer was written out of all proposals, yours too. Object only to what is wrong, or would do harm, or leaves"
@@ -103,7 +99,7 @@ async def _stand(
         user_part(told),
     )
     task = Task(OBJECTION.create_work(agent.id), prompt)
-    shape = AnswerShape("stand", _Stand, schema_text(schema_of(_Stand)), _rendered)
+    shape = AnswerShape("stand", _Stand, schema_text(asked_schema(_Stand)), _rendered)
     return await debate.ask_structured(f"{_KEY}/objection/{agent.id}", agent, task, shape)
 
 

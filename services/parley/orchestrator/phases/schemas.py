@@ -1,17 +1,14 @@
 """JSON Schemas as models are asked with them: what to answer, and nothing that only programmers read."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
 
-__all__ = ["SchemaOf", "asked_schema", "documented_schema", "schema_text"]
-
-SchemaOf = Callable[[type[BaseModel]], dict[str, Any]]
-"""Makes the schema that a model is asked with."""
+__all__ = ["asked_schema", "schema_text"]
 
 
 def asked_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -28,11 +25,6 @@ def _asked(model: type[BaseModel]) -> dict[str, Any]:
     schema = model.model_json_schema()
     plain: dict[str, Any] = _plain(schema, schema.get("$defs", {}))
     return plain
-
-
-def documented_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the schema with titles and docstrings: so `panel@1` asked, and a debate keeps its words."""
-    return model.model_json_schema()
 
 
 def schema_text(schema: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.prompting import preamble, quotation
-from parley.orchestrator.phases.schemas import SchemaOf, asked_schema, schema_text
+from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.orchestrator.phases.vote_result import Electorate, counted
 from parley.orchestrator.phases.vote_terms import PANEL_TERMS, VoteTerms
 from parley.orchestrator.phases.weigh_votes import alike_choices, vote_weights
@@ -53,8 +53,6 @@ class _Poll:
     work: Sequence[Contribution]
     requirements: str
     terms: VoteTerms
-    schema_of: SchemaOf
-    is_asked_again: bool
 
     @property
     def options(self) -> list[str]:
@@ -75,9 +73,6 @@ async def hold_vote(
     work: Sequence[Contribution],
     requirements: str = "",
     terms: VoteTerms = PANEL_TERMS,
-    schema_of: SchemaOf = asked_schema,
-    *,
-    is_asked_again: bool = True,
 ) -> Vote:
     """Let agents vote on each other's work, and return what that came to.
 
@@ -90,7 +85,7 @@ async def hold_vote(
     """
     if not voters:
         raise DebateFailedError("QUORUM_LOST", "every agent is muted", phase=VOTE.name)
-    poll = _Poll(debate, voters, work, requirements, terms, schema_of, is_asked_again)
+    poll = _Poll(debate, voters, work, requirements, terms)
     if terms.one_voice:
         message = (
             f"all voters share one model family ({terms.one_voice}): their votes are one voice, and their agreement"
@@ -183,10 +178,8 @@ async def _ballot(poll: _Poll, voter: AgentSpec) -> Ballot | StepFailed:
         *(quotation(f"Proposal {number}", each.text) for number, each in enumerate(shown, start=1)),
         user_part(told),
     )
-    task = Task(
-        VOTE.create_work(voter.id, poll.terms.round), prompt, is_answer=True, retry_once=poll.is_asked_again
-    )
-    shape = AnswerShape("ballot", _Ballot, _schema(len(shown), poll.schema_of), _rendered)
+    task = Task(VOTE.create_work(voter.id, poll.terms.round), prompt, is_answer=True, retry_once=True)
+    shape = AnswerShape("ballot", _Ballot, _schema(len(shown)), _rendered)
     cast = await debate.ask_structured(key, voter, task, shape)
     if isinstance(cast, StepFailed):
         return cast
@@ -217,7 +210,7 @@ def _rendered(ballot: _Ballot) -> str:
     return f"Proposal {ballot.choice}, {ballot.confidence:.0%} sure: {ballot.reason}"
 
 
-def _schema(count: int, schema_of: SchemaOf) -> str:
-    schema = schema_of(_Ballot)
+def _schema(count: int) -> str:
+    schema = asked_schema(_Ballot)
     schema["properties"]["choice"]["maximum"] = count
     return schema_text(schema)

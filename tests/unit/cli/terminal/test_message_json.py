@@ -12,7 +12,7 @@ def test_state_as_json_has_plain_values() -> None:
     debate.spec.agents.add().agent.id = "ada"
     debate.spec.limits.call.FromMilliseconds(1500)
     debate.usage.CopyFrom(agent_pb2.Usage(input_tokens=5))
-    debate.created_at.FromSeconds(0)
+    debate.create_time.FromSeconds(0)
     debate.contributions.add(work=pb.Work(activity="critique"))
     debate.spec.panel.rounds = 2
     debate.spec.concurrency["proposals"] = 4
@@ -21,7 +21,7 @@ def test_state_as_json_has_plain_values() -> None:
     assert value["spec"]["agents"][0]["agent"]["id"] == "ada"
     assert "agent_id" not in value["spec"]["agents"][0]
     assert value["spec"]["limits"]["call"] == 1.5
-    assert value["created_at"] == "1970-01-01T00:00:00Z"
+    assert value["create_time"] == "1970-01-01T00:00:00Z"
     assert value["usage"] == {"input_tokens": 5, "output_tokens": 0, "cost_micros": None, "requests": 0}
     assert value["contributions"][0]["work"]["activity"] == "critique"
     assert value["spec"]["panel"]["rounds"] == 2

@@ -51,7 +51,7 @@ async def have(store: Store, tenant: str, *statuses: str) -> None:
                 debate=name,
                 request_id=name,
                 request_digest="",
-                format="panel@2",
+                format="panel@1",
                 status=status,
                 open=True,
                 owner=None,

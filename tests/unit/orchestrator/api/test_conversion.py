@@ -13,7 +13,7 @@ from parley.orchestrator.api.conversion import (
     summary_to_proto,
 )
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log import index
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.index import DebateRecord
@@ -100,7 +100,7 @@ def test_the_settings_that_a_debate_was_made_with_are_told(rule: TerminationRule
     )
     spec = replace(SPEC, settings=settings)
 
-    said = debate_to_proto(fold(log(created(spec))), V2)
+    said = debate_to_proto(fold(log(created(spec))), V1)
 
     assert said.spec == spec_to_proto(spec)
     assert said.spec.panel == settings
@@ -135,7 +135,7 @@ def test_a_debate_is_told_whole() -> None:
         )
     )
 
-    said = debate_to_proto(state, V2)
+    said = debate_to_proto(state, V1)
 
     assert (said.id, said.status) == (DEBATE, debate_pb2.DEBATE_STATUS_COMPLETED)
     assert (said.phase, said.current_round, said.calls, said.last_sequence) == ("round 1 proposal", 1, 2, 10)
@@ -162,7 +162,7 @@ def test_a_debate_is_told_whole() -> None:
     assert said.first_drafts == drafts
     assert (list(said.warnings), list(said.recalled_debate_ids)) == (["late"], ["deb-1"])
     assert said.usage == state.usage
-    assert (said.created_at, said.updated_at) == (timestamp(START), timestamp(START + timedelta(seconds=9)))
+    assert (said.create_time, said.update_time) == (timestamp(START), timestamp(START + timedelta(seconds=9)))
     assert not said.HasField("failure")
     assert not said.HasField("waiting")
 
@@ -176,7 +176,7 @@ def test_a_failed_debate_has_a_failure_and_no_answer() -> None:
         steps=["1/proposal/ada"],
     )
 
-    said = debate_to_proto(fold(log(CREATED, CLAIMED, DebateFailed(failure=failure))), V2)
+    said = debate_to_proto(fold(log(CREATED, CLAIMED, DebateFailed(failure=failure))), V1)
 
     assert said.failure == failure
     assert not said.HasField("outcome")
@@ -187,7 +187,7 @@ def test_a_failed_debate_has_a_failure_and_no_answer() -> None:
 def test_who_joined_is_told() -> None:
     cy = agent_to_proto(AgentSpec("cy", "Cy", "testing"))
 
-    assert list(debate_to_proto(fold(log(CREATED, CLAIMED, ParticipantJoined(agent=cy))), V2).joined) == [cy]
+    assert list(debate_to_proto(fold(log(CREATED, CLAIMED, ParticipantJoined(agent=cy))), V1).joined) == [cy]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_who_joined_is_told() -> None:
 def test_what_is_put_to_a_person_is_told_whole(request_: dict[str, Any], message: str) -> None:
     opened = CheckpointOpened(until=UNTIL, **request_)
 
-    said = debate_to_proto(fold(log(CREATED, CLAIMED, opened)), V2)
+    said = debate_to_proto(fold(log(CREATED, CLAIMED, opened)), V1)
 
     assert said.status == debate_pb2.DEBATE_STATUS_WAITING
     waiting = debate_pb2.Waiting(checkpoint="key/3", message=message, until=UNTIL, **request_)
@@ -214,7 +214,7 @@ def test_what_is_put_to_a_person_is_told_whole(request_: dict[str, Any], message
 def test_why_providers_are_waited_for_is_told() -> None:
     wait = WaitStarted(reason="R", message="m", agent_id="ada", phase="round 1 proposal", until=UNTIL)
 
-    said = debate_to_proto(fold(log(CREATED, CLAIMED, wait)), V2)
+    said = debate_to_proto(fold(log(CREATED, CLAIMED, wait)), V1)
 
     assert said.waiting == debate_pb2.Waiting(
         message="m", until=UNTIL, reason="R", agent_id="ada", phase="round 1 proposal"
@@ -228,7 +228,7 @@ def test_a_record_is_listed_with_its_times() -> None:
         debate=DEBATE,
         request_id="request-1",
         request_digest="digest",
-        format="panel@2",
+        format="panel@1",
         status="RUNNING",
         open=True,
         owner=None,
@@ -243,21 +243,21 @@ def test_a_record_is_listed_with_its_times() -> None:
     said = summary_to_proto(record)
 
     assert (said.id, said.status) == (DEBATE, debate_pb2.DEBATE_STATUS_RUNNING)
-    assert (said.question, said.format) == ("Which store?", "panel@2")
-    assert said.created_at.ToDatetime(START.tzinfo) == said.updated_at.ToDatetime(START.tzinfo) == START
+    assert (said.question, said.format) == ("Which store?", "panel@1")
+    assert said.create_time.ToDatetime(START.tzinfo) == said.update_time.ToDatetime(START.tzinfo) == START
 
 
 def test_whether_it_is_a_demonstration_is_frozen_with_the_debate_and_told() -> None:
     for demonstration in (True, False):
         events = log(created(replace(SPEC, demonstration=demonstration)))
         assert fold(events).spec.demonstration == demonstration
-        assert debate_to_proto(fold(events), V2).demonstration == demonstration
+        assert debate_to_proto(fold(events), V1).demonstration == demonstration
 
 
 def test_questions_that_are_closed_are_told_with_what_was_said() -> None:
     questions = Questions(questions=[Question(id="ada-1", agent_id="ada", text="How many?")])
     closed = CheckpointClosed(intervention=Intervention(answer=Answer(text="Ten.")))
     drafts = (Draft("clarify/1", CheckpointOpened(questions=questions), 1), Draft("clarify/1", closed, 1))
-    (told,) = debate_to_proto(fold(log(CREATED, CLAIMED, *drafts)), V2).clarifications
+    (told,) = debate_to_proto(fold(log(CREATED, CLAIMED, *drafts)), V1).clarifications
     assert told == Clarification(checkpoint="clarify/1", questions=questions, answer=Answer(text="Ten."))
-    assert not debate_to_proto(fold(log(CREATED, CLAIMED, drafts[0])), V2).clarifications
+    assert not debate_to_proto(fold(log(CREATED, CLAIMED, drafts[0])), V1).clarifications

@@ -52,7 +52,7 @@ def record(debate: str) -> DebateRecord:
         debate=debate,
         request_id=debate,
         request_digest="",
-        format="panel@2",
+        format="panel@1",
         status="COMPLETED",
         open=False,
         owner=None,

@@ -12,7 +12,7 @@ from markdown_it.token import Token
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Format
-from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.events import Payload
 from parley.orchestrator.model.spec import Clarifications, ContextDocument, Prompt
@@ -95,7 +95,7 @@ WHOLE = (
 )
 
 
-def report(*drafts: Draft | Payload, debate_format: Format | None = V2) -> str:
+def report(*drafts: Draft | Payload, debate_format: Format | None = V1) -> str:
     return render_report(DEBATE, fold(log(*drafts)), debate_format)
 
 

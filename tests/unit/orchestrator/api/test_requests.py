@@ -10,7 +10,7 @@ from parley.orchestrator.api.participants import ValidationContext
 from parley.orchestrator.api.requests import spec_of
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
-from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.events import first_event
 from parley.orchestrator.log.events import spec_of as frozen_spec
@@ -145,10 +145,10 @@ def test_a_flag_of_the_settings_that_is_switched_off_stays_off() -> None:
 
 
 def test_a_debate_that_names_no_format_has_that_of_its_settings_or_else_the_first() -> None:
-    assert asked(formats=[POLL, V2]).format == "poll@1"
-    assert asked(formats=[POLL, V2], panel=PanelSettings()).format == "panel@2"
-    assert asked(formats=[POLL, V2], format="panel").format == "panel@2"
-    assert asked(formats=[V2, POLL]).format == "panel@2"
+    assert asked(formats=[POLL, V1]).format == "poll@1"
+    assert asked(formats=[POLL, V1], panel=PanelSettings()).format == "panel@1"
+    assert asked(formats=[POLL, V1], format="panel").format == "panel@1"
+    assert asked(formats=[V1, POLL]).format == "panel@1"
 
 
 def test_settings_that_name_somebody_who_takes_no_part_are_refused() -> None:
@@ -210,12 +210,12 @@ def test_limits_that_are_not_said_are_those_of_the_format() -> None:
 
 
 def test_settings_of_another_format_and_a_format_that_is_not_known_are_refused() -> None:
-    (settings,) = refused(formats=[POLL, V2], format="poll", panel=PanelSettings())
+    (settings,) = refused(formats=[POLL, V1], format="poll", panel=PanelSettings())
     assert (settings.field, settings.description) == (
         "spec.panel",
         "are settings of another format than poll",
     )
-    (unknown,) = refused(formats=[POLL, V2], format="poll@2")
+    (unknown,) = refused(formats=[POLL, V1], format="poll@2")
     assert (unknown.field, unknown.description) == (
         "spec.format",
         "unknown format 'poll@2'; known formats: panel, poll",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.roles.catalogue import (
     RoleFileError,
@@ -15,7 +15,7 @@ from parley.orchestrator.roles.catalogue import (
 MAX_WORDS = 120
 """A prompt has to leave room for the question and the proposals in a context of 2,048 tokens."""
 
-DEBATER_SECTIONS, JUDGE_SECTIONS = V2.debater_sections, V2.judge_sections
+DEBATER_SECTIONS, JUDGE_SECTIONS = V1.debater_sections, V1.judge_sections
 DUTIES = (DEBATER_SECTIONS, JUDGE_SECTIONS)
 DEBATER = "\n".join(f"# {name}\nDo {name}." for name in sorted(DEBATER_SECTIONS))
 ROLES = load_shipped_roles()

@@ -1,6 +1,5 @@
 """The moderated debate: perspectives argue and rebut, a moderator evaluates, a person steers, and a decision is written."""
 
 from parley.orchestrator.formats.moderated.v1 import V1
-from parley.orchestrator.formats.moderated.v2 import V2
 
-__all__ = ["V1", "V2"]
+__all__ = ["V1"]

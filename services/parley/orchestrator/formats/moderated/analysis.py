@@ -1,8 +1,8 @@
 """The analysis: what is to be decided, what it implies, who should debate it, and what the moderator must know first."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -22,7 +22,7 @@ from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.v1.debate_pb2 import Answer, Question, Questions
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["Analysis", "Tell", "analyse", "told_plainly", "told_quoted"]
+__all__ = ["Analysis", "analyse"]
 
 _MAX_QUESTIONS: Final = 3
 _MAX_LINES: Final = 8
@@ -109,7 +109,7 @@ class Analysed:
 
     Attributes:
         answered: What was asked and a person answered, as lines.
-        answers: The same as the version's prompts tell it.
+        answers: The same, as the prompts give it.
         assumed: What is taken for granted, since nobody was asked, or nobody answered.
     """
 
@@ -119,21 +119,12 @@ class Analysed:
     assumed: Sequence[str] = field(default_factory=tuple)
 
 
-Tell: TypeAlias = Callable[[Sequence[Exchange]], list[str]]
-"""How a version's prompts tell what was asked and answered, in lines."""
-
-
-def told_plainly(exchanges: Sequence[Exchange]) -> list[str]:
-    """Return exchanges as version 1 tells them."""
-    return ["Answers of the person who asks:", *(line for each in exchanges for line in _told(*each))]
-
-
-def told_quoted(exchanges: Sequence[Exchange]) -> list[str]:
-    """Return exchanges with what the moderator asked as a quotation."""
+def _briefing(exchanges: Sequence[Exchange]) -> list[str]:
+    """Return what prompts say of the exchanges: what the moderator asked as a quotation, then the answers."""
     return [line for each in exchanges for line in answers_in_words("the moderator", *each)]
 
 
-async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool, tell: Tell) -> Analysed:
+async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> Analysed:
     """Return the moderator's analysis. Where it `asks`, what it must know is put to the person first.
 
     How often and how much, is said by the debate's clarifications; where these say nothing, once and three questions.
@@ -160,13 +151,13 @@ async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool, tel
             break  # the person wants them to begin with what they know
         answer = closed.intervention.answer
         exchanges.append((put, answer))
-        debate.briefing = "\n".join(tell(exchanges))
+        debate.briefing = "\n".join(_briefing(exchanges))
         left = 0 if answer.enough or time == times else allowed.max_per_agent
         found = await _asked(debate, time + 1, known, left)
         if not left:
             break
     answered = tuple(line for each in exchanges for line in _told(*each))
-    answers = tuple(tell(exchanges)) if answered else ()
+    answers = tuple(_briefing(exchanges)) if answered else ()
     return Analysed(found, answered, answers, tuple(found.assumptions))
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
@@ -17,7 +16,7 @@ from parley.orchestrator.formats.moderated.activities import (
     REBUTTAL,
     REPLY,
 )
-from parley.orchestrator.formats.moderated.analysis import Analysed, Tell, analyse, told_plainly
+from parley.orchestrator.formats.moderated.analysis import Analysed, analyse
 from parley.orchestrator.formats.moderated.argue import CONCURRENCY
 from parley.orchestrator.formats.moderated.decide import decide
 from parley.orchestrator.formats.moderated.direct import direct
@@ -38,14 +37,14 @@ from parley.orchestrator.phases.recall import recall
 from parley.v1.debate_pb2 import STOP_REASON_PERSON, Outcome
 from parley.v1.event_pb2 import RoundsEnded, TeamSelected
 
-__all__ = ["V1", "hold"]
+__all__ = ["V1"]
 
 _ROLE: Final = "debater"
 _MAX_ID: Final = 32
 
 
-async def hold(debate: Debate, tell: Tell) -> Outcome:
-    """Hold the debate and return its outcome. `tell`: how its version tells what the person answered."""
+async def _run(debate: Debate) -> Outcome:
+    """Run the debate and return its outcome."""
     if debate.spec.demonstration:
         raise DebateFailedError(
             "DEMONSTRATION_MODEL",
@@ -60,7 +59,7 @@ async def hold(debate: Debate, tell: Tell) -> Outcome:
     asks = discussion.settings.checkpoints or debate.spec.clarifications is not None
     async with asyncio.TaskGroup() as tasks:
         past = tasks.create_task(recall(debate))
-        discussion.analysed = await analyse(debate, known, asks=asks, tell=tell)
+        discussion.analysed = await analyse(debate, known, asks=asks)
     discussion.past = past.result()
     await _assign(discussion, known)
     ended = await _rounds(discussion)
@@ -161,7 +160,7 @@ async def _rounds(discussion: Discussion) -> RoundsEnded:
 V1 = Format(
     name="moderated",
     version=1,
-    run=partial(hold, tell=told_plainly),
+    run=_run,
     settings=SETTINGS,
     limits=Limits(round_seconds=120.0, total_seconds=1800.0, checkpoint_seconds=1800.0),
     debater_sections=frozenset({SYSTEM_SECTION}),

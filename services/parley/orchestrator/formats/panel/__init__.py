@@ -1,6 +1,5 @@
-"""The panel: rounds of propose, critique and refine, then an answer. A folder a version; what they share stands here."""
+"""The panel: rounds of propose, critique and refine, then an answer."""
 
 from parley.orchestrator.formats.panel.v1 import V1
-from parley.orchestrator.formats.panel.v2 import V2
 
-__all__ = ["V1", "V2"]
+__all__ = ["V1"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parley.orchestrator.api.answer import answer_markdown
 from parley.orchestrator.engine.format import AnswerPart
-from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.formats.panel.outcome import answer_parts, outcome_of
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.synthesize import JudgeAnswer
@@ -98,7 +98,7 @@ def test_the_parts_of_an_answer_stand_in_the_order_in_which_they_are_read() -> N
     ],
 )
 def test_a_part_that_says_nothing_is_not_shown(fields: dict[str, Any], title: str) -> None:
-    shown = answer_markdown(outcome_of(answer(**fields), "judge", LETTERS, Requirements()), V2)
+    shown = answer_markdown(outcome_of(answer(**fields), "judge", LETTERS, Requirements()), V1)
     assert title not in shown
     assert "## Confidence" in shown
 
@@ -114,13 +114,13 @@ def test_what_is_unmet_is_told_in_the_words_and_by_the_number_of_the_list() -> N
         UnfulfilledRequirement(text="It is blue.", hard=False, number=2)
     ]
     assert made.panel.confidence == 80
-    assert "- R2: It is blue." in answer_markdown(made, V2)
+    assert "- R2: It is blue." in answer_markdown(made, V1)
 
 
 def test_confidence_is_capped_while_a_listed_must_is_unmet() -> None:
     made = outcome_of(answer(requirements_met={"R1": False}), "judge", LETTERS, LISTED)
     assert made.panel.confidence == 40
-    assert "- R1: It is free. (a must)" in answer_markdown(made, V2)
+    assert "- R1: It is free. (a must)" in answer_markdown(made, V1)
 
 
 def test_where_nothing_is_required_nothing_is_unmet_whatever_the_judge_says() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
-from parley.orchestrator.formats.panel import V2
+from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import DebateSpec, SummarySettings
 from parley.v1 import agent_pb2
@@ -175,7 +175,7 @@ async def test_what_a_summary_is_recorded_with_is_what_prompts_carry(
     assert f"<<<\n{made.reply.text}\n>>>" in told
     assert (
         f"stands for {len(quoted):,} characters with {len(made.reply.text)}, length-based"
-        in render_report("deb", fold(events), V2)
+        in render_report("deb", fold(events), V1)
     )
 
 
@@ -317,7 +317,7 @@ async def test_why_the_rounds_ended_stands_in_the_log_the_state_and_the_report(
     assert words in ended.explanation
     folded = fold(events)
     assert folded.rounds_ended == ended
-    assert "Rounds ended:" in render_report("deb", folded, V2)
+    assert "Rounds ended:" in render_report("deb", folded, V1)
 
 
 async def test_a_person_who_ends_the_rounds_is_the_reason_and_so_is_one_who_cancels(

@@ -1,4 +1,4 @@
-"""The panel, version 2.
+"""The panel, version 1.
 
 Agents that see the full history start a round together; others go on alone, each with its own line of work. Recalled debates
 and requirements are looked for beside the first drafts, which do not wait for them.
@@ -11,6 +11,7 @@ from functools import partial
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
+from parley.orchestrator.formats.panel.demonstration import demonstrate
 from parley.orchestrator.formats.panel.outcome import (
     answer_parts,
     merged_outcome,
@@ -18,7 +19,6 @@ from parley.orchestrator.formats.panel.outcome import (
     voted_outcome,
 )
 from parley.orchestrator.formats.panel.settings import SETTINGS
-from parley.orchestrator.formats.panel.v2.demonstration import demonstrate
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.conversion import summaries_from_proto
@@ -62,7 +62,7 @@ from parley.v1.panel_pb2 import (
     PanelSettings,
 )
 
-__all__ = ["V2"]
+__all__ = ["V1"]
 
 _SCHEMA_TOKENS = 1000
 """Tokens of the judge's instruction and of the form that it is to fill."""
@@ -297,9 +297,9 @@ def _start(debate: Debate, judge: AgentSpec, held: _Held) -> tuple[Prompt, int]:
     return start, room_for(judge.context_tokens, 0, told)
 
 
-V2 = Format(
+V1 = Format(
     name="panel",
-    version=2,
+    version=1,
     run=_run,
     settings=SETTINGS,
     debater_sections=frozenset(
