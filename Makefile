@@ -20,8 +20,6 @@ export QUESTION
 # The release whose contract today's must not break: the last one. And more words for pytest or the lock.
 AGAINST ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
 ARGS ?=
-# A test that fails is tried once more, and the summary names it: docs/decisions/second-try.md.
-SECOND_TRY := --reruns 1
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process of a test would else compile all of it again: a third of the time that it takes to start.
@@ -100,9 +98,9 @@ test: $(VENV)/.all ## Run every test (ARGS="-k breaker" for some)
 ifdef ARGS
 	$(BIN)/pytest $(ARGS)
 else
-	$(BIN)/pytest $(SECOND_TRY) -n 3 --dist worksteal tests/unit tests/contract tests/integration
-	$(BIN)/pytest $(SECOND_TRY) -n 2 --dist loadfile tests/e2e
-	$(BIN)/pytest $(SECOND_TRY) tests/chaos  # one case of each; their processes fill both cores
+	$(BIN)/pytest -n 3 --dist worksteal tests/unit tests/contract tests/integration
+	$(BIN)/pytest -n 2 --dist loadfile tests/e2e
+	$(BIN)/pytest tests/chaos  # one case of each; their processes fill both cores
 endif
 
 TESTS := unit contract integration e2e chaos

@@ -15,9 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Holds", "loop_holds"]
+__all__ = ["Holds", "longest_hold_allowed", "loop_holds"]
 
 _KEPT = 20
+_ALLOWED = 50.0
+"""Milliseconds, on the machine for which they were set or a faster one."""
+_WORK_MILLISECONDS = 1.5
+"""What `_work` took there."""
 
 
 class Holds:
@@ -66,6 +70,18 @@ def loop_holds() -> Iterator[Holds]:
         yield holds
     finally:
         handles._run = run
+
+
+def longest_hold_allowed() -> float:
+    """Return how many milliseconds a callback may take: 50, or as many more as this machine is slower than the one they were set on."""
+    return _ALLOWED * max(1.0, min(_work() for _ in range(7)) / _WORK_MILLISECONDS)
+
+
+def _work() -> float:
+    """Do some work of Python; return its milliseconds."""
+    before = time.thread_time()
+    sum(len(str(number)) for number in range(20_000))
+    return 1000 * (time.thread_time() - before)
 
 
 def _what(handle: Any) -> str:

@@ -14,12 +14,11 @@ from parley.v1.debate_pb2 import ContextDocument, DebateSpec
 from parley.v1.moderated_pb2 import ModeratedSettings
 from parley.v1.panel_pb2 import PanelSettings
 from tests.support.arena_debates import ArenaScript
-from tests.support.loop_holds import loop_holds
+from tests.support.loop_holds import longest_hold_allowed, loop_holds
 from tests.support.moderated_debates import ModeratedScript
 from tests.support.orchestration import Orchestrator, events_of, kind_of, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway, criticism
 
-_MILLISECONDS = 50
 _TRIES = 4
 _CHARACTERS = 600_000
 """Of an answer: together, many times what a context takes."""
@@ -84,10 +83,10 @@ async def test_no_debate_with_documents_holds_the_loop(
                     await orchestrator.stub.GetDebate(
                         pb.GetDebateRequest(debate_id=debate, view=view), timeout=_WITHIN
                     )
-            if holds.longest < _MILLISECONDS:
+            if holds.longest < longest_hold_allowed():
                 return
             longest.append(holds.told()[:3])
-    raise AssertionError(f"the loop was held for more than {_MILLISECONDS} ms: {longest}")
+    raise AssertionError(f"the loop was held for too long: {longest}")
 
 
 @pytest.mark.parametrize("unit", ["\n", "> ", "\t\n", "Position:\n", "Ready: yes\n", "<think>"])
@@ -101,10 +100,10 @@ async def test_no_answers_of_a_model_hold_the_loop(unit: str, tmp_path: Path) ->
         for _ in range(_TRIES):
             with loop_holds() as holds:
                 await _ended(orchestrator, _PANEL)
-            if holds.longest < _MILLISECONDS:
+            if holds.longest < longest_hold_allowed():
                 return
             longest.append(holds.told()[:3])
-    raise AssertionError(f"the loop was held for more than {_MILLISECONDS} ms: {longest}")
+    raise AssertionError(f"the loop was held for too long: {longest}")
 
 
 @_FORMATS
@@ -120,10 +119,10 @@ async def test_no_history_of_large_answers_holds_the_loop(
         for _ in range(_TRIES):
             with loop_holds() as holds:
                 await _ended(orchestrator, spec)
-            if holds.longest < _MILLISECONDS:
+            if holds.longest < longest_hold_allowed():
                 return
             longest.append(holds.told()[:3])
-    raise AssertionError(f"the loop was held for more than {_MILLISECONDS} ms: {longest}")
+    raise AssertionError(f"the loop was held for too long: {longest}")
 
 
 async def _ended(orchestrator: Orchestrator, spec: DebateSpec) -> str:
