@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from parley.local_services import FREE_PORTS, NOBODY, LocalOptions, LocalServices, Ports, Purpose
+from parley.local_services import FREE_PORTS, NOT_STARTED, LocalOptions, LocalServices, Ports, Purpose
 from parley.runtime.entry import tune_gc_and_threads
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.private_files import open_private
-from parley.storage.folder import FolderLock, is_shared, read_address
-from parley.storage.opening import in_use, sqlite_folder
+from parley.storage.folder_lock import FolderLock, is_shared, read_address
+from parley.storage.opening import in_use_message, sqlite_folder
 
 if TYPE_CHECKING:  # what runs is imported where it is started: a command that starts nothing is spared it
     from parley.orchestrator.keys.store import KeyStore
@@ -27,18 +27,18 @@ __all__ = [
     "Ports",
     "Purpose",
     "back_up",
+    "consecutive_ports",
     "default_store",
-    "known_formats",
-    "known_roles",
+    "list_formats",
+    "list_roles",
     "local_system",
-    "own_keys",
-    "ports_from",
+    "open_own_keys",
     "restore",
-    "running_at",
+    "running_address",
 ]
 
 _LOCK_SECONDS: Final = 15.0
-_LOOK_SECONDS: Final = 0.05
+_POLL_SECONDS: Final = 0.05
 _LOG: Final = "parley.log"
 _LOG_BYTES: Final = 4 * 1024 * 1024
 
@@ -65,12 +65,12 @@ class LocalSystem:
     log: Path | None = None
 
 
-def ports_from(first: int) -> Ports:
+def consecutive_ports(first: int) -> Ports:
     """Return five ports in a row."""
     return Ports(first, first + 1, first + 2, first + 3, first + 4)
 
 
-def known_roles(*, evaluating: bool = False) -> Mapping[str, tuple[str, ...]]:
+def list_roles(*, evaluating: bool = False) -> Mapping[str, tuple[str, ...]]:
     """Return the roles that agents of a system of our own can debate, or evaluate, in, by name, with their aliases."""
     from parley.orchestrator.formats.shipped import all_formats
     from parley.orchestrator.roles.catalogue import load_shipped_roles
@@ -85,21 +85,21 @@ def known_roles(*, evaluating: bool = False) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def known_formats() -> tuple[str, ...]:
+def list_formats() -> tuple[str, ...]:
     """Return the formats in which a system of our own debates a question, without versions."""
     from parley.orchestrator.formats.shipped import all_formats
 
     return tuple(sorted({each.name for each in all_formats().all() if each.subject is None}))
 
 
-def running_at() -> str | None:
+def running_address() -> str | None:
     """Where the orchestrator of a system answers that runs on our data folder already; None: there is none."""
     folder = _folder(default_store())
     address = read_address(folder) if folder is not None else None
     return address.partition(",")[0] if address is not None else None
 
 
-def own_keys() -> AbstractAsyncContextManager["KeyStore"]:
+def open_own_keys() -> AbstractAsyncContextManager["KeyStore"]:
     """Open the API keys of our data folder, or of the store that PARLEY_STORE names, also beside a system that runs on it."""
     from parley.orchestrator.keys.opening import open_keys
 
@@ -176,7 +176,7 @@ async def local_system(options: LocalOptions) -> AsyncIterator[LocalSystem]:
     store = default_store()
     folder = _folder(store)
     if folder is None:
-        async with _running(options, store, None) as system:
+        async with _run_system(options, store, None) as system:
             yield system
         return
     held = await _lock_or_address(folder)
@@ -185,7 +185,7 @@ async def local_system(options: LocalOptions) -> AsyncIterator[LocalSystem]:
         yield LocalSystem(orchestrator, gateway, ratings, str(folder), own=False)
         return
     with held:
-        async with _running(options, store, held) as system:
+        async with _run_system(options, store, held) as system:
             yield system
 
 
@@ -208,10 +208,10 @@ async def _lock_or_address(folder: Path) -> FolderLock | str:
                 if address is not None:
                     return address
                 if await asyncio.to_thread(is_shared, folder):
-                    raise ConfigurationError(in_use(folder))
-                await asyncio.sleep(_LOOK_SECONDS)
+                    raise ConfigurationError(in_use_message(folder))
+                await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError:
-        raise ConfigurationError(in_use(folder)) from None
+        raise ConfigurationError(in_use_message(folder)) from None
     except OSError as error:
         raise ConfigurationError(
             f"PARLEY_STORE: {folder}: cannot be used: {error.strerror or error}"
@@ -219,7 +219,9 @@ async def _lock_or_address(folder: Path) -> FolderLock | str:
 
 
 @asynccontextmanager
-async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -> AsyncIterator[LocalSystem]:
+async def _run_system(
+    options: LocalOptions, store: str, lock: FolderLock | None
+) -> AsyncIterator[LocalSystem]:
     from parley.orchestrator.settings import OrchestratorSettings
     from parley.runtime.logs import configure_logging
     from parley.runtime.telemetry import configure_telemetry
@@ -233,7 +235,7 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
         stack.callback(configure_logging)  # whatever is said after the block goes to stderr again
         stack.callback(configure_telemetry("parley"))
         services = LocalServices(options, store, folder)
-        others = await stack.enter_async_context(services.others())
+        others = await stack.enter_async_context(services.run_others())
         settings = settings.model_copy(
             update={
                 "gateway": others.gateway,
@@ -247,14 +249,14 @@ async def _running(options: LocalOptions, store: str, lock: FolderLock | None) -
             settings = settings.model_copy(update={"advertise": options.advertise})
         if options.purpose != "debates":
             settings = settings.model_copy(update={"max_debates": 0})  # reading claims no debate
-        orchestrator = await stack.enter_async_context(services.orchestrator(settings))
+        orchestrator = await stack.enter_async_context(services.run_orchestrator(settings))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
         tune_gc_and_threads()  # as `runtime.entry` does, for whoever runs the system in a process of its own making
         yield LocalSystem(
             orchestrator,
-            None if others.gateway == NOBODY else others.gateway,
-            None if others.ratings == NOBODY else others.ratings,
+            None if others.gateway == NOT_STARTED else others.gateway,
+            None if others.ratings == NOT_STARTED else others.ratings,
             str(folder or "PARLEY_STORE"),
             own=True,
             alone=lock is not None,

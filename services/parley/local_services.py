@@ -20,9 +20,18 @@ if TYPE_CHECKING:  # what runs is imported where it is started: a command that s
     from parley.runtime.identity.guard import Guard
     from parley.runtime.server import Service
 
-__all__ = ["FREE_PORTS", "NOBODY", "LocalOptions", "LocalServices", "Others", "Ports", "Purpose", "together"]
+__all__ = [
+    "FREE_PORTS",
+    "NOT_STARTED",
+    "LocalOptions",
+    "LocalServices",
+    "Ports",
+    "Purpose",
+    "ServiceAddresses",
+    "enter_together",
+]
 
-NOBODY: Final = "127.0.0.1:9"
+NOT_STARTED: Final = "127.0.0.1:9"
 """The address of a service that was not started."""
 _GRACE_SECONDS: Final = 2.0
 
@@ -69,13 +78,13 @@ class LocalOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
+class ServiceAddresses:
     """Addresses of the services that the orchestrator calls."""
 
-    gateway: str = NOBODY
-    convergence: str = NOBODY
-    ratings: str = NOBODY
-    memory: str = NOBODY
+    gateway: str = NOT_STARTED
+    convergence: str = NOT_STARTED
+    ratings: str = NOT_STARTED
+    memory: str = NOT_STARTED
 
 
 class LocalServices:
@@ -101,34 +110,34 @@ class LocalServices:
         }
 
     @property
-    def _reading(self) -> bool:
+    def _read_only(self) -> bool:
         """Whether the system runs no debate, so that what it must tell can be told on a full disk too."""
         return self._options.purpose in ("records", "agents", "ratings")
 
     @asynccontextmanager
-    async def others(self) -> AsyncIterator[Others]:
+    async def run_others(self) -> AsyncIterator[ServiceAddresses]:
         """Run what the orchestrator calls, as far as the purpose needs it."""
         match self._options.purpose:
             case "debates":
-                async with self._all() as others:
+                async with self._run_all() as others:
                     yield others
             case "records":
-                yield Others()
+                yield ServiceAddresses()
             case "agents":
-                async with self._gateway() as gateway:
-                    yield Others(gateway=gateway)
+                async with self._run_gateway() as gateway:
+                    yield ServiceAddresses(gateway=gateway)
             case "ratings":
-                async with self._ratings() as ratings:
-                    yield Others(ratings=ratings)
+                async with self._run_ratings() as ratings:
+                    yield ServiceAddresses(ratings=ratings)
             case "deleting":
                 async with (
-                    together(self._convergence(), self._ratings()) as (convergence, ratings),
-                    self._memory(convergence) as memory,
+                    enter_together(self._run_convergence(), self._run_ratings()) as (convergence, ratings),
+                    self._run_memory(convergence) as memory,
                 ):
-                    yield Others(convergence=convergence, ratings=ratings, memory=memory)
+                    yield ServiceAddresses(convergence=convergence, ratings=ratings, memory=memory)
 
     @asynccontextmanager
-    async def orchestrator(self, settings: "OrchestratorSettings") -> AsyncIterator[str]:
+    async def run_orchestrator(self, settings: "OrchestratorSettings") -> AsyncIterator[str]:
         """Run the orchestrator; give its address."""
         from parley.orchestrator.__main__ import build
         from parley.runtime.draining import Draining
@@ -136,23 +145,23 @@ class LocalServices:
         settings = settings.model_copy(update=self._shared)
         draining, port = Draining(), self._options.ports.orchestrator
         async with (
-            build(settings, draining=draining, reading=self._reading) as service,
-            self._served(service, port, settings.auth, draining) as address,
+            build(settings, draining=draining, reading=self._read_only) as service,
+            self._serve(service, port, settings.auth, draining) as address,
         ):
             yield address
 
     @asynccontextmanager
-    async def _all(self) -> AsyncIterator[Others]:
+    async def _run_all(self) -> AsyncIterator[ServiceAddresses]:
         # Convergence first: its models are read in threads while the gateway's client is imported, which takes as long.
-        starts = self._convergence(), self._gateway(), self._ratings()
+        starts = self._run_convergence(), self._run_gateway(), self._run_ratings()
         async with (
-            together(*starts) as (convergence, gateway, ratings),
-            self._memory(convergence) as memory,
+            enter_together(*starts) as (convergence, gateway, ratings),
+            self._run_memory(convergence) as memory,
         ):
-            yield Others(gateway, convergence, ratings, memory)
+            yield ServiceAddresses(gateway, convergence, ratings, memory)
 
     @asynccontextmanager
-    async def _gateway(self) -> AsyncIterator[str]:
+    async def _run_gateway(self) -> AsyncIterator[str]:
         from parley.gateway.__main__ import build
         from parley.gateway.settings import GatewaySettings
         from parley.runtime.draining import Draining
@@ -164,38 +173,38 @@ class LocalServices:
         draining = Draining()
         alone = self._folder is not None  # its lock is held
         built = build(
-            settings, draining=draining, alone=alone, reading=self._reading, evaluators=options.evaluators
+            settings, draining=draining, alone=alone, reading=self._read_only, evaluators=options.evaluators
         )
         async with (
             built as service,
-            self._served(service, options.ports.gateway, settings.auth, draining) as address,
+            self._serve(service, options.ports.gateway, settings.auth, draining) as address,
         ):
             yield address
 
     @asynccontextmanager
-    async def _convergence(self) -> AsyncIterator[str]:
+    async def _run_convergence(self) -> AsyncIterator[str]:
         from parley.convergence.__main__ import build
         from parley.convergence.settings import ConvergenceSettings
 
         settings, port = ConvergenceSettings.load(), self._options.ports.convergence
-        async with build(settings) as service, self._served(service, port, settings.auth) as address:
+        async with build(settings) as service, self._serve(service, port, settings.auth) as address:
             yield address
 
     @asynccontextmanager
-    async def _ratings(self) -> AsyncIterator[str]:
+    async def _run_ratings(self) -> AsyncIterator[str]:
         from parley.ratings.__main__ import build
         from parley.ratings.settings import RatingsSettings
 
         settings = RatingsSettings.load().model_copy(update=self._shared)
         port = self._options.ports.ratings
         async with (
-            build(settings, reading=self._reading) as service,
-            self._served(service, port, settings.auth) as address,
+            build(settings, reading=self._read_only) as service,
+            self._serve(service, port, settings.auth) as address,
         ):
             yield address
 
     @asynccontextmanager
-    async def _memory(self, convergence: str) -> AsyncIterator[str]:
+    async def _run_memory(self, convergence: str) -> AsyncIterator[str]:
         from parley.memory.__main__ import build
         from parley.memory.settings import MemorySettings
 
@@ -203,11 +212,11 @@ class LocalServices:
         if self._folder is not None and not os.environ.get("PARLEY_VECTORS"):
             settings = settings.model_copy(update={"vectors": f"edge:{self._folder / 'vectors'}"})
         port = self._options.ports.memory
-        async with build(settings) as service, self._served(service, port, settings.auth) as address:
+        async with build(settings) as service, self._serve(service, port, settings.auth) as address:
             yield address
 
     @asynccontextmanager
-    async def _served(
+    async def _serve(
         self, service: "Service", port: int, auth: str, draining: "Draining | None" = None
     ) -> AsyncIterator[str]:
         from parley.runtime.server import ServerSettings, start_server
@@ -237,7 +246,7 @@ class LocalServices:
 
 
 @asynccontextmanager
-async def together(*starts: AbstractAsyncContextManager[str]) -> AsyncIterator[list[str]]:
+async def enter_together(*starts: AbstractAsyncContextManager[str]) -> AsyncIterator[list[str]]:
     """Enters several at a time, each in a task of its own, and leaves them together, or as soon as one fails."""
     from parley.runtime.tasks import cancellable_block
 
@@ -245,7 +254,7 @@ async def together(*starts: AbstractAsyncContextManager[str]) -> AsyncIterator[l
     ready = [asyncio.get_running_loop().create_future() for _ in starts]
     async with cancellable_block() as stop:
         tasks = [
-            asyncio.create_task(_held(start, each, leave, stop))
+            asyncio.create_task(_hold_open(start, each, leave, stop))
             for start, each in zip(starts, ready, strict=True)
         ]
         try:
@@ -261,7 +270,7 @@ async def together(*starts: AbstractAsyncContextManager[str]) -> AsyncIterator[l
                 raise error
 
 
-async def _held(
+async def _hold_open(
     start: AbstractAsyncContextManager[str],
     ready: asyncio.Future[str],
     leave: asyncio.Event,

@@ -15,8 +15,8 @@ import numpy as np
 import openai
 from sklearn.metrics import f1_score, roc_auc_score
 
-from parley.convergence.encoder import CrossEncoder, installed_encoder
-from parley.convergence.head import SHIPPED_HEAD, AgreementHead
+from parley.convergence.encoder import CrossEncoder, default_encoder
+from parley.convergence.head import DEFAULT_HEAD, AgreementHead
 from parley.convergence.models import MiniLm
 from parley.convergence.vectors import cosine
 from tests.bench.figures import main, table
@@ -84,7 +84,7 @@ def resident() -> float:
 def by_model(pairs: Sequence[LabelledPair]) -> list[list[str]]:
     """The shipped model, on the language it knows and on the others."""
     before = resident()
-    encoder, head = CrossEncoder(installed_encoder()), AgreementHead.read(SHIPPED_HEAD)
+    encoder, head = CrossEncoder(default_encoder()), AgreementHead.read(DEFAULT_HEAD)
     encoder.read("The first one is slow.", "As it makes room for all that follows.")
     rows = []
     for name, known in (("English", True), ("other languages", False)):
@@ -92,7 +92,7 @@ def by_model(pairs: Sequence[LabelledPair]) -> list[list[str]]:
         began = time.perf_counter()
         told = [
             head.probability(encoder.read, pair.one, pair.other)
-            if all(encoder.knows(each, head.known_words) for each in (pair.one, pair.other))
+            if all(encoder.knows_language(each, head.known_words) for each in (pair.one, pair.other))
             else None
             for pair in chosen
         ]

@@ -13,12 +13,11 @@ from typing import Final
 from parley.convergence.agreement import Agreements, NliAgreement
 from parley.convergence.assessment import Thresholds
 from parley.convergence.embedder import LocalEmbedder
-from parley.convergence.embeddings import embeddings
-from parley.convergence.encoder import installed_encoder
-from parley.convergence.head import SHIPPED_HEAD, AgreementHead
+from parley.convergence.embeddings import open_embeddings
+from parley.convergence.encoder import default_encoder
+from parley.convergence.head import DEFAULT_HEAD, AgreementHead
 from parley.convergence.models import LocalModel, MiniLm, StaticWords
-from parley.convergence.rounds import Rounds
-from parley.convergence.stands import Stand
+from parley.convergence.rounds import AgentPosition, Rounds
 from tests.bench.figures import main, table
 
 MODELS: Final[dict[str, Callable[[], LocalModel]]] = {"MiniLM int8": MiniLm, "static": StaticWords}
@@ -56,8 +55,8 @@ def measure_model(name: str, quick: bool, answer: Connection) -> None:
 
 async def assess_milliseconds(agents: int, repeats: int, *, positions: bool) -> list[float]:
     """Milliseconds of an Assess of a second round, each of texts never seen before."""
-    async with embeddings(LocalEmbedder(StaticWords())) as fast:
-        model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD))
+    async with open_embeddings(LocalEmbedder(StaticWords())) as fast:
+        model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD))
         rounds, taken = Rounds(fast, Agreements(model, cache=1000)), []
         previous = stands(agents, 0, positions=positions)
         await rounds.assess(QUESTION, previous, [], [], Thresholds())
@@ -71,10 +70,10 @@ async def assess_milliseconds(agents: int, repeats: int, *, positions: bool) -> 
         return taken
 
 
-def stands(agents: int, number: int, *, positions: bool) -> list[Stand]:
+def stands(agents: int, number: int, *, positions: bool) -> list[AgentPosition]:
     """A round of texts of 200 words."""
     return [
-        Stand(
+        AgentPosition(
             f"a{agent}",
             f"Build version {number} of part {agent} on a log." if positions else "",
             text(200, 1000 * number + agent),

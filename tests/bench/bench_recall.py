@@ -17,11 +17,11 @@ from typing import Final
 import numpy as np
 
 from parley.convergence.agreement import Agreements
-from parley.convergence.embeddings import embeddings
+from parley.convergence.embeddings import open_embeddings
 from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.__main__ import build
-from parley.memory.debate import DEBATES, RememberedDebate, key_of, point_id, to_fields
-from parley.memory.meaning import Meaning
+from parley.memory.debate import DEBATES, RememberedDebate, point_id, storage_key, to_fields
+from parley.memory.embedding import Embedding
 from parley.memory.settings import MemorySettings
 from parley.runtime.channel import channel
 from parley.runtime.server import Service, start_server
@@ -64,8 +64,8 @@ async def fill(folder: Path, memories: int) -> None:
                 vector = dice.standard_normal(SIZE).astype(np.float32)
                 vector /= np.linalg.norm(vector)
                 debate = RememberedDebate(f"deb-{number}", f"Question {number}?", CONCLUSION, "general", WHEN)
-                key = key_of("default", debate.debate_id)
-                fields = to_fields("default", debate, Meaning(vector.tolist(), EMBEDDER.name))
+                key = storage_key("default", debate.debate_id)
+                fields = to_fields("default", debate, Embedding(vector.tolist(), EMBEDDER.name))
                 writes.append(store.documents.insert(DEBATES, key, fields))
                 points.append(
                     Point(
@@ -78,7 +78,7 @@ async def fill(folder: Path, memories: int) -> None:
 @asynccontextmanager
 async def convergence() -> AsyncIterator[str]:
     """A convergence service that embeds in no time."""
-    async with embeddings(EMBEDDER, cache=0) as shared:
+    async with open_embeddings(EMBEDDER, cache=0) as shared:
         servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(()), cache=100))
         service = Service(
             "parley.v1.ConvergenceService",

@@ -15,8 +15,8 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from parley.convergence.encoder import CrossEncoder, EncoderFiles, installed_encoder
-from parley.convergence.head import SHIPPED_HEAD, AgreementHead
+from parley.convergence.encoder import CrossEncoder, EncoderFiles, default_encoder
+from parley.convergence.head import DEFAULT_HEAD, AgreementHead
 from tests.support.labelled_stands import Topic, pairs_of, training_topics
 
 __all__ = ["train"]
@@ -52,7 +52,7 @@ def train(encoder: CrossEncoder, topics: tuple[Topic, ...]) -> AgreementHead:
     scale = 2 * _LOGIT / (joined_from - apart_to)
     model.fit(read, twice)
     weights, bias = _unscaled(model)
-    known = [min(map(encoder.known_words, (pair.one, pair.other))) for pair in pairs]
+    known = [min(map(encoder.share_of_known_words, (pair.one, pair.other))) for pair in pairs]
     return AgreementHead(
         encoder_sha256=encoder.sha256,
         known_words=round(float(np.quantile(known, _TAKEN_FOR_FOREIGN)), 3),
@@ -74,13 +74,11 @@ def main() -> None:
     parser.add_argument("--encoder", type=Path, help="ONNX file of another encoder")
     parser.add_argument("--sha256", default="", help="of that file")
     parser.add_argument("--tokenizer", type=Path, help="its tokenizer.json")
-    parser.add_argument("--output", type=Path, default=SHIPPED_HEAD, help="where to write the head")
+    parser.add_argument("--output", type=Path, default=DEFAULT_HEAD, help="where to write the head")
     given = parser.parse_args()
     if given.encoder and not (given.sha256 and given.tokenizer):
         parser.error("--encoder needs --sha256 and --tokenizer")
-    files = (
-        EncoderFiles(given.encoder, given.sha256, given.tokenizer) if given.encoder else installed_encoder()
-    )
+    files = EncoderFiles(given.encoder, given.sha256, given.tokenizer) if given.encoder else default_encoder()
     train(CrossEncoder(files), training_topics()).write(given.output)
     sys.stdout.write(f"wrote {given.output}\n")
 

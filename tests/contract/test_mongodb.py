@@ -196,7 +196,7 @@ class Stream:
 async def test_a_change_stream_wakes_followers_before_they_poll(
     mongodb_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.storage.mongodb.log._STREAM_AGAIN", Backoff(first=0, maximum=0))
+    monkeypatch.setattr("parley.storage.mongodb.log._STREAM_BACKOFF", Backoff(first=0, maximum=0))
     async with open_mongodb(mongodb_url, "contract") as database, asyncio.timeout(20):
         log = MongodbLog(database, poll_interval=3600)
         await log.append("x", record(1))
@@ -222,7 +222,7 @@ async def test_a_change_stream_wakes_followers_before_they_poll(
 async def test_a_change_stream_begins_again_after_every_kind_of_error(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.storage.mongodb.log._STREAM_AGAIN", Backoff(first=0, maximum=0))
+    monkeypatch.setattr("parley.storage.mongodb.log._STREAM_BACKOFF", Backoff(first=0, maximum=0))
     log = MongodbLog(cast("Any", {"_log": None}))
     stream = Stream(error, error, record(2))
     monkeypatch.setattr(log, "_records", stream)

@@ -216,4 +216,4 @@ async def test_a_number_that_is_not_finite_is_refused_and_nothing_of_its_batch_i
 
 
 async def test_a_store_that_can_be_asked_answers(vectors: Vectors) -> None:
-    await vectors.answers()
+    await vectors.ping()

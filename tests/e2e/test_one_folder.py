@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.storage.folder import is_shared
+from parley.storage.folder_lock import is_shared
 from tests.e2e.harness import model_server as models
 from tests.support.command import Command
 from tests.support.ports import free_ports

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from parley.convergence.agreement import Agreements
-from parley.convergence.embeddings import embeddings
+from parley.convergence.embeddings import open_embeddings
 from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.__main__ import build as build_memory
 from parley.memory.settings import MemorySettings
@@ -89,7 +89,7 @@ async def memory_at(address: str, folder: Path, convergence: str) -> AsyncIterat
 async def convergence_at(address: str) -> AsyncIterator[HashEmbedder]:
     """Convergence that embeds by words and tells agreement by the broker that is named."""
     embedder = HashEmbedder()
-    async with embeddings(embedder) as shared:
+    async with open_embeddings(embedder) as shared:
         servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(), cache=100))
         service = Service(
             "parley.v1.ConvergenceService",

@@ -7,10 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from parley.convergence.agreement import AgreementModel, Agreements, NliAgreement
 from parley.convergence.embedder import Embedder, LocalEmbedder
-from parley.convergence.embeddings import embeddings
-from parley.convergence.encoder import EncoderFiles, installed_encoder
-from parley.convergence.endpoint_key import key_in_file
-from parley.convergence.head import AgreementHead, shipped_head
+from parley.convergence.embeddings import open_embeddings
+from parley.convergence.encoder import EncoderFiles, default_encoder
+from parley.convergence.head import AgreementHead, default_head
 from parley.convergence.models import LocalModel, MiniLm, StaticWords
 from parley.convergence.servicer import ConvergenceServicer
 from parley.convergence.settings import ConvergenceSettings, ModelName
@@ -34,15 +33,15 @@ async def build(settings: ConvergenceSettings) -> AsyncIterator[Service]:
         # Endpoints serve many requests at a time; a local model as many as it has threads.
         fine, fast = [
             await stack.enter_async_context(
-                embeddings(
-                    await _embedder(name, settings),
+                open_embeddings(
+                    await _create_embedder(name, settings),
                     cache=settings.embedding_cache,
                     workers=8 if name == "endpoint" else settings.embedding_threads,
                 )
             )
             for name in (settings.embedding_fine, settings.embedding_fast)
         ]
-        agreement = _agreement(settings)
+        agreement = _agreement_model(settings)
         stack.push_async_callback(agreement.close)
         servicer = ConvergenceServicer(fine, fast, Agreements(agreement, cache=settings.agreement_cache))
         yield Service(
@@ -51,7 +50,7 @@ async def build(settings: ConvergenceSettings) -> AsyncIterator[Service]:
         )
 
 
-def _agreement(settings: ConvergenceSettings) -> AgreementModel:
+def _agreement_model(settings: ConvergenceSettings) -> AgreementModel:
     if settings.agreement_encoder and settings.agreement_tokenizer and settings.agreement_head:
         ours = EncoderFiles(
             settings.agreement_encoder,
@@ -59,15 +58,15 @@ def _agreement(settings: ConvergenceSettings) -> AgreementModel:
             settings.agreement_tokenizer,
         )
         return NliAgreement(ours, AgreementHead.read(settings.agreement_head), settings.agreement_threads)
-    return NliAgreement(installed_encoder(), shipped_head(), settings.agreement_threads)
+    return NliAgreement(default_encoder(), default_head(), settings.agreement_threads)
 
 
-async def _embedder(name: ModelName, settings: ConvergenceSettings) -> Embedder:
+async def _create_embedder(name: ModelName, settings: ConvergenceSettings) -> Embedder:
     if name == "endpoint":
-        from parley.convergence.endpoint import EndpointEmbedder
+        from parley.convergence.endpoint import EndpointEmbedder, key_reader
 
         file = settings.embedding_api_key_file
-        key = key_in_file(file) if file else settings.embedding_api_key.get_secret_value()
+        key = key_reader(file) if file else settings.embedding_api_key.get_secret_value()
         return EndpointEmbedder(settings.embedding_base_url, key, settings.embedding_model)
     model: LocalModel = (
         await asyncio.to_thread(MiniLm) if name == "minilm" else await asyncio.to_thread(StaticWords)

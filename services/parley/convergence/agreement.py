@@ -15,7 +15,7 @@ from parley.convergence.encoder import CrossEncoder, EncoderFiles
 from parley.convergence.head import AgreementHead
 from parley.runtime.errors import ConfigurationError, unavailable
 
-__all__ = ["AgreementModel", "Agreements", "NliAgreement", "Relation", "related", "relation"]
+__all__ = ["AgreementModel", "Agreements", "NliAgreement", "Relation", "pair_relation", "relation"]
 
 _SAME_FROM: Final = 0.7
 _APART_UP_TO: Final = 0.3
@@ -42,16 +42,16 @@ def relation(probability: float | None) -> Relation:
     return Relation.SAME if probability >= _SAME_FROM else Relation.APART
 
 
-def related(pair: Pair, probability: float | None) -> Relation:
+def pair_relation(pair: Pair, probability: float | None) -> Relation:
     """Return how two positions relate. Of two in which one word stands in the place of another, none is believed to be the same answer.
 
     "The metal is iron" and "The metal is copper" read alike, and models take one such pair in twenty for the same.
     """
     found = relation(probability)
-    return Relation.UNSURE if found is Relation.SAME and _swaps_a_word(*pair) else found
+    return Relation.UNSURE if found is Relation.SAME and _differs_in_one_word(*pair) else found
 
 
-def _swaps_a_word(one: str, other: str) -> bool:
+def _differs_in_one_word(one: str, other: str) -> bool:
     words, others = (_WORD.findall(each.casefold()) for each in (one, other))
     return len(words) == len(others) and sum(map(ne, words, others)) == 1
 
@@ -100,7 +100,7 @@ class NliAgreement:
 
     async def probability(self, one: str, other: str) -> float | None:
         """Read a pair as soon as there is a thread."""
-        told = asyncio.get_running_loop().run_in_executor(self._threads, self._tell, one, other)
+        told = asyncio.get_running_loop().run_in_executor(self._threads, self._read_pair, one, other)
         try:
             return await told
         except ConfigurationError as error:
@@ -111,15 +111,15 @@ class NliAgreement:
         self._closed.set()
         await asyncio.to_thread(self._threads.shutdown)
 
-    def _tell(self, one: str, other: str) -> float | None:
+    def _read_pair(self, one: str, other: str) -> float | None:
         if self._closed.is_set():
             raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", "the service is stopping", retry_after=1.0)
-        encoder = self._loaded()
-        if not all(encoder.knows(each, self._head.known_words) for each in (one, other)):
+        encoder = self._load_encoder()
+        if not all(encoder.knows_language(each, self._head.known_words) for each in (one, other)):
             return None
         return self._head.probability(encoder.read, one, other)
 
-    def _loaded(self) -> CrossEncoder:
+    def _load_encoder(self) -> CrossEncoder:
         with self._loading:
             if self._encoder is None:
                 self._encoder = CrossEncoder(self._files)
@@ -127,10 +127,10 @@ class NliAgreement:
 
 
 @dataclass(slots=True, eq=False)
-class _Reading:
+class _PendingPair:
     """A pair that is being read, or whose turn comes, and how many wait for it."""
 
-    told: asyncio.Task[float | None]
+    result: asyncio.Task[float | None]
     callers: int = 0
 
 
@@ -141,9 +141,9 @@ class Agreements:
         self._model = model
         self._cache_size = cache
         self._cache: OrderedDict[Pair, float | None] = OrderedDict()
-        self._readings: dict[Pair, _Reading] = {}
+        self._pending_pairs: dict[Pair, _PendingPair] = {}
 
-    async def of(self, pairs: Sequence[Pair]) -> list[float | None]:
+    async def probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
         """Return the probabilities of pairs, in their order.
 
         The same words are the same answer in any language. Without a position there is nothing to tell from.
@@ -152,37 +152,37 @@ class Agreements:
             ParleyError: UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
         """
         keys = [_key(*pair) for pair in pairs]
-        found = {key: self._known(key) for key in keys if key in self._cache or _is_plain(key)}
-        missing = {key: self._reading(key) for key in keys if key not in found}
+        found = {key: self._lookup(key) for key in keys if key in self._cache or _needs_no_model(key)}
+        missing = {key: self._pending(key) for key in keys if key not in found}
         for each in missing.values():
             each.callers += 1
         try:
             # Shielded: others may wait for the same pair.
-            told = await asyncio.gather(*(asyncio.shield(each.told) for each in missing.values()))
+            told = await asyncio.gather(*(asyncio.shield(each.result) for each in missing.values()))
         finally:
             for key, each in missing.items():
-                self._leave(key, each)
+                self._release(key, each)
         found |= zip(missing, told, strict=True)
         return [found[key] for key in keys]
 
-    def _reading(self, key: Pair) -> _Reading:
-        if key not in self._readings:
-            self._readings[key] = _Reading(asyncio.create_task(self._read(key)))
-        return self._readings[key]
+    def _pending(self, key: Pair) -> _PendingPair:
+        if key not in self._pending_pairs:
+            self._pending_pairs[key] = _PendingPair(asyncio.create_task(self._read(key)))
+        return self._pending_pairs[key]
 
     async def _read(self, key: Pair) -> float | None:
         probability = await self._model.probability(*key)
-        self._keep(key, probability)
+        self._store(key, probability)
         return probability
 
-    def _leave(self, key: Pair, reading: _Reading) -> None:
+    def _release(self, key: Pair, reading: _PendingPair) -> None:
         """Have one caller less; what nobody waits for any more is not read."""
         reading.callers -= 1
         if not reading.callers:
-            reading.told.cancel()
-            del self._readings[key]
+            reading.result.cancel()
+            del self._pending_pairs[key]
 
-    def _known(self, key: Pair) -> float | None:
+    def _lookup(self, key: Pair) -> float | None:
         if not all(key):
             return None
         if _words(key[0]) == _words(key[1]):
@@ -190,7 +190,7 @@ class Agreements:
         self._cache.move_to_end(key)
         return self._cache[key]
 
-    def _keep(self, key: Pair, probability: float | None) -> None:
+    def _store(self, key: Pair, probability: float | None) -> None:
         if self._cache_size:
             self._cache[key] = probability
             self._cache.move_to_end(key)
@@ -203,7 +203,7 @@ def _key(one: str, other: str) -> Pair:
     return first, second
 
 
-def _is_plain(key: Pair) -> bool:
+def _needs_no_model(key: Pair) -> bool:
     """Return whether no model is needed."""
     return not all(key) or _words(key[0]) == _words(key[1])
 

@@ -14,7 +14,7 @@ from parley.convergence.vectors import Vector, cosine
 
 __all__ = ["Assessment", "Critic", "Round", "Thresholds", "Verdict", "assess"]
 
-_SAID_BEFORE: Final = 0.7
+_REPEATED_FROM: Final = 0.7
 """Cosine of two sentences' fast vectors from which the second says nothing new."""
 
 
@@ -162,7 +162,7 @@ def _novelty(present: Round, previous: Round) -> float:
     if not previous.sentences:
         return 100.0
     nearest = (np.stack(present.sentences) @ np.stack(previous.sentences).T).max(axis=1)
-    return 100 * float((nearest < _SAID_BEFORE).mean())
+    return 100 * float((nearest < _REPEATED_FROM).mean())
 
 
 def _text_agreement(texts: Sequence[Vector]) -> float | None:

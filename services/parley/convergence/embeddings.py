@@ -11,13 +11,13 @@ from typing import Final
 from parley.convergence.embedder import Embedder
 from parley.convergence.vectors import Vector
 
-__all__ = ["Embeddings", "embeddings"]
+__all__ = ["Embeddings", "open_embeddings"]
 
 _BATCH: Final = 8
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _PendingText:
     """A text that is to be embedded, and how many wait for it."""
 
     text: str
@@ -37,76 +37,77 @@ class Embeddings:
         self._embedder = embedder
         self._cache_size = cache
         self._cache: OrderedDict[bytes, Vector] = OrderedDict()
-        self._wanted: dict[bytes, _Wanted] = {}
+        self._pending: dict[bytes, _PendingText] = {}
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
 
-    async def of(self, texts: Sequence[str]) -> list[Vector]:
+    async def vectors(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of texts, in their order.
 
         Raises:
             ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`.
         """
-        found = [self._start(text) for text in texts]
-        waiting = [each for each in found if isinstance(each, _Wanted)]
+        found = [self._request(text) for text in texts]
+        waiting = [each for each in found if isinstance(each, _PendingText)]
         for each in waiting:
             each.callers += 1
         try:
             # Shielded: others may wait for the same text.
             return [
-                await asyncio.shield(each.vector) if isinstance(each, _Wanted) else each for each in found
+                await asyncio.shield(each.vector) if isinstance(each, _PendingText) else each
+                for each in found
             ]
         finally:
             for each in waiting:
                 each.callers -= 1
 
-    async def one(self, text: str) -> Vector:
-        """Return the vector of a text; errors as with `of`."""
-        return (await self.of([text]))[0]
+    async def vector(self, text: str) -> Vector:
+        """Return the vector of a text; errors as with `vectors`."""
+        return (await self.vectors([text]))[0]
 
-    async def work(self) -> None:
+    async def run_worker(self) -> None:
         """Embed what waits, for ever."""
         while True:
-            batch = await self._batch()
+            batch = await self._take_batch()
             try:
-                vectors = await self._embedder.embed([self._wanted[key].text for key in batch])
+                vectors = await self._embedder.embed([self._pending[key].text for key in batch])
             except Exception as error:  # noqa: BLE001 (belongs to those who wait for these texts)
                 for key in batch:
-                    self._wanted.pop(key).vector.set_exception(error)
+                    self._pending.pop(key).vector.set_exception(error)
                 continue
             for key, vector in zip(batch, vectors, strict=True):
-                self._keep(key, vector)
-                self._wanted.pop(key).vector.set_result(vector)
+                self._store(key, vector)
+                self._pending.pop(key).vector.set_result(vector)
 
-    def abandon(self) -> None:
+    def cancel_pending(self) -> None:
         """Cancel what is waiting; nobody works any more."""
-        for wanted in self._wanted.values():
+        for wanted in self._pending.values():
             wanted.vector.cancel()
 
-    def _start(self, text: str) -> Vector | _Wanted:
+    def _request(self, text: str) -> Vector | _PendingText:
         key = hashlib.blake2b(text.encode(), digest_size=16).digest()
         if (vector := self._cache.get(key)) is not None:
             self._cache.move_to_end(key)
             return vector
-        if (wanted := self._wanted.get(key)) is None:
+        if (wanted := self._pending.get(key)) is None:
             future: asyncio.Future[Vector] = asyncio.get_running_loop().create_future()
             # All its callers may have hung up by the time it fails; the failure is then nobody's.
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
-            wanted = self._wanted[key] = _Wanted(text, future)
+            wanted = self._pending[key] = _PendingText(text, future)
             self._queue.put_nowait(key)
         return wanted
 
-    async def _batch(self) -> list[bytes]:
+    async def _take_batch(self) -> list[bytes]:
         """Wait for texts and take up to eight, passing over those whose callers have all hung up."""
         batch: list[bytes] = []
         while not batch or (len(batch) < _BATCH and not self._queue.empty()):
             key = await self._queue.get()
-            if self._wanted[key].callers:
+            if self._pending[key].callers:
                 batch.append(key)
             else:
-                self._wanted.pop(key).vector.cancel()
+                self._pending.pop(key).vector.cancel()
         return batch
 
-    def _keep(self, key: bytes, vector: Vector) -> None:
+    def _store(self, key: bytes, vector: Vector) -> None:
         if self._cache_size:
             self._cache[key] = vector
             if len(self._cache) > self._cache_size:
@@ -114,15 +115,17 @@ class Embeddings:
 
 
 @asynccontextmanager
-async def embeddings(embedder: Embedder, *, cache: int = 8192, workers: int = 1) -> AsyncIterator[Embeddings]:
+async def open_embeddings(
+    embedder: Embedder, *, cache: int = 8192, workers: int = 1
+) -> AsyncIterator[Embeddings]:
     """Open the embeddings of an embedder, with as many workers as it serves at a time; close it at the end."""
     shared = Embeddings(embedder, cache=cache)
-    working = [asyncio.create_task(shared.work()) for _ in range(workers)]
+    working = [asyncio.create_task(shared.run_worker()) for _ in range(workers)]
     try:
         yield shared
     finally:
         for task in working:
             task.cancel()
         await asyncio.gather(*working, return_exceptions=True)
-        shared.abandon()
+        shared.cancel_pending()
         await embedder.close()

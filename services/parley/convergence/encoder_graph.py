@@ -1,15 +1,16 @@
 """An encoder's ONNX graph as it is used: its input of any length, its pooled vector as output, and no work that nobody reads or that is done already."""
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any, Final
 
-from parley.convergence.eight_bit_products import make_weights_unsigned, products_are_cut_off
-from parley.convergence.merged_graph import merge_equal_nodes
+from parley.convergence.session import onnx_session
 
-__all__ = ["POOLED", "pooled_graph"]
+__all__ = ["POOLED", "clips_products", "load_pooled_graph", "make_weights_unsigned", "merge_equal_nodes"]
 
 POOLED: Final = "pooled"
 """The output: the vector that goes into the last layer."""
@@ -18,9 +19,16 @@ _MATRIX_PRODUCTS: Final = frozenset({"Gemm", "MatMul", "MatMulInteger"})
 _QUANTIZERS: Final = frozenset({"DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear"})
 _ONE: Final = "pooled/one"
 _ROWS: Final = "pooled/rows"
+_LAYER: Final = re.compile(r"\blayer\.\d+\b")
+_FIRST_LAYER: Final = "layer.0"
+_FEW_NUMBERS: Final = 16
+"""Constants of so many numbers are compared; weights are not, none of which is there twice."""
+_WEIGHTS: Final = 1
+_ZERO_POINT: Final = 3
+"""Places of a MatMulInteger's inputs."""
 
 
-def pooled_graph(file: Path) -> bytes:
+def load_pooled_graph(file: Path) -> bytes:
     """Return the model of a file with a free input length, and with the vector that goes into its last layer as its output."""
     import onnx
 
@@ -33,8 +41,8 @@ def pooled_graph(file: Path) -> bytes:
     graph.node.append(onnx.helper.make_node("Identity", [source], [POOLED]))
     del graph.output[:]
     graph.output.append(onnx.helper.make_tensor_value_info(POOLED, onnx.TensorProto.FLOAT, None))
-    _leave_out_unread_positions(graph)
-    if products_are_cut_off():
+    _drop_unread_positions(graph)
+    if clips_products():
         make_weights_unsigned(graph)
     merge_equal_nodes(graph)
     return model.SerializeToString()
@@ -52,7 +60,7 @@ def _before_last_layer(graph: Any) -> str:
     return source
 
 
-def _leave_out_unread_positions(graph: Any) -> None:
+def _drop_unread_positions(graph: Any) -> None:
     """Let attention compute the distances that occur in a text, and not all 512 of DeBERTa's table, of which it then picks.
 
     Each number that is picked is the very one that it was. An encoder that does it in another way is left as it is.
@@ -63,26 +71,26 @@ def _leave_out_unread_positions(graph: Any) -> None:
     makers, added = _makers(graph), []
     readers: dict[str, list[Any]] = defaultdict(list)
     for node in graph.node:
-        for name in _read(node):
+        for name in _inputs(node):
             readers[name].append(node)
     for picked in [node for node in graph.node if node.op_type == "GatherElements"]:
-        table = _made_by(makers, picked.input[0], ("MatMul", 1), ("Transpose", 0), ("Tile", 0))
-        index = _made_by(
+        table = _producer_chain(makers, picked.input[0], ("MatMul", 1), ("Transpose", 0), ("Tile", 0))
+        index = _producer_chain(
             makers, picked.input[1], ("Expand", 0), ("Squeeze", 0), ("Clip", 0)
         )  # so that none is below 0
         if (
             table
             and index
-            and all(_is_for_one(node.output[0], readers, makers) for node in (*table, index[0]))
+            and all(_has_one_reader(node.output[0], readers, makers) for node in (*table, index[0]))
         ):
-            added += _only_between(picked.output[0], repeated=table[-1], spread=index[0])
+            added += _slice_between(picked.output[0], repeated=table[-1], spread=index[0])
     if added:
         graph.initializer.append(numpy_helper.from_array(np.array([1], np.int64), _ONE))
         graph.initializer.append(numpy_helper.from_array(np.array([-2], np.int64), _ROWS))
         _order(graph, [*graph.node, *added])
 
 
-def _made_by(makers: Mapping[str, Any], name: str, *steps: tuple[str, int]) -> list[Any]:
+def _producer_chain(makers: Mapping[str, Any], name: str, *steps: tuple[str, int]) -> list[Any]:
     """Return the nodes of these kinds that make something, last first, each by so manyth input; none where others make it."""
     found = []
     for kind, place in steps:
@@ -94,14 +102,14 @@ def _made_by(makers: Mapping[str, Any], name: str, *steps: tuple[str, int]) -> l
     return found
 
 
-def _is_for_one(name: str, readers: Mapping[str, Sequence[Any]], makers: Mapping[str, Any]) -> bool:
+def _has_one_reader(name: str, readers: Mapping[str, Sequence[Any]], makers: Mapping[str, Any]) -> bool:
     """Return whether one node reads this, but for those that ask how long its rows are, which a cut does not change."""
     others = [node for node in readers[name] if node.op_type == "Shape"]
     lengths = [each for node in others for each in readers[node.output[0]]]
-    return len(readers[name]) - len(others) == 1 and all(_takes_last(each, makers) for each in lengths)
+    return len(readers[name]) - len(others) == 1 and all(_reads_last(each, makers) for each in lengths)
 
 
-def _takes_last(node: Any, makers: Mapping[str, Any]) -> bool:
+def _reads_last(node: Any, makers: Mapping[str, Any]) -> bool:
     from onnx import numpy_helper
 
     start = makers.get(node.input[1]) if node.op_type == "Slice" else None
@@ -110,7 +118,7 @@ def _takes_last(node: Any, makers: Mapping[str, Any]) -> bool:
     return bool(numpy_helper.to_array(start.attribute[0].t).tolist() == [-1])
 
 
-def _only_between(name: str, *, repeated: Any, spread: Any) -> list[Any]:
+def _slice_between(name: str, *, repeated: Any, spread: Any) -> list[Any]:
     """Cut the table to the rows from the first to the last that are picked, and count from there; return the nodes for it."""
     from onnx.helper import make_node
 
@@ -132,18 +140,152 @@ def _order(graph: Any, nodes: list[Any]) -> None:
     """Put nodes into a graph so that each stands behind those that it reads, as ONNX wants it."""
     by_name = {name: place for place, node in enumerate(nodes) for name in node.output}
     before = {
-        place: {by_name[name] for name in _read(node) if name in by_name} for place, node in enumerate(nodes)
+        place: {by_name[name] for name in _inputs(node) if name in by_name}
+        for place, node in enumerate(nodes)
     }
     ordered = [nodes[place] for place in TopologicalSorter(before).static_order()]
     del graph.node[:]
     graph.node.extend(ordered)
 
 
-def _read(node: Any) -> set[str]:
+def _inputs(node: Any) -> set[str]:
     """Return what a node reads, in its branches too."""
     branches = [each.g for each in node.attribute if each.HasField("g")]
-    return set(node.input).union(*(_read(inner) for branch in branches for inner in branch.node))
+    return set(node.input).union(*(_inputs(inner) for branch in branches for inner in branch.node))
 
 
 def _makers(graph: Any) -> dict[str, Any]:
     return {name: node for node in graph.node for name in node.output}
+
+
+def merge_equal_nodes(graph: Any) -> None:
+    """Keep one of the nodes that compute the same from the same. The numbers that come out are the very same.
+
+    Layers are alike, so that what has a shape in one has it in all: the shape of a thing is asked of the first layer. Nodes have to stand behind those
+    that they read, as ONNX wants it.
+    """
+    kinds = {name: node.op_type for node in graph.node for name in node.output}
+    outputs = {each.name for each in graph.output}
+    same: dict[str, str] = {}
+    found: dict[Hashable, Any] = {}
+    for constant in graph.initializer:
+        if (value := _constant_key(constant)) is not None:
+            same[constant.name] = found.setdefault(value, constant.name)
+    found.clear()
+    kept = []
+    for node in graph.node:
+        _replace_inputs(node, same)
+        first = found.setdefault(_node_key(node, kinds, same), node)
+        if first is node or not outputs.isdisjoint(node.output):
+            kept.append(node)
+        else:
+            same |= zip(node.output, first.output, strict=True)
+    _replace_nodes(graph, kept)
+
+
+def _node_key(node: Any, kinds: Mapping[str, str], same: Mapping[str, str]) -> Hashable:
+    """Return what a node does, which is equal for two nodes only if they compute the same."""
+    inputs = list(node.input)
+    if node.op_type == "Shape":
+        alike = _LAYER.sub(_FIRST_LAYER, inputs[0])
+        if kinds.get(alike) == kinds.get(inputs[0]):
+            inputs = [same.get(alike, alike)]
+    return node.domain, node.op_type, tuple(inputs), len(node.output), _attributes_key(node, {})
+
+
+def _attributes_key(node: Any, local: Mapping[str, str]) -> Hashable:
+    return tuple(
+        (each.name, _branch_key(each.g, local) if each.HasField("g") else _attribute_key(each))
+        for each in sorted(node.attribute, key=lambda each: each.name)
+    )
+
+
+def _attribute_key(attribute: Any) -> Hashable:
+    value = _constant_key(attribute.t) if attribute.HasField("t") else None
+    return attribute.SerializeToString() if value is None else value
+
+
+def _branch_key(graph: Any, outer: Mapping[str, str]) -> Hashable:
+    """Return what a branch does, whatever its own things are called."""
+    local = dict(outer)
+    steps = []
+    for node in graph.node:
+        steps.append(
+            (node.op_type, tuple(local.get(each, each) for each in node.input), _attributes_key(node, local))
+        )
+        local |= {each: f"#{len(local) + place}" for place, each in enumerate(node.output)}
+    constants = tuple(each.SerializeToString() for each in graph.initializer)
+    return tuple(steps), tuple(local.get(each.name, each.name) for each in graph.output), constants
+
+
+def _constant_key(tensor: Any) -> Hashable | None:
+    """Return what a constant is, without its name; None for one of many numbers."""
+    from onnx import numpy_helper
+
+    value = (
+        numpy_helper.to_array(tensor) if len(tensor.dims) <= 1 and sum(tensor.dims) <= _FEW_NUMBERS else None
+    )
+    return None if value is None else (value.dtype.str, value.shape, value.tobytes())
+
+
+def _replace_inputs(node: Any, same: Mapping[str, str]) -> None:
+    for each in (node, *_inner_nodes(node)):
+        each.input[:] = [same.get(name, name) for name in each.input]
+
+
+def _inner_nodes(node: Any) -> Iterator[Any]:
+    """Yield the nodes in the branches of a node, and in theirs."""
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield inner
+            yield from _inner_nodes(inner)
+
+
+def _replace_nodes(graph: Any, nodes: list[Any]) -> None:
+    copies = [type(each).FromString(each.SerializeToString()) for each in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+@cache
+def clips_products() -> bool:
+    """Return whether this processor cuts off a product of unsigned and signed numbers, by letting it compute one."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    large = numpy_helper.from_array(np.full((2, 1), 127, np.int8), "large")
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", ["given", "large"], ["product"])],
+        "two products",
+        [helper.make_tensor_value_info("given", TensorProto.UINT8, [1, 2])],
+        [helper.make_tensor_value_info("product", TensorProto.INT32, [1, 1])],
+        [large],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    given = np.full((1, 2), 255, np.uint8)
+    (product,) = onnx_session(model.SerializeToString()).run(None, {"given": given})
+    return int(product[0, 0]) != 2 * 255 * 127
+
+
+def make_weights_unsigned(graph: Any) -> None:
+    """Add 128 to signed weights and to their zero points: the same products, which no processor cuts off.
+
+    They take longer: with the instructions for signed ones 1.6 times the whole encoder's time.
+    """
+    import numpy as np
+    from onnx import TensorProto, numpy_helper
+
+    constants = {each.name: each for each in graph.initializer}
+    unsigned: dict[str, str] = {}
+    for product in graph.node:
+        if product.op_type != "MatMulInteger" or len(product.input) < _ZERO_POINT + 1:
+            continue
+        read = [product.input[place] for place in (_WEIGHTS, _ZERO_POINT)]
+        if any(name not in constants or constants[name].data_type != TensorProto.INT8 for name in read):
+            continue
+        for name in read:
+            if name not in unsigned:
+                unsigned[name] = f"{name}/unsigned"
+                shifted = numpy_helper.to_array(constants[name]).astype(np.int16) + 128
+                graph.initializer.append(numpy_helper.from_array(shifted.astype(np.uint8), unsigned[name]))
+        product.input[_WEIGHTS], product.input[_ZERO_POINT] = (unsigned[name] for name in read)

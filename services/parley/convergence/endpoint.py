@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 import httpx2
@@ -13,22 +14,24 @@ from parley.convergence.vectors import Vector, mean_direction, unit, windows
 from parley.runtime.errors import internal, unavailable
 from parley.runtime.redaction import Redaction
 from parley.runtime.unpacking import ACCEPT_GZIP, truncate, unpack
+from parley.runtime.watched_files import WatchedFiles
 
-__all__ = ["EndpointEmbedder", "vectors_of"]
+__all__ = ["EndpointEmbedder", "key_reader", "parse_vectors"]
 
 _MAX_READ: Final = 16 * 1024
-_MAX_SAID: Final = 200
+_MAX_ERROR: Final = 200
 _MAX_ANSWER: Final = 4 * 1024 * 1024
 """Bytes of an answer; 32 vectors of 4,096 numbers have up to three million."""
+_MAX_BYTES: Final = 16 * 1024
 
 
-class _Embedded(BaseModel):
+class _EmbeddingItem(BaseModel):
     index: int
     embedding: list[float]
 
 
 class _Answer(BaseModel):
-    data: list[_Embedded]
+    data: list[_EmbeddingItem]
 
 
 class EndpointEmbedder:
@@ -39,7 +42,7 @@ class EndpointEmbedder:
 
     _WINDOW: Final = 8_000
     _OVERLAP: Final = 800
-    _AT_ONCE: Final = 32
+    _BATCH: Final = 32
 
     def __init__(
         self, base_url: str, api_key: str | Callable[[], str], model: str, timeout_seconds: float = 30.0
@@ -54,7 +57,7 @@ class EndpointEmbedder:
             max_retries=2,
             default_headers=ACCEPT_GZIP,
             http_client=openai.DefaultAioHttpClient(
-                follow_redirects=False, event_hooks={"response": [unpack, _bound]}
+                follow_redirects=False, event_hooks={"response": [unpack, _limit_size]}
             ),
         )
 
@@ -63,8 +66,8 @@ class EndpointEmbedder:
         cuts = [windows(len(text), self._WINDOW, self._OVERLAP) for text in texts]
         pieces = [text[start:end] for text, cut in zip(texts, cuts, strict=True) for start, end in cut]
         vectors: list[Vector] = []
-        for start in range(0, len(pieces), self._AT_ONCE):
-            vectors += await self._request(pieces[start : start + self._AT_ONCE])
+        for start in range(0, len(pieces), self._BATCH):
+            vectors += await self._request(pieces[start : start + self._BATCH])
         remaining = iter(vectors)
         return [mean_direction([next(remaining) for _ in cut]) for cut in cuts]
 
@@ -78,20 +81,20 @@ class EndpointEmbedder:
                 extra_headers={"Authorization": f"Bearer {key or 'none'}"},
             )
         except openai.OpenAIError as error:
-            message = f"the embeddings endpoint failed: {_said(error, key)}"
+            message = f"the embeddings endpoint failed: {_error_text(error, key)}"
             raise unavailable("EMBEDDINGS_UNAVAILABLE", message, retry_after=1.0) from None
-        return await asyncio.to_thread(_read, answer.content, len(pieces))
+        return await asyncio.to_thread(_read_answer, answer.content, len(pieces))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
 
 
-async def _bound(response: httpx2.Response) -> None:
+async def _limit_size(response: httpx2.Response) -> None:
     truncate(response, _MAX_ANSWER)
 
 
-def _read(answer: bytes, texts: int) -> list[Vector]:
+def _read_answer(answer: bytes, texts: int) -> list[Vector]:
     """Return the vectors of an answer in the order of the texts, one for each."""
     try:
         data = _Answer.model_validate_json(answer).data
@@ -100,10 +103,10 @@ def _read(answer: bytes, texts: int) -> list[Vector]:
         raise unavailable("EMBEDDINGS_UNAVAILABLE", f"the embeddings endpoint answered {told}") from None
     if sorted(each.index for each in data) != list(range(texts)):
         raise internal(f"the embeddings endpoint answered {len(data)} vectors for {texts} texts")
-    return vectors_of([each.embedding for each in sorted(data, key=lambda each: each.index)])
+    return parse_vectors([each.embedding for each in sorted(data, key=lambda each: each.index)])
 
 
-def vectors_of(answered: Sequence[Sequence[float]]) -> list[Vector]:
+def parse_vectors(answered: Sequence[Sequence[float]]) -> list[Vector]:
     """Return the directions of what an endpoint answered, all of one length and finite."""
     try:
         with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused below
@@ -118,7 +121,7 @@ def vectors_of(answered: Sequence[Sequence[float]]) -> list[Vector]:
     return [unit(each) for each in vectors]
 
 
-def _said(error: openai.OpenAIError, key: str) -> str:
+def _error_text(error: openai.OpenAIError, key: str) -> str:
     """Return what is said of an error as one short line without the key: it may stand in a debate's log for good."""
     if isinstance(error, openai.APIStatusError) and 300 <= error.status_code < 400:
         return f"{error.status_code} it redirects elsewhere; PARLEY_EMBEDDING_BASE_URL must be the address itself"
@@ -126,4 +129,22 @@ def _said(error: openai.OpenAIError, key: str) -> str:
     redacted = Redaction(key)
     # Hidden before it is shortened too: what is cut within a key is no key that could be found.
     shown = redacted(" ".join(redacted(words).split()))
-    return shown if len(shown) <= _MAX_SAID else f"{shown[: _MAX_SAID - 1]}…"
+    return shown if len(shown) <= _MAX_ERROR else f"{shown[: _MAX_ERROR - 1]}…"
+
+
+def key_reader(path: Path) -> Callable[[], str]:
+    """Return what reads the key that a file holds now, without a line end after it.
+
+    Raises:
+        ConfigurationError: the file cannot be read or holds no key. Later its last good key counts.
+    """
+    files = WatchedFiles("PARLEY_EMBEDDING_API_KEY_FILE", path, check=lambda held: _check_key(path, held[0]))
+    return lambda: files.contents()[0].decode("ascii").strip()
+
+
+def _check_key(path: Path, held: bytes) -> None:
+    key = held.strip()
+    if not key:
+        raise ValueError(f"{path} holds no key")
+    if len(held) > _MAX_BYTES or not (held.isascii() and key.decode("ascii").isprintable()):
+        raise ValueError(f"{path} holds what is no key")

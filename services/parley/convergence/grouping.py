@@ -51,7 +51,7 @@ class Grouping:
     certain: bool
 
     @property
-    def majority(self) -> bool:
+    def has_majority(self) -> bool:
         """Whether the largest group holds more than half of all agents."""
         sizes = [len(each.agent_ids) for each in self.groups]
         return 2 * sizes[0] > sum(sizes)
@@ -59,9 +59,9 @@ class Grouping:
 
 def group(reading: Reading) -> Grouping:
     """Group agents. Two are together only if they, and all others of their group, are the same answer by pairs."""
-    members = _merged([(agent,) for agent in sorted(reading.positions)], reading)
+    members = _merge([(agent,) for agent in sorted(reading.positions)], reading)
     groups = sorted(
-        (_described(each, reading) for each in members),
+        (_describe(each, reading) for each in members),
         key=lambda each: (-len(each.agent_ids), each.agent_ids[0]),
     )
     together = {pair for each in groups for pair in combinations(each.agent_ids, 2)}
@@ -69,12 +69,12 @@ def group(reading: Reading) -> Grouping:
     return Grouping(tuple(groups), certain)
 
 
-def _merged(groups: list[tuple[str, ...]], reading: Reading) -> list[tuple[str, ...]]:
+def _merge(groups: list[tuple[str, ...]], reading: Reading) -> list[tuple[str, ...]]:
     """Join the two groups whose least likely pair is the likeliest, until none may be joined."""
     while True:
         best: tuple[float, tuple[str, ...], tuple[str, ...]] | None = None
         for one, other in combinations(groups, 2):
-            pairs = [_ordered(*pair) for pair in product(one, other)]
+            pairs = [_sort_pair(*pair) for pair in product(one, other)]
             if any(reading.relations[pair] is not Relation.SAME for pair in pairs):
                 continue
             least = min(_probability(reading, pair) for pair in pairs)
@@ -86,9 +86,9 @@ def _merged(groups: list[tuple[str, ...]], reading: Reading) -> list[tuple[str, 
         groups = sorted([each for each in groups if each not in (one, other)] + [tuple(sorted(one + other))])
 
 
-def _described(members: tuple[str, ...], reading: Reading) -> Group:
+def _describe(members: tuple[str, ...], reading: Reading) -> Group:
     def likeness(agent: str) -> float:
-        others = [_ordered(agent, each) for each in members if each != agent]
+        others = [_sort_pair(agent, each) for each in members if each != agent]
         return round(sum(_probability(reading, pair) for pair in others), 6)
 
     speaker = max(members, key=likeness)
@@ -101,5 +101,5 @@ def _probability(reading: Reading, pair: Pair) -> float:
     return 1.0 if known is None else known
 
 
-def _ordered(one: str, other: str) -> Pair:
+def _sort_pair(one: str, other: str) -> Pair:
     return (one, other) if one < other else (other, one)

@@ -13,15 +13,15 @@ import numpy as np
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["SHIPPED_HEAD", "AgreementHead", "shipped_head"]
+__all__ = ["DEFAULT_HEAD", "AgreementHead", "default_head"]
 
-SHIPPED_HEAD: Final = Path(__file__).with_name("agreement_head.json")
+DEFAULT_HEAD: Final = Path(__file__).with_name("agreement_head.json")
 """The head of the encoder that is installed with the service; `make agreement-head` makes it."""
-_OPEN: Final = math.log(0.8 / 0.2)
+_UNSURE_BELOW: Final = math.log(0.8 / 0.2)
 """Scores nearer to 0 than this leave it open; what is unsure begins at 0.7."""
 _VERSION: Final = 2
 """Of what heads are trained on; 1 took both orders of a pair in one vector."""
-_SHIPPED_SHA256: Final = "0c3f6c9f19689141e344b1bbd6cdabfb71837c29d481088aafc9b4c83c2d4de1"
+_DEFAULT_SHA256: Final = "0c3f6c9f19689141e344b1bbd6cdabfb71837c29d481088aafc9b4c83c2d4de1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,17 @@ class AgreementHead:
         """
         first, second = sorted((one, other))
         score = self.score(read(first, second))
-        if abs(score) < _OPEN:
+        if abs(score) < _UNSURE_BELOW:
             score = (score + self.score(read(second, first))) / 2
         return 1 / (1 + math.exp(-min(max(score, -50.0), 50.0)))
 
 
-def shipped_head() -> AgreementHead:
+def default_head() -> AgreementHead:
     """Read the head of the installed encoder; raise ConfigurationError where its file is missing or not the one expected."""
-    head = AgreementHead.read(SHIPPED_HEAD)
-    digest = hashlib.sha256(SHIPPED_HEAD.read_bytes()).hexdigest()
-    if digest != _SHIPPED_SHA256:
+    head = AgreementHead.read(DEFAULT_HEAD)
+    digest = hashlib.sha256(DEFAULT_HEAD.read_bytes()).hexdigest()
+    if digest != _DEFAULT_SHA256:
         raise ConfigurationError(
-            f"{SHIPPED_HEAD}: is not the file expected (sha256 {digest}); install parley again"
+            f"{DEFAULT_HEAD}: is not the file expected (sha256 {digest}); install parley again"
         )
     return head

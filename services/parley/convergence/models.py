@@ -13,7 +13,7 @@ from parley.convergence.session import onnx_session
 from parley.convergence.vectors import Vector, mean_direction, unit, windows
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["LocalModel", "MiniLm", "StaticWords", "carried_file"]
+__all__ = ["LocalModel", "MiniLm", "StaticWords", "packaged_file"]
 
 
 class LocalModel(Protocol):
@@ -40,11 +40,11 @@ class MiniLm:
 
     def __init__(self) -> None:
         """Load the model; raise ConfigurationError where its files are missing or not the ones expected."""
-        self._tokenizer = Tokenizer.from_file(str(_file(*_MINILM_TOKENIZER)))
+        self._tokenizer = Tokenizer.from_file(str(_verified_file(*_MINILM_TOKENIZER)))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._first, self._last = self._tokenizer.encode("").ids
-        self._session = onnx_session(str(_file(*_MINILM_WEIGHTS)))
+        self._session = onnx_session(str(_verified_file(*_MINILM_WEIGHTS)))
 
     def embed(self, text: str) -> Vector:
         """Embed one text on the calling thread, without the interpreter's lock for most of it."""
@@ -72,10 +72,10 @@ class StaticWords:
 
     def __init__(self) -> None:
         """Load the table; raise ConfigurationError where its files are missing or not the ones expected."""
-        self._tokenizer = Tokenizer.from_file(str(_file(*_STATIC_TOKENIZER)))
+        self._tokenizer = Tokenizer.from_file(str(_verified_file(*_STATIC_TOKENIZER)))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        table = load_file(_file(*_STATIC_WEIGHTS))["embedding.weight"]
+        table = load_file(_verified_file(*_STATIC_WEIGHTS))["embedding.weight"]
         self._table = np.ascontiguousarray(table.astype(np.float32))
 
     def embed(self, text: str) -> Vector:
@@ -107,7 +107,7 @@ _STATIC_TOKENIZER: Final = (
 )
 
 
-def carried_file(package: str, path: str) -> Path:
+def packaged_file(package: str, path: str) -> Path:
     """Find a package's file without importing the package; raise ConfigurationError where it is missing."""
     found = importlib.util.find_spec(package)
     folders = found.submodule_search_locations if found is not None else None
@@ -117,9 +117,9 @@ def carried_file(package: str, path: str) -> Path:
     return file
 
 
-def _file(package: str, path: str, sha256: str) -> Path:
+def _verified_file(package: str, path: str, sha256: str) -> Path:
     """Find a package's file, and make sure that it is the one expected."""
-    file = carried_file(package, path)
+    file = packaged_file(package, path)
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     if digest != sha256:

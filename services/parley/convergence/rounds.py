@@ -1,24 +1,43 @@
 """Rounds of stands, read and brought into vectors, then assessed and grouped."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
+from typing import Final
 
-from parley.convergence.agreement import Agreements, Pair, Relation, related
+from parley.convergence.agreement import Agreements, Pair, Relation, pair_relation
 from parley.convergence.assessment import Assessment, Critic, Round, Thresholds, assess
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Grouping, Reading, group
-from parley.convergence.stands import Stand, sentences
-from parley.convergence.vectors import Vector, centred
+from parley.convergence.vectors import Vector, center
 from parley.runtime.large_texts import in_thread_if_large
 
-__all__ = ["Rounds", "Settled"]
+__all__ = ["AgentPosition", "Rounds", "Settled", "sentences"]
 
 Settled = Mapping[tuple[str, str], bool]
 """Pairs of agents, the smaller id first, of which somebody said whether they are the same answer."""
-_Told = Mapping[Pair, float | None]
+_Probabilities = Mapping[Pair, float | None]
 """How probable it is that two positions are one answer."""
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(*_#-])|\n+")
+_MARKUP: Final = re.compile(r"^[\s#>*_\-•\d.)]*|[*_`]+")
+_FENCED: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_MAX_SENTENCES: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPosition:
+    """What one agent stands for in one round; `position` or `text` is not empty.
+
+    Without a position, what it stands for cannot be told: a text weighs many things, and which of its sentences is the
+    stand is a guess.
+    """
+
+    agent_id: str
+    position: str
+    text: str
 
 
 class Rounds:
@@ -29,17 +48,17 @@ class Rounds:
         self._agreements = agreements
 
     async def group(
-        self, stands: Sequence[Stand], settled: Settled | None = None
+        self, stands: Sequence[AgentPosition], settled: Settled | None = None
     ) -> tuple[Grouping, Reading]:
         """Group stands by position, and say how they relate; `settled` decides pairs that the model is unsure of."""
-        reading = _reading(stands, await self._told(_pairs(stands)), settled or {})
+        reading = _reading(stands, await self._probabilities(_pairs(stands)), settled or {})
         return group(reading), reading
 
     async def assess(
         self,
         question: str,
-        stands: Sequence[Stand],
-        previous: Sequence[Stand],
+        stands: Sequence[AgentPosition],
+        previous: Sequence[AgentPosition],
         critics: Sequence[Critic],
         thresholds: Thresholds,
         settled: Settled | None = None,
@@ -50,44 +69,44 @@ class Rounds:
         """
         pairs = [*_pairs(stands), *_pairs(previous), *_moves(stands, previous).values()]
         told, said, said_before = await asyncio.gather(
-            self._told(pairs), self._said(question, stands), self._said(question, previous)
+            self._probabilities(pairs), self._vectors(question, stands), self._vectors(question, previous)
         )
         present = Round(_reading(stands, told, settled or {}), *said)
         before = Round(_reading(previous, told, {}), *said_before) if previous else None
-        kept = {agent: _decided(move, told[move]) for agent, move in _moves(stands, previous).items()}
+        kept = {agent: _stability(move, told[move]) for agent, move in _moves(stands, previous).items()}
         return await asyncio.to_thread(assess, present, before, kept, critics, thresholds)
 
-    async def _told(self, pairs: Sequence[Pair]) -> _Told:
+    async def _probabilities(self, pairs: Sequence[Pair]) -> _Probabilities:
         """Have all pairs read at once, since whoever asks waits for the last of them."""
-        return dict(zip(pairs, await self._agreements.of(pairs), strict=True))
+        return dict(zip(pairs, await self._agreements.probabilities(pairs), strict=True))
 
-    async def _said(
-        self, question: str, stands: Sequence[Stand]
+    async def _vectors(
+        self, question: str, stands: Sequence[AgentPosition]
     ) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
         """Return the vectors of a round's texts, and of their sentences."""
         said = await in_thread_if_large((each.text for each in stands), partial(_sentences, stands))
-        return await self._texts(question, stands), tuple(await self._fast.of(said))
+        return await self._text_vectors(question, stands), tuple(await self._fast.vectors(said))
 
-    async def _texts(self, question: str, stands: Sequence[Stand]) -> tuple[Vector, ...]:
+    async def _text_vectors(self, question: str, stands: Sequence[AgentPosition]) -> tuple[Vector, ...]:
         if not stands or not all(stand.text.strip() for stand in stands):
             return ()
-        origin, *vectors = await self._fast.of([question, *(stand.text for stand in stands)])
-        return tuple(centred(vector, origin) for vector in vectors)
+        origin, *vectors = await self._fast.vectors([question, *(stand.text for stand in stands)])
+        return tuple(center(vector, origin) for vector in vectors)
 
 
-def _sentences(stands: Sequence[Stand]) -> list[str]:
+def _sentences(stands: Sequence[AgentPosition]) -> list[str]:
     return [each for stand in stands for each in sentences(stand.text or stand.position)]
 
 
-def _positions(stands: Sequence[Stand]) -> dict[str, str]:
+def _positions(stands: Sequence[AgentPosition]) -> dict[str, str]:
     return {each.agent_id: each.position for each in sorted(stands, key=lambda each: each.agent_id)}
 
 
-def _pairs(stands: Sequence[Stand]) -> list[Pair]:
+def _pairs(stands: Sequence[AgentPosition]) -> list[Pair]:
     return list(combinations(_positions(stands).values(), 2))
 
 
-def _moves(stands: Sequence[Stand], previous: Sequence[Stand]) -> dict[str, Pair]:
+def _moves(stands: Sequence[AgentPosition], previous: Sequence[AgentPosition]) -> dict[str, Pair]:
     """Return the position of before and that of now, by agent."""
     before = {each.agent_id: each.position for each in previous}
     return {
@@ -95,13 +114,13 @@ def _moves(stands: Sequence[Stand], previous: Sequence[Stand]) -> dict[str, Pair
     }
 
 
-def _reading(stands: Sequence[Stand], told: _Told, settled: Settled) -> Reading:
+def _reading(stands: Sequence[AgentPosition], told: _Probabilities, settled: Settled) -> Reading:
     positions = _positions(stands)
     probabilities = {
         (one, other): told[positions[one], positions[other]] for one, other in combinations(positions, 2)
     }
     relations = {
-        (one, other): related((positions[one], positions[other]), each)
+        (one, other): pair_relation((positions[one], positions[other]), each)
         for (one, other), each in probabilities.items()
     }
     for pair, same in settled.items():
@@ -110,6 +129,13 @@ def _reading(stands: Sequence[Stand], told: _Told, settled: Settled) -> Reading:
     return Reading(positions, relations, probabilities)
 
 
-def _decided(move: Pair, probability: float | None) -> float | None:
+def _stability(move: Pair, probability: float | None) -> float | None:
     """Return 1 or 0 where it is decided whether a position was kept, and the probability where it is not."""
-    return {Relation.SAME: 1.0, Relation.APART: 0.0}.get(related(move, probability), probability)
+    return {Relation.SAME: 1.0, Relation.APART: 0.0}.get(pair_relation(move, probability), probability)
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, without code, markup and headings of a word or two; at most 200."""
+    plain = _FENCED.sub("\n", text)
+    cleaned = (" ".join(_MARKUP.sub("", part).split()) for part in _SENTENCE_END.split(plain))
+    return [part for part in cleaned if len(part.split()) > 2][:_MAX_SENTENCES]

@@ -11,8 +11,7 @@ from parley.convergence.agreement import Agreements, Relation
 from parley.convergence.assessment import Critic, Thresholds, Verdict
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.grouping import Reading
-from parley.convergence.rounds import Rounds
-from parley.convergence.stands import Stand
+from parley.convergence.rounds import AgentPosition, Rounds
 from parley.runtime.validation import Violations
 from parley.v1 import convergence_pb2 as pb
 from parley.v1 import convergence_pb2_grpc as pb_grpc
@@ -80,7 +79,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
     async def _embed(self, request: pb.EmbedRequest) -> pb.EmbedResponse:
         _check_embed(request)
         embeddings = self._fast if request.model == pb.EMBEDDING_MODEL_FAST else self._fine
-        vector = await embeddings.one(request.text)
+        vector = await embeddings.vector(request.text)
         return pb.EmbedResponse(vector=vector.tolist(), model=embeddings.name)
 
     async def Assess(self, request: pb.AssessRequest, _context: Context) -> pb.AssessResponse:  # noqa: N802
@@ -89,15 +88,15 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
         defaults = Thresholds()
         assessment = await self._rounds.assess(
             request.question,
-            _stands(request.stands),
-            _stands(request.previous),
+            _positions(request.stands),
+            _positions(request.previous),
             [Critic(each.critic_agent_id, each.target_agent_id, each.agrees) for each in request.critics],
             Thresholds(
                 agreement=request.agreement_threshold_percent or defaults.agreement,
                 stability=request.stability_threshold_percent or defaults.stability,
                 novelty=request.novelty_threshold_percent or defaults.novelty,
             ),
-            _settled(request.settled),
+            _decisions(request.settled),
         )
         return pb.AssessResponse(
             verdict=_VERDICTS[assessment.verdict],
@@ -112,7 +111,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
             novelty_percent=assessment.novelty,
             contradictions=_contradictions(assessment.reading),
             reason=assessment.reason,
-            unsure=_unsure(assessment.reading),
+            unsure=_unsure_pairs(assessment.reading),
         )
 
     async def GroupPositions(  # noqa: N802
@@ -120,7 +119,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
     ) -> pb.GroupPositionsResponse:
         """Group agents by position."""
         _check_group(request)
-        grouping, reading = await self._rounds.group(_stands(request.stands), _settled(request.settled))
+        grouping, reading = await self._rounds.group(_positions(request.stands), _decisions(request.settled))
         return pb.GroupPositionsResponse(
             groups=[
                 pb.PositionGroup(
@@ -130,43 +129,43 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
                 )
                 for each in grouping.groups
             ],
-            majority=grouping.majority,
+            majority=grouping.has_majority,
             contradictions=_contradictions(reading),
             certain=grouping.certain,
-            unsure=_unsure(reading),
+            unsure=_unsure_pairs(reading),
         )
 
 
-def _stands(stands: Iterable[pb.Stand]) -> list[Stand]:
-    return [Stand(each.agent_id, each.position, each.text) for each in stands]
+def _positions(stands: Iterable[pb.Stand]) -> list[AgentPosition]:
+    return [AgentPosition(each.agent_id, each.position, each.text) for each in stands]
 
 
-def _settled(pairs: Iterable[pb.SettledPair]) -> dict[tuple[str, str], bool]:
-    return {_in_order(each.agent_id, each.other_agent_id): each.same for each in pairs}
+def _decisions(pairs: Iterable[pb.SettledPair]) -> dict[tuple[str, str], bool]:
+    return {_sort_pair(each.agent_id, each.other_agent_id): each.same for each in pairs}
 
 
 def _contradictions(reading: Reading) -> list[pb.Contradiction]:
     return [
         pb.Contradiction(
-            agent_id=one, other_agent_id=other, reason=_why_apart(reading.probabilities[one, other])
+            agent_id=one, other_agent_id=other, reason=_apart_reason(reading.probabilities[one, other])
         )
         for one, other in reading.pairs(Relation.APART)
     ]
 
 
-def _why_apart(probability: float | None) -> str:
+def _apart_reason(probability: float | None) -> str:
     told = "cannot be told" if probability is None else f"{100 * probability:.0f} %"
     return f"not the same answer (probability of the same answer: {told})"
 
 
-def _unsure(reading: Reading) -> list[pb.UnsurePair]:
+def _unsure_pairs(reading: Reading) -> list[pb.UnsurePair]:
     return [
         pb.UnsurePair(agent_id=one, other_agent_id=other, same_probability=reading.probabilities[one, other])
         for one, other in reading.pairs(Relation.UNSURE)
     ]
 
 
-def _in_order(one: str, other: str) -> tuple[str, str]:
+def _sort_pair(one: str, other: str) -> tuple[str, str]:
     return (one, other) if one < other else (other, one)
 
 
@@ -211,7 +210,7 @@ def _check_settled(violations: Violations, request: pb.AssessRequest | pb.GroupP
     agents = {each.agent_id for each in request.stands}
     seen: set[tuple[str, str]] = set()
     for place, each in enumerate(request.settled):
-        path, pair = f"settled[{place}]", _in_order(each.agent_id, each.other_agent_id)
+        path, pair = f"settled[{place}]", _sort_pair(each.agent_id, each.other_agent_id)
         violations.check(
             that=pair[0] != pair[1] and agents >= set(pair),
             field=path,

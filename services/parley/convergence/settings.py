@@ -55,7 +55,7 @@ class ConvergenceSettings(ServiceSettings):
     )
 
     @model_validator(mode="after")
-    def _encoder_is_whole(self) -> Self:
+    def _check_encoder(self) -> Self:
         parts = {
             "PARLEY_AGREEMENT_ENCODER": self.agreement_encoder,
             "PARLEY_AGREEMENT_ENCODER_SHA256": self.agreement_encoder_sha256,
@@ -68,7 +68,7 @@ class ConvergenceSettings(ServiceSettings):
         return self
 
     @model_validator(mode="after")
-    def _key_stands_in_one_place(self) -> Self:
+    def _check_one_key(self) -> Self:
         if self.embedding_api_key_file and self.embedding_api_key.get_secret_value():
             raise ValueError(
                 "PARLEY_EMBEDDING_API_KEY_FILE: set either it or PARLEY_EMBEDDING_API_KEY, as one endpoint has one key"
@@ -76,7 +76,7 @@ class ConvergenceSettings(ServiceSettings):
         return self
 
     @model_validator(mode="after")
-    def _endpoint_is_named(self) -> Self:
+    def _check_endpoint(self) -> Self:
         if "endpoint" in (self.embedding_fine, self.embedding_fast) and not self.embedding_base_url:
             raise ValueError(
                 "PARLEY_EMBEDDING_BASE_URL: must be set, as PARLEY_EMBEDDING_FINE or PARLEY_EMBEDDING_FAST asks for it"

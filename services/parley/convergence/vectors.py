@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_WINDOWS", "Vector", "centred", "cosine", "mean_direction", "unit", "windows"]
+__all__ = ["MAX_WINDOWS", "Vector", "center", "cosine", "mean_direction", "unit", "windows"]
 
 Vector = NDArray[np.float32]
 """Of length 1, so that a product of two is their cosine."""
@@ -21,7 +21,7 @@ def unit(vector: NDArray[np.float32]) -> Vector:
     return (vector / length if length > 0 else vector).astype(np.float32)
 
 
-def centred(vector: Vector, question: Vector) -> Vector:
+def center(vector: Vector, question: Vector) -> Vector:
     """Return the direction from the question to a text: what it says beyond the topic that all share."""
     return unit(vector - question)
 

@@ -42,7 +42,7 @@ from parley.runtime.logs import configure_logging, get_logger
 from parley.runtime.server import Service, serve
 from parley.runtime.tasks import background_task
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import Store, open_store, refuse_unusable_store, used_by
+from parley.storage.opening import Store, lock_store, open_store, refuse_unusable_store
 from parley.v1 import gateway_pb2_grpc
 
 __all__ = ["build", "main"]
@@ -126,7 +126,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
         def register(server: grpc.aio.Server) -> None:
             gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, server)
 
-        yield Service("parley.v1.GatewayService", register, ready=store.answers)
+        yield Service("parley.v1.GatewayService", register, ready=store.ping)
 
 
 def _key_files(config: ConfigFile) -> list[Path]:
@@ -233,7 +233,7 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGHUP, hangup.set)
     try:
-        with used_by(settings.store, "gateway"):
+        with lock_store(settings.store, "gateway"):
             async with build(settings, draining=draining, hangup=hangup) as service:
                 await serve([service], settings.server(), draining=draining)
     finally:

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
-from parley.memory.debate import DEBATES, FILLINGS
+from parley.memory.debate import DEBATES, FILL_PROGRESS
+from parley.memory.embedding import EmbeddingClient
 from parley.memory.index import DebateIndex
-from parley.memory.meaning import Meanings
 from parley.memory.memories import Memories
 from parley.memory.servicer import MemoryServicer
 from parley.memory.settings import MemorySettings
@@ -18,7 +18,7 @@ from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.tasks import background_task
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import Store, open_store, open_vectors, refuse_unusable_store, used_by
+from parley.storage.opening import Store, lock_store, open_store, open_vectors, refuse_unusable_store
 from parley.storage.ports import StorageError, Vectors
 from parley.v1.memory_pb2_grpc import add_MemoryServiceServicer_to_server
 
@@ -36,12 +36,12 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(settings.store, "memory"))
-            await store.documents.prepare(DEBATES, FILLINGS)
+            await store.documents.prepare(DEBATES, FILL_PROGRESS)
         try:
             vectors = await stack.enter_async_context(open_vectors(settings.vectors))
         except (ValueError, StorageError) as error:
             raise ConfigurationError(str(error)) from None
-        meanings = Meanings(
+        meanings = EmbeddingClient(
             await stack.enter_async_context(channel(settings.convergence, settings.channels()))
         )
         index = DebateIndex(store.documents, vectors, meanings)
@@ -51,14 +51,14 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
         yield Service(
             "parley.v1.MemoryService",
             lambda server: add_MemoryServiceServicer_to_server(servicer, server),
-            ready=partial(_answer, store, vectors),
+            ready=partial(_ping_stores, store, vectors),
         )
 
 
-async def _answer(store: Store, vectors: Vectors) -> None:
+async def _ping_stores(store: Store, vectors: Vectors) -> None:
     """Return if both stores answer: without its index memory neither recalls nor takes anything in."""
-    await store.answers()
-    await vectors.answers()
+    await store.ping()
+    await vectors.ping()
 
 
 async def main() -> None:
@@ -67,7 +67,7 @@ async def main() -> None:
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-memory")
     try:
-        with used_by(settings.store, "memory"):
+        with lock_store(settings.store, "memory"):
             async with build(settings) as service:
                 await serve([service], settings.server())
     finally:

@@ -8,28 +8,28 @@ from uuid import UUID, uuid5
 
 import numpy as np
 
-from parley.memory.meaning import Meaning
+from parley.memory.embedding import Embedding
 from parley.storage.ports import Collection, Document, Fields, Index
 
 __all__ = [
     "DEBATES",
-    "FILLINGS",
+    "FILL_PROGRESS",
     "KIND",
     "RememberedDebate",
+    "document_key",
     "from_document",
-    "key_in_store",
-    "key_of",
-    "meaning_of",
     "point_id",
+    "storage_key",
+    "stored_embedding",
     "to_fields",
 ]
 
 DEBATES: Final = Collection("debates", (Index(("key",)),))
-FILLINGS: Final = Collection("fillings", ())
+FILL_PROGRESS: Final = Collection("fillings", ())
 """How far the making of an index has come, by the index's name."""
 KIND: Final = "remembered debate"
 """What a debate is called that cannot be read."""
-_FOUND_BY: Final = 8_000
+_SEARCH_CHARACTERS: Final = 8_000
 _NAMESPACE: Final = UUID("6d5f4a3a-2f0e-4a52-9a53-0b1b2c9b7e11")
 
 
@@ -49,15 +49,15 @@ class RememberedDebate:
 
         Both, since either may be what a later question is like.
         """
-        return f"{self.question[:_FOUND_BY]}\n{self.conclusion[:_FOUND_BY]}"
+        return f"{self.question[:_SEARCH_CHARACTERS]}\n{self.conclusion[:_SEARCH_CHARACTERS]}"
 
 
-def key_of(tenant: str, debate_id: str) -> str:
+def storage_key(tenant: str, debate_id: str) -> str:
     """Return the key of the debate's document. Debate ids hold no slash, so that no two pairs share a key."""
     return f"{tenant}/{debate_id}"
 
 
-def key_in_store(document: Document) -> str:
+def document_key(document: Document) -> str:
     """Return the key that a document is stored under."""
     return document.key
 
@@ -67,10 +67,10 @@ def point_id(key: str) -> UUID:
     return uuid5(_NAMESPACE, key)
 
 
-def to_fields(tenant: str, debate: RememberedDebate, meaning: Meaning) -> Fields:
+def to_fields(tenant: str, debate: RememberedDebate, meaning: Embedding) -> Fields:
     """Return the content of the debate's document, with its vector, so that the index can be made again from it."""
     return {
-        "key": key_of(tenant, debate.debate_id),
+        "key": storage_key(tenant, debate.debate_id),
         "tenant": tenant,
         "debate_id": debate.debate_id,
         "question": debate.question,
@@ -94,10 +94,10 @@ def from_document(document: Document) -> RememberedDebate:
     )
 
 
-def meaning_of(document: Document) -> Meaning:
+def stored_embedding(document: Document) -> Embedding:
     """Return the vector that was stored with the debate and the model that made it. Raises ValueError or KeyError for none."""
     fields: Any = document.fields
     vector = np.frombuffer(base64.b64decode(fields["vector"]), dtype="<f4")
     if not np.isfinite(vector).all():
         raise ValueError("its vector holds a number that is not finite")
-    return Meaning(vector.tolist(), str(fields["model"]))
+    return Embedding(vector.tolist(), str(fields["model"]))

@@ -2,54 +2,68 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from parley.memory.debate import KIND, key_in_store, meaning_of, point_id
-from parley.memory.filling import Filler, ModelGoneError, point
-from parley.memory.meaning import Meaning, Meanings
+from parley.memory.debate import (
+    DEBATES,
+    FILL_PROGRESS,
+    KIND,
+    document_key,
+    from_document,
+    point_id,
+    stored_embedding,
+)
+from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.runtime.backoff import Backoff
 from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
+    Above,
     Document,
     Documents,
-    Near,
+    DuplicateError,
+    Fields,
+    Neighbor,
+    Order,
+    Point,
     StorageError,
     VectorCollection,
     Vectors,
     VectorsLostError,
 )
 
-__all__ = ["DebateIndex"]
+__all__ = ["DebateIndex", "Filler", "ModelChangedError", "point"]
 
 T = TypeVar("T")
 
-_PATIENCE: Final = 2.0
+_MAX_WAIT_SECONDS: Final = 2.0
 """Seconds that a search waits for an index that is being made, before it uses what is there."""
-_AFTER_TROUBLE: Final = Backoff(first=1.0, maximum=60.0, jitter=0.2)
+_RETRY_BACKOFF: Final = Backoff(first=1.0, maximum=60.0, jitter=0.2)
 
 _logger = get_logger(__name__)
+_PAGE: Final = 500
+_EMBED_BATCH: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """A model's collection; `whole` is set once nothing is known to be missing from it."""
+    """A model's collection; `complete` is set once nothing is known to be missing from it."""
 
     collection: VectorCollection
     model: str
-    whole: asyncio.Event = field(default_factory=asyncio.Event)
+    complete: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class DebateIndex:
     """The debates by meaning. Made again from the documents wherever it holds fewer than they do, while `run` runs."""
 
-    def __init__(self, documents: Documents, vectors: Vectors, meanings: Meanings) -> None:
+    def __init__(self, documents: Documents, vectors: Vectors, meanings: EmbeddingClient) -> None:
         self._vectors = vectors
         self._filler = Filler(documents, vectors, meanings)
-        self._known: dict[str, _Index] = {}
+        self._indexes: dict[str, _Index] = {}
         self._preparing = asyncio.Lock()
         self._to_fill: asyncio.Queue[_Index] = asyncio.Queue()
 
@@ -58,30 +72,37 @@ class DebateIndex:
         while True:
             await self._fill(await self._to_fill.get())
 
-    async def add(self, document: Document, meaning: Meaning) -> None:
+    async def add(self, document: Document, meaning: Embedding) -> None:
         """Add a debate; one that is there already is written again."""
         points = [point(document, meaning)]
-        await self._in_collection(meaning, lambda index: self._vectors.upsert(index.collection, points))
+        await self._run_in_collection(meaning, lambda index: self._vectors.upsert(index.collection, points))
 
     async def remove(self, document: Document) -> None:
         """Remove a debate; nothing happens where it is not there. One whose vector cannot be read is in no index."""
         ids = [point_id(document.key)]
-        for meaning in skip_unreadable([document], meaning_of, KIND, key_in_store):
-            await self._in_collection(meaning, lambda index: self._vectors.delete(index.collection, ids))
+        for meaning in skip_unreadable([document], stored_embedding, KIND, document_key):
+            await self._run_in_collection(meaning, lambda index: self._vectors.delete(index.collection, ids))
 
     async def nearest(
-        self, meaning: Meaning, *, tenant: str, domain: str, excluded: Sequence[str], limit: int, floor: float
-    ) -> Sequence[Near]:
+        self,
+        meaning: Embedding,
+        *,
+        tenant: str,
+        domain: str,
+        excluded: Sequence[str],
+        limit: int,
+        floor: float,
+    ) -> Sequence[Neighbor]:
         """Return the nearest debates of a tenant, best first; each one's `key` is among its fields.
 
         An index that is being made is waited for a little; then what is there is searched.
         """
         where = {"tenant": tenant} | ({"domain": domain} if domain else {})
 
-        async def search(index: _Index) -> Sequence[Near]:
+        async def search(index: _Index) -> Sequence[Neighbor]:
             try:
-                async with asyncio.timeout(_PATIENCE):
-                    await index.whole.wait()
+                async with asyncio.timeout(_MAX_WAIT_SECONDS):
+                    await index.complete.wait()
             except TimeoutError:
                 _logger.info(
                     "memory's index is being made; what is there is searched", index=index.collection.name
@@ -95,39 +116,39 @@ class DebateIndex:
                 floor=floor,
             )
 
-        return await self._in_collection(meaning, search)
+        return await self._run_in_collection(meaning, search)
 
-    async def _in_collection(self, meaning: Meaning, work: Callable[[_Index], Awaitable[T]]) -> T:
+    async def _run_in_collection(self, meaning: Embedding, work: Callable[[_Index], Awaitable[T]]) -> T:
         """Do the work in the model's collection; where that was damaged, once more in the new one."""
-        index = await self._index(meaning)
+        index = await self._get_index(meaning)
         try:
             return await work(index)
         except VectorsLostError:
             self._forget(index)
-            return await work(await self._index(meaning))
+            return await work(await self._get_index(meaning))
 
-    async def _index(self, meaning: Meaning) -> _Index:
+    async def _get_index(self, meaning: Embedding) -> _Index:
         """Return the model's index. When it is first asked for it is made, and then filled beside."""
         async with self._preparing:
-            index = self._known.get(meaning.model)
+            index = self._indexes.get(meaning.model)
             if index is None:
                 name = "debates-" + re.sub(r"[^A-Za-z0-9._-]", "-", meaning.model)
                 collection = VectorCollection(name, len(meaning.vector), ("tenant", "domain"))
                 await self._vectors.prepare(collection)
-                index = self._known[meaning.model] = _Index(collection, meaning.model)
+                index = self._indexes[meaning.model] = _Index(collection, meaning.model)
                 self._to_fill.put_nowait(index)
             return index
 
     def _forget(self, index: _Index) -> None:
-        if self._known.get(index.model) is index:
-            del self._known[index.model]
+        if self._indexes.get(index.model) is index:
+            del self._indexes[index.model]
 
     async def _fill(self, index: _Index) -> None:
-        pauses = _AFTER_TROUBLE.pauses()
+        pauses = _RETRY_BACKOFF.pauses()
         while True:
             try:
                 await self._filler.fill(index.collection, index.model)
-            except ModelGoneError:
+            except ModelChangedError:
                 _logger.info(
                     "the embedding model has changed; its index is left", index=index.collection.name
                 )
@@ -137,5 +158,109 @@ class DebateIndex:
                 _logger.warning("memory's index waits to be made", error=str(error), again_in_seconds=pause)
                 await asyncio.sleep(pause)
                 continue
-            index.whole.set()
+            index.complete.set()
             return
+
+
+class ModelChangedError(Exception):
+    """The convergence service embeds with another model now."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """Up to which key, in their order, debates are in the index, and how many it held then at least."""
+
+    after: str = ""
+    count: int = 0
+
+
+class Filler:
+    """Fills collections that hold fewer debates than there are documents."""
+
+    def __init__(self, documents: Documents, vectors: Vectors, meanings: EmbeddingClient) -> None:
+        self._documents = documents
+        self._vectors = vectors
+        self._embedding_client = meanings
+
+    async def fill(self, collection: VectorCollection, model: str) -> None:
+        """Write the vectors that are missing; debates that another model embedded are embedded anew.
+
+        What is written is kept: after an error, or in the next process, this goes on where it was left.
+
+        Raises:
+            ModelGoneError: what is to be embedded anew is not embedded by `model` any more.
+            ParleyError: the convergence service does not answer.
+            StorageError: a store failed.
+        """
+        await self._vectors.prepare(collection)
+        progress = await self._load_progress(collection)
+        held = await self._vectors.count(collection)
+        if held < progress.count:  # the index was lost since
+            progress = _Progress()
+        if not progress.after and held >= await self._count_debates():
+            return
+        _logger.info("memory's index is being made", index=collection.name, holds=held)
+        async for page in self._pages(progress.after):
+            written = await self._write(collection, model, page)
+            progress = _Progress(str(page[-1].fields["key"]), progress.count + written)
+            await self._save_progress(collection, progress)
+        await self._save_progress(collection, _Progress())
+        _logger.info("memory's index is whole", index=collection.name)
+
+    async def _write(self, collection: VectorCollection, model: str, page: Sequence[Document]) -> int:
+        readable = list(skip_unreadable(page, _require_readable, KIND, document_key))
+        for start in range(0, len(readable), _EMBED_BATCH):
+            part = readable[start : start + _EMBED_BATCH]
+            meanings = await self._embeddings(part, model, collection.size)
+            points = [point(document, meaning) for document, meaning in zip(part, meanings, strict=True)]
+            await self._vectors.upsert(collection, points)
+        return len(readable)
+
+    async def _load_progress(self, collection: VectorCollection) -> _Progress:
+        found = await self._documents.get(FILL_PROGRESS, collection.name)
+        fields: Any = found.fields if found is not None else {}
+        return _Progress(str(fields.get("after", "")), int(fields.get("written", 0)))
+
+    async def _save_progress(self, collection: VectorCollection, progress: _Progress) -> None:
+        fields: Fields = {"after": progress.after, "written": progress.count}
+        if not await self._documents.update(FILL_PROGRESS, collection.name, fields):
+            try:
+                await self._documents.insert(FILL_PROGRESS, collection.name, fields)
+            except DuplicateError:  # another replica was faster; what it has written is in the index too
+                return
+
+    async def _count_debates(self) -> int:
+        return sum([len(page) async for page in self._pages("")])
+
+    async def _pages(self, after: str) -> AsyncIterator[Sequence[Document]]:
+        while page := await self._documents.find(
+            DEBATES, {"key": Above(after)}, order=(Order("key"),), limit=_PAGE
+        ):
+            yield page
+            after = str(page[-1].fields["key"])
+
+    async def _embeddings(self, documents: Sequence[Document], model: str, size: int) -> list[Embedding]:
+        kept = {each.key: stored_embedding(each) for each in documents}
+        others = [
+            each for each in documents if (kept[each.key].model, len(kept[each.key].vector)) != (model, size)
+        ]
+        if others:
+            made = await self._embedding_client.embed(*(from_document(each).text for each in others))
+            if any((each.model, len(each.vector)) != (model, size) for each in made):
+                raise ModelChangedError(model)
+            kept |= {each.key: meaning for each, meaning in zip(others, made, strict=True)}
+        return [kept[each.key] for each in documents]
+
+
+def point(document: Document, meaning: Embedding) -> Point:
+    """Return a debate's vector as it stands in the index."""
+    fields = {name: str(document.fields[name]) for name in ("key", "tenant", "domain")}
+    return Point(point_id(document.key), meaning.vector, fields)
+
+
+def _require_readable(document: Document) -> Document:
+    """Return a document that all can be read of. Raises what hinders that."""
+    stored_embedding(document)
+    from_document(document)
+    _ = [document.fields[name] for name in ("key", "tenant", "domain")]
+    return document

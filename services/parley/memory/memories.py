@@ -7,18 +7,18 @@ from parley.memory.debate import (
     DEBATES,
     KIND,
     RememberedDebate,
+    document_key,
     from_document,
-    key_in_store,
-    key_of,
-    meaning_of,
+    storage_key,
+    stored_embedding,
     to_fields,
 )
+from parley.memory.embedding import EmbeddingClient
 from parley.memory.index import DebateIndex
-from parley.memory.meaning import Meanings
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Document, Documents, DuplicateError
 
-__all__ = ["DebateReusedError", "Memories", "Recalled"]
+__all__ = ["DebateReusedError", "Memories", "RecalledDebate"]
 
 
 class DebateReusedError(Exception):
@@ -26,7 +26,7 @@ class DebateReusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecalledDebate:
     """A debate and how like it is to what was asked for, 0 to 1."""
 
     debate: RememberedDebate
@@ -36,10 +36,10 @@ class Recalled:
 class Memories:
     """The debates of all tenants: content in documents, meaning in the index."""
 
-    def __init__(self, documents: Documents, index: DebateIndex, meanings: Meanings) -> None:
+    def __init__(self, documents: Documents, index: DebateIndex, meanings: EmbeddingClient) -> None:
         self._documents = documents
         self._index = index
-        self._meanings = meanings
+        self._embedding_client = meanings
 
     async def record(self, tenant: str, debate: RememberedDebate) -> bool:
         """Remember a debate and return whether it was there before; it is durable and can be recalled from now on.
@@ -49,10 +49,10 @@ class Memories:
             ParleyError: the convergence service does not answer.
             StorageError: a store failed.
         """
-        key = key_of(tenant, debate.debate_id)
+        key = storage_key(tenant, debate.debate_id)
         known = await self._documents.get(DEBATES, key)
         if known is None:
-            (meaning,) = await self._meanings.of(debate.text)
+            (meaning,) = await self._embedding_client.embed(debate.text)
             document = Document(key, to_fields(tenant, debate, meaning))
             try:
                 await self._documents.insert(DEBATES, key, document.fields)
@@ -64,7 +64,7 @@ class Memories:
         if known is None or from_document(known) != debate:
             raise DebateReusedError(debate.debate_id)
         # The call before may have ended between the document and the index.
-        await self._index.add(known, meaning_of(known))
+        await self._index.add(known, stored_embedding(known))
         return True
 
     async def forget(self, tenant: str, debate_id: str) -> bool:
@@ -73,7 +73,7 @@ class Memories:
         Raises:
             StorageError: a store failed; what is left is removed when it is forgotten again.
         """
-        key = key_of(tenant, debate_id)
+        key = storage_key(tenant, debate_id)
         document = await self._documents.get(DEBATES, key)
         if document is None:
             return False
@@ -83,18 +83,18 @@ class Memories:
 
     async def recall(
         self, tenant: str, text: str, *, domain: str, excluded: Sequence[str], limit: int, floor: float
-    ) -> AsyncIterator[Recalled]:
+    ) -> AsyncIterator[RecalledDebate]:
         """Recall the debates most like a text, best first; errors as with `record`."""
-        (meaning,) = await self._meanings.of(text)
+        (meaning,) = await self._embedding_client.embed(text)
         found = await self._index.nearest(
             meaning,
             tenant=tenant,
             domain=domain,
-            excluded=[key_of(tenant, debate_id) for debate_id in excluded],
+            excluded=[storage_key(tenant, debate_id) for debate_id in excluded],
             limit=limit,
             floor=floor,
         )
         for near in found:
             document = await self._documents.get(DEBATES, near.fields["key"])
-            for debate in skip_unreadable([document] if document else [], from_document, KIND, key_in_store):
-                yield Recalled(debate, min(max(near.score, 0.0), 1.0))
+            for debate in skip_unreadable([document] if document else [], from_document, KIND, document_key):
+                yield RecalledDebate(debate, min(max(near.score, 0.0), 1.0))

@@ -12,8 +12,8 @@ from parley.memory.memories import DebateReusedError, Memories
 from parley.runtime.errors import ParleyError
 from parley.runtime.identity.identity import current_tenant
 from parley.runtime.validation import NAME, Violations
-from parley.storage.failing import told
 from parley.storage.ports import StorageError
+from parley.storage.service_errors import to_service_error
 from parley.v1 import memory_pb2 as pb
 from parley.v1 import memory_pb2_grpc as pb_grpc
 
@@ -21,8 +21,8 @@ __all__ = ["MemoryServicer"]
 
 _MAX_BYTES: Final = 256 * 1024
 _MAX_CHARACTERS: Final = 100_000
-_MAX_RECALLED: Final = 100
-_RECALLED: Final = 5
+_MAX_LIMIT: Final = 100
+_DEFAULT_LIMIT: Final = 5
 _GENERAL: Final = "general"
 
 
@@ -42,7 +42,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
                 request.text,
                 domain=request.domain,
                 excluded=request.excluded_debate_ids,
-                limit=request.limit or _RECALLED,
+                limit=request.limit or _DEFAULT_LIMIT,
                 floor=(request.floor_percent or self._floor_percent) / 100,
             ):
                 yield pb.RecallResponse(
@@ -54,7 +54,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
                     concluded_at=_timestamp(found.debate.concluded_at),
                 )
         except StorageError as error:
-            raise told(error, "the store of the memory") from error
+            raise to_service_error(error, "the store of the memory") from error
 
     async def RecordDebate(  # noqa: N802
         self, request: pb.RecordDebateRequest, _context: object
@@ -78,7 +78,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
                 resource=("debate", request.debate_id),
             ) from None
         except StorageError as error:
-            raise told(error, "the store of the memory") from error
+            raise to_service_error(error, "the store of the memory") from error
         return pb.RecordDebateResponse(existed=existed)
 
     async def ForgetDebate(  # noqa: N802
@@ -91,7 +91,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         try:
             existed = await self._memories.forget(current_tenant(), request.debate_id)
         except StorageError as error:
-            raise told(error, "the store of the memory") from error
+            raise to_service_error(error, "the store of the memory") from error
         return pb.ForgetDebateResponse(existed=existed)
 
 
@@ -104,13 +104,13 @@ def _timestamp(moment: datetime) -> Timestamp:
 def _check_recall(request: pb.RecallRequest) -> None:
     violations = Violations()
     violations.check_text("text", request.text, max_characters=_MAX_CHARACTERS)
-    violations.check_setting("limit", request.limit, _MAX_RECALLED)
+    violations.check_setting("limit", request.limit, _MAX_LIMIT)
     violations.check_setting("floor_percent", request.floor_percent, 100)
     _check_domain(violations, request.domain)
     violations.check(
-        that=len(request.excluded_debate_ids) <= _MAX_RECALLED,
+        that=len(request.excluded_debate_ids) <= _MAX_LIMIT,
         field="excluded_debate_ids",
-        otherwise=f"at most {_MAX_RECALLED} are allowed",
+        otherwise=f"at most {_MAX_LIMIT} are allowed",
     )
     violations.refuse()
 

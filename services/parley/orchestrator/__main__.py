@@ -50,7 +50,7 @@ from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.tasks import background_task
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import Store, open_store, refuse_unusable_store, used_by
+from parley.storage.opening import Store, lock_store, open_store, refuse_unusable_store
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
@@ -154,7 +154,7 @@ async def build(
             lambda address: _set_own_address(index, address),
             authenticators=_create_authenticators(settings, store, clock),
             admission=allowance.admit_call,
-            ready=store.answers,
+            ready=store.ping,
         )
         async with (
             background_task("counting what tenants use", use.run()) if not reading else nullcontext(),
@@ -247,7 +247,7 @@ async def serve_orchestrator() -> None:
     stop_telemetry = configure_telemetry("parley-orchestrator")
     draining = Draining()
     try:
-        with used_by(settings.store, NAME, alone=True):
+        with lock_store(settings.store, NAME, alone=True):
             async with build(settings, draining=draining) as service:
                 await serve([service], settings.server(*service.authenticators), draining=draining)
     finally:

@@ -13,7 +13,7 @@ from parley.runtime.clock import SystemClock
 from parley.runtime.logs import configure_logging
 from parley.runtime.server import Service, serve
 from parley.runtime.telemetry import configure_telemetry
-from parley.storage.opening import open_store, refuse_unusable_store, used_by
+from parley.storage.opening import lock_store, open_store, refuse_unusable_store
 from parley.v1.ratings_pb2_grpc import add_RatingsServiceServicer_to_server
 
 __all__ = ["build", "main"]
@@ -33,7 +33,7 @@ async def build(settings: RatingsSettings, *, reading: bool = False) -> AsyncIte
         yield Service(
             "parley.v1.RatingsService",
             lambda server: add_RatingsServiceServicer_to_server(servicer, server),
-            ready=store.answers,
+            ready=store.ping,
         )
 
 
@@ -43,7 +43,7 @@ async def main() -> None:
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-ratings")
     try:
-        with used_by(settings.store, "ratings"):
+        with lock_store(settings.store, "ratings"):
             async with build(settings) as service:
                 await serve([service], settings.server())
     finally:

@@ -51,7 +51,7 @@ class Record:
         return self.right + self.wrong
 
     @property
-    def stated(self) -> int:
+    def answers_with_confidence(self) -> int:
         """Answers with a confidence."""
         return sum(each.answers for each in self.bins)
 
@@ -61,7 +61,7 @@ class Record:
 
         Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78, 1950, for one event.
         """
-        return self.brier_sum / self.stated if self.stated else None
+        return self.brier_sum / self.answers_with_confidence if self.answers_with_confidence else None
 
     @property
     def calibration(self) -> float:
@@ -70,8 +70,8 @@ class Record:
         Who is always half sure has a Brier score of 0.25 and a calibration of 0.5, which leaves a weight as it is.
         """
         neutral = _NEUTRAL_ANSWERS * NEUTRAL_CALIBRATION
-        own = max(self.stated - 2 * self.brier_sum, 0.0)
-        return (neutral + own) / (_NEUTRAL_ANSWERS + self.stated)
+        own = max(self.answers_with_confidence - 2 * self.brier_sum, 0.0)
+        return (neutral + own) / (_NEUTRAL_ANSWERS + self.answers_with_confidence)
 
     @property
     def expected_calibration_error(self) -> float | None:
@@ -80,9 +80,9 @@ class Record:
         `sum(n_b / n * |accuracy_b - confidence_b|)`: Naeini, Cooper and Hauskrecht, "Obtaining well calibrated probabilities
         using Bayesian binning", AAAI 2015; Guo et al., "On calibration of modern neural networks", ICML 2017, equation 3.
         """
-        if not self.stated:
+        if not self.answers_with_confidence:
             return None
-        return sum(abs(each.right - each.confidence) for each in self.bins) / self.stated
+        return sum(abs(each.right - each.confidence) for each in self.bins) / self.answers_with_confidence
 
     def with_answer(self, answer: JudgedAnswer) -> "Record":
         """Return the counters after one more answer."""

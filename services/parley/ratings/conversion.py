@@ -10,10 +10,10 @@ from typing import Final, Protocol
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.ratings.acquaintance import Relationship, Strength
 from parley.ratings.calibration import JudgedAnswer
 from parley.ratings.match import Encounter, Match, PhaseResult
-from parley.ratings.table import Change, Past, Rating
+from parley.ratings.profiles import Relationship, Strength
+from parley.ratings.table import Change, PastMatch, Rating
 from parley.ratings.team import Candidate
 from parley.runtime.validation import Violations
 from parley.v1 import ratings_pb2 as pb
@@ -22,13 +22,13 @@ __all__ = [
     "GENERAL",
     "candidate_to_proto",
     "changes_to_proto",
-    "match_of",
-    "past_to_proto",
+    "page_token",
+    "past_match_to_proto",
     "rating_to_proto",
-    "read_token",
+    "read_page_token",
     "relationship_to_proto",
     "strength_to_proto",
-    "token",
+    "to_match",
 ]
 
 GENERAL: Final = "general"
@@ -53,7 +53,7 @@ class _Outcome(Protocol):
     def encounters(self) -> Iterable[pb.Encounter]: ...
 
 
-def match_of(request: _Outcome, domain: str, recorded_at: datetime) -> Match:
+def to_match(request: _Outcome, domain: str, recorded_at: datetime) -> Match:
     """Return the match that a checked request tells of."""
     return Match(
         debate_id=request.debate_id,
@@ -96,7 +96,7 @@ def rating_to_proto(rating: Rating) -> pb.Rating:
     )
 
 
-def past_to_proto(past: Past) -> pb.MatchRecord:
+def past_match_to_proto(past: PastMatch) -> pb.MatchRecord:
     """Return a match as corrections left it."""
     match, correction = past.match, past.correction
     scores = {} if match is None else match.scores
@@ -151,12 +151,12 @@ def relationship_to_proto(relationship: Relationship) -> pb.Relationship:
     )
 
 
-def token(place: float, name: str) -> str:
+def page_token(place: float, name: str) -> str:
     """Return the token of a page that ends at this place in its order."""
     return base64.urlsafe_b64encode(json.dumps([place, name]).encode()).decode()
 
 
-def read_token(violations: Violations, given: str) -> tuple[float, str] | None:
+def read_page_token(violations: Violations, given: str) -> tuple[float, str] | None:
     """Return the place that ended an earlier page; None where the first page is asked for."""
     if not given:
         return None

@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import Final
 
-__all__ = ["START", "K", "changes", "expected"]
+__all__ = ["START", "K", "expectation", "rating_changes"]
 
 START: Final = 1500.0
 K: Final = 32.0
 
 
-def expected(rating: float, opponent: float) -> float:
+def expectation(rating: float, opponent: float) -> float:
     """Return the share of points that a player is expected to take from an opponent, 0 to 1."""
     return 1.0 / (1.0 + math.pow(10.0, (opponent - rating) / 400.0))
 
 
-def changes(ratings: Mapping[str, float], scores: Mapping[str, float]) -> dict[str, float]:
+def rating_changes(ratings: Mapping[str, float], scores: Mapping[str, float]) -> dict[str, float]:
     """Return what a match adds to each player's rating; the sum is zero.
 
     Everyone plays everyone: the larger score wins, equal ones draw. A pair moves K divided by the number of opponents,
@@ -30,7 +30,7 @@ def changes(ratings: Mapping[str, float], scores: Mapping[str, float]) -> dict[s
     moved = dict.fromkeys(sorted(scores), 0.0)
     for one, other in combinations(moved, 2):
         won = 0.5 + 0.5 * ((scores[one] > scores[other]) - (scores[one] < scores[other]))
-        gain = step * (won - expected(ratings.get(one, START), ratings.get(other, START)))
+        gain = step * (won - expectation(ratings.get(one, START), ratings.get(other, START)))
         moved[one] += gain
         moved[other] -= gain
     return moved

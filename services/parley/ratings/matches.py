@@ -7,15 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import uuid4
 
-from parley.ratings.entries import (
-    read_correction,
-    read_feedback,
-    read_match,
-    written_correction,
-    written_feedback,
-    written_match,
+from parley.ratings.match import (
+    Correction,
+    Feedback,
+    Match,
+    decode_correction,
+    decode_feedback,
+    decode_match,
+    encode_correction,
+    encode_feedback,
+    encode_match,
 )
-from parley.ratings.match import Correction, Feedback, Match
 from parley.ratings.table import Change, Table
 from parley.runtime.unreadable import report_unreadable
 from parley.storage.ports import AppendConflictError, Log, Record
@@ -44,7 +46,7 @@ class NoMatchError(Exception):
 
 
 @dataclass(slots=True)
-class _Followed:
+class _TenantRatings:
     """A tenant's table as far as its logs were read."""
 
     table: Table = field(default_factory=Table)
@@ -59,7 +61,7 @@ class Matches:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._tenants: OrderedDict[str, _Followed] = OrderedDict()
+        self._tenants: OrderedDict[str, _TenantRatings] = OrderedDict()
 
     async def table(self, tenant: str) -> Table:
         """Return the tenant's ratings after every match and every word that is recorded by now.
@@ -67,7 +69,7 @@ class Matches:
         Raises:
             StorageError: the log cannot be read.
         """
-        followed = self._followed(tenant)
+        followed = self._tenant_ratings(tenant)
         async with followed.lock:
             await self._catch_up(tenant, followed)
             await self._catch_up_corrections(tenant, followed)
@@ -83,16 +85,16 @@ class Matches:
             DebateReusedError: another outcome is recorded for its debate.
             StorageError: the log cannot be read or written.
         """
-        followed = self._followed(tenant)
+        followed = self._tenant_ratings(tenant)
         append_id = uuid4().hex
         async with followed.lock:
             while True:
                 await self._catch_up(tenant, followed)
-                if (counted := followed.table.counted(match.debate_id)) is not None:
-                    if not counted.recorded.same_outcome(match):
+                if (counted := followed.table.past_match(match.debate_id)) is not None:
+                    if not counted.recorded.has_same_outcome(match):
                         raise DebateReusedError(match.debate_id)
                     return True, counted.changes
-                record = Record(followed.sequence + 1, append_id, (written_match(match),))
+                record = Record(followed.sequence + 1, append_id, (encode_match(match),))
                 try:
                     await self._log.append(_log_name(tenant), record)
                 except AppendConflictError:
@@ -109,17 +111,17 @@ class Matches:
             FeedbackReusedError: another word is recorded under its number.
             StorageError: the log cannot be read or written.
         """
-        followed = self._followed(tenant)
+        followed = self._tenant_ratings(tenant)
         append_id = uuid4().hex
         async with followed.lock:
             while True:
                 await self._catch_up_feedback(tenant, followed)
                 counted = followed.table.feedback(feedback.debate_id)
                 if counted is not None and counted.number >= feedback.number:
-                    if counted.number == feedback.number and not counted.same_word(feedback):
+                    if counted.number == feedback.number and not counted.has_same_content(feedback):
                         raise FeedbackReusedError(feedback.debate_id)
                     return True
-                record = Record(followed.feedback_sequence + 1, append_id, (written_feedback(feedback),))
+                record = Record(followed.feedback_sequence + 1, append_id, (encode_feedback(feedback),))
                 try:
                     await self._log.append(_feedback_log_name(tenant), record)
                 except AppendConflictError:
@@ -138,20 +140,20 @@ class Matches:
             CorrectionReusedError: another correction is recorded under its number.
             StorageError: a log cannot be read or written.
         """
-        followed = self._followed(tenant)
+        followed = self._tenant_ratings(tenant)
         append_id = uuid4().hex
         async with followed.lock:
             while True:
                 await self._catch_up(tenant, followed)
                 await self._catch_up_corrections(tenant, followed)
-                if (past := followed.table.counted(correction.debate_id)) is None:
+                if (past := followed.table.past_match(correction.debate_id)) is None:
                     raise NoMatchError(correction.debate_id)
-                made = _of_domain(correction, past.recorded)
+                made = _with_recorded_domain(correction, past.recorded)
                 if past.correction is not None and past.correction.number >= made.number:
-                    if past.correction.number == made.number and not past.correction.same_word(made):
+                    if past.correction.number == made.number and not past.correction.has_same_content(made):
                         raise CorrectionReusedError(made.debate_id)
                     return True, past.changes
-                record = Record(followed.correction_sequence + 1, append_id, (written_correction(made),))
+                record = Record(followed.correction_sequence + 1, append_id, (encode_correction(made),))
                 try:
                     await self._log.append(_correction_log_name(tenant), record)
                 except AppendConflictError:
@@ -160,42 +162,42 @@ class Matches:
                 followed.table.correct([made])
                 return False, followed.table.count(past.recorded)
 
-    def _followed(self, tenant: str) -> _Followed:
+    def _tenant_ratings(self, tenant: str) -> _TenantRatings:
         """Return the tenant's table, and forget the one that was asked for longest ago; it is read again from the logs.
 
         Anybody may name a tenant. One in use goes on to be used: two tables of a tenant follow the same logs.
         """
-        followed = self._tenants.setdefault(tenant, _Followed())
+        followed = self._tenants.setdefault(tenant, _TenantRatings())
         self._tenants.move_to_end(tenant)
         if len(self._tenants) > _MAX_TENANTS:
             self._tenants.popitem(last=False)
         return followed
 
-    async def _catch_up_corrections(self, tenant: str, followed: _Followed) -> None:
+    async def _catch_up_corrections(self, tenant: str, followed: _TenantRatings) -> None:
         read: list[Correction] = []
 
         def take(entry: bytes) -> None:
-            read.append(read_correction(entry))
+            read.append(decode_correction(entry))
 
         log, after = _correction_log_name(tenant), followed.correction_sequence
-        followed.correction_sequence = await self._read_on(log, after, take)
+        followed.correction_sequence = await self._read_entries(log, after, take)
         followed.table.correct(read)
 
-    async def _catch_up(self, tenant: str, followed: _Followed) -> None:
+    async def _catch_up(self, tenant: str, followed: _TenantRatings) -> None:
         def take(entry: bytes) -> None:
-            followed.table.count(read_match(entry))
+            followed.table.count(decode_match(entry))
 
-        followed.sequence = await self._read_on(_log_name(tenant), followed.sequence, take)
+        followed.sequence = await self._read_entries(_log_name(tenant), followed.sequence, take)
 
-    async def _catch_up_feedback(self, tenant: str, followed: _Followed) -> None:
+    async def _catch_up_feedback(self, tenant: str, followed: _TenantRatings) -> None:
         def take(entry: bytes) -> None:
-            followed.table.count_feedback(read_feedback(entry))
+            followed.table.count_feedback(decode_feedback(entry))
 
-        followed.feedback_sequence = await self._read_on(
+        followed.feedback_sequence = await self._read_entries(
             _feedback_log_name(tenant), followed.feedback_sequence, take
         )
 
-    async def _read_on(self, log: str, after: int, take: Callable[[bytes], None]) -> int:
+    async def _read_entries(self, log: str, after: int, take: Callable[[bytes], None]) -> int:
         """Take the entries of a log after a sequence, and return the sequence of the last one."""
         while records := await self._log.read(log, after, _PAGE):
             for record in records:
@@ -211,7 +213,7 @@ class Matches:
         return after
 
 
-def _of_domain(correction: Correction, recorded: Match) -> Correction:
+def _with_recorded_domain(correction: Correction, recorded: Match) -> Correction:
     """Return a correction whose match is of the domain, and of the time, that was recorded."""
     if correction.match is None:
         return correction

@@ -6,18 +6,17 @@ from typing import Final, TypeVar
 
 import grpc
 
-from parley.ratings.acquaintance import Relationship
 from parley.ratings.conversion import (
     GENERAL,
     candidate_to_proto,
     changes_to_proto,
-    match_of,
-    past_to_proto,
+    page_token,
+    past_match_to_proto,
     rating_to_proto,
-    read_token,
+    read_page_token,
     relationship_to_proto,
     strength_to_proto,
-    token,
+    to_match,
 )
 from parley.ratings.match import Correction, Feedback
 from parley.ratings.matches import (
@@ -27,6 +26,7 @@ from parley.ratings.matches import (
     Matches,
     NoMatchError,
 )
+from parley.ratings.profiles import Relationship
 from parley.ratings.requests import (
     check_agent,
     check_correction,
@@ -38,15 +38,15 @@ from parley.ratings.requests import (
     check_team,
     check_weights,
 )
-from parley.ratings.table import Past, Table
+from parley.ratings.table import PastMatch, Table
 from parley.ratings.team import EXPLORATION_SHARE, select_team
 from parley.ratings.weights import WeightRule, weigh
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, not_found
 from parley.runtime.identity.identity import current_tenant
 from parley.runtime.validation import Violations
-from parley.storage.failing import told
 from parley.storage.ports import StorageError
+from parley.storage.service_errors import to_service_error
 from parley.v1 import ratings_pb2 as pb
 from parley.v1 import ratings_pb2_grpc as pb_grpc
 
@@ -82,12 +82,12 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         violations = Violations()
         check_match(violations, request)
         violations.refuse()
-        match = match_of(request, request.domain, self._clock.now())
+        match = to_match(request, request.domain, self._clock.now())
         try:
-            existed, changes = await _stored(self._matches.record(current_tenant(), match))
+            existed, changes = await _call_store(self._matches.record(current_tenant(), match))
         except DebateReusedError:
             message = f"another outcome is recorded for the debate {request.debate_id}"
-            raise _reused("DEBATE_REUSED", message, request.debate_id) from None
+            raise _conflict("DEBATE_REUSED", message, request.debate_id) from None
         return pb.RecordMatchResponse(existed=existed, changes=changes_to_proto(changes))
 
     async def CorrectMatch(  # noqa: N802
@@ -98,17 +98,17 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         check_correction(violations, request)
         violations.refuse()
         now = self._clock.now()
-        match = None if request.void else match_of(request, GENERAL, now)
+        match = None if request.void else to_match(request, GENERAL, now)
         correction = Correction(request.debate_id, request.number, match, request.reason, now)
         try:
-            existed, changes = await _stored(self._matches.correct(current_tenant(), correction))
+            existed, changes = await _call_store(self._matches.correct(current_tenant(), correction))
         except NoMatchError:
             raise not_found("debate", request.debate_id) from None
         except CorrectionReusedError:
             message = (
                 f"another correction is recorded as number {request.number} of the debate {request.debate_id}"
             )
-            raise _reused("CORRECTION_REUSED", message, request.debate_id) from None
+            raise _conflict("CORRECTION_REUSED", message, request.debate_id) from None
         return pb.CorrectMatchResponse(existed=existed, changes=changes_to_proto(changes))
 
     async def RecordFeedback(  # noqa: N802
@@ -127,42 +127,42 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
             recorded_at=self._clock.now(),
         )
         try:
-            existed = await _stored(self._matches.record_feedback(current_tenant(), feedback))
+            existed = await _call_store(self._matches.record_feedback(current_tenant(), feedback))
         except FeedbackReusedError:
             message = f"another word is recorded as number {request.number} on the debate {request.debate_id}"
-            raise _reused("FEEDBACK_REUSED", message, request.debate_id) from None
+            raise _conflict("FEEDBACK_REUSED", message, request.debate_id) from None
         return pb.RecordFeedbackResponse(existed=existed)
 
     async def ListRatings(self, request: pb.ListRatingsRequest, _context: object) -> pb.ListRatingsResponse:  # noqa: N802
         """List ratings, best first."""
         violations = Violations()
-        after = read_token(violations, request.page_token)
+        after = read_page_token(violations, request.page_token)
         size = check_rating_list(violations, request)
         violations.refuse()
         table = await self._table()
         page, more = table.page(request.domain, after, size, request.min_matches)
         return pb.ListRatingsResponse(
             ratings=[rating_to_proto(each) for each in page],
-            next_page_token=token(page[-1].elo, page[-1].agent_id) if more else "",
+            next_page_token=page_token(page[-1].elo, page[-1].agent_id) if more else "",
         )
 
     async def ListMatches(self, request: pb.ListMatchesRequest, _context: object) -> pb.ListMatchesResponse:  # noqa: N802
         """List matches, the last recorded first."""
         violations = Violations()
-        after = read_token(violations, request.page_token)
+        after = read_page_token(violations, request.page_token)
         size = check_match_list(violations, request)
         violations.refuse()
-        past = (await self._table()).past()
+        past = (await self._table()).past_matches()
         # Places count from the first match that was recorded, so that later ones move none.
         found = (
             (place, each)
             for place, each in zip(range(len(past), 0, -1), past, strict=True)
-            if (after is None or place < after[0]) and _is_asked_for(each, request)
+            if (after is None or place < after[0]) and _passes_filter(each, request)
         )
-        page: Sequence[tuple[int, Past]] = list(islice(found, size + 1))
+        page: Sequence[tuple[int, PastMatch]] = list(islice(found, size + 1))
         return pb.ListMatchesResponse(
-            matches=[past_to_proto(each) for _, each in page[:size]],
-            next_page_token=token(page[size - 1][0], "") if len(page) > size else "",
+            matches=[past_match_to_proto(each) for _, each in page[:size]],
+            next_page_token=page_token(page[size - 1][0], "") if len(page) > size else "",
         )
 
     async def SelectTeam(self, request: pb.SelectTeamRequest, _context: object) -> pb.SelectTeamResponse:  # noqa: N802
@@ -186,7 +186,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         violations = Violations()
         check_agent(violations, request.agent_id)
         violations.refuse()
-        strengths = (await self._table()).acquaintance.strengths(request.agent_id)
+        strengths = (await self._table()).profiles.strengths(request.agent_id)
         return pb.GetPersonaResponse(agent_id=request.agent_id, strengths=map(strength_to_proto, strengths))
 
     async def ListRelationships(  # noqa: N802
@@ -194,30 +194,30 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
     ) -> pb.ListRelationshipsResponse:
         """List how an agent gets along with others."""
         violations = Violations()
-        after = read_token(violations, request.page_token)
+        after = read_page_token(violations, request.page_token)
         size = check_relationship_list(violations, request)
         violations.refuse()
-        all_of_it = (await self._table()).acquaintance.relationships(request.agent_id)
-        page = [each for each in all_of_it if after is None or _place(each) > (-after[0], after[1])]
+        all_of_it = (await self._table()).profiles.relationships(request.agent_id)
+        page = [each for each in all_of_it if after is None or _sort_key(each) > (-after[0], after[1])]
         return pb.ListRelationshipsResponse(
             relationships=map(relationship_to_proto, page[:size]),
             next_page_token=(
-                token(page[size - 1].debates, page[size - 1].other_agent_id) if len(page) > size else ""
+                page_token(page[size - 1].debates, page[size - 1].other_agent_id) if len(page) > size else ""
             ),
         )
 
     async def _table(self) -> Table:
-        return await _stored(self._matches.table(current_tenant()))
+        return await _call_store(self._matches.table(current_tenant()))
 
 
-async def _stored(call: Awaitable[T]) -> T:
+async def _call_store(call: Awaitable[T]) -> T:
     try:
         return await call
     except StorageError as error:
-        raise told(error, "the store of the ratings") from error
+        raise to_service_error(error, "the store of the ratings") from error
 
 
-def _reused(reason: str, message: str, debate_id: str) -> ParleyError:
+def _conflict(reason: str, message: str, debate_id: str) -> ParleyError:
     return ParleyError(grpc.StatusCode.ALREADY_EXISTS, reason, message, resource=("debate", debate_id))
 
 
@@ -229,12 +229,12 @@ def _weight(table: Table, agent_id: str, domain: str, rule: WeightRule) -> pb.Ag
     )
 
 
-def _is_asked_for(past: Past, request: pb.ListMatchesRequest) -> bool:
+def _passes_filter(past: PastMatch, request: pb.ListMatchesRequest) -> bool:
     match = past.match or past.recorded
     return (not request.agent_id or request.agent_id in match.scores) and (
         not request.domain or request.domain == match.domain
     )
 
 
-def _place(relationship: Relationship) -> tuple[float, str]:
+def _sort_key(relationship: Relationship) -> tuple[float, str]:
     return -relationship.debates, relationship.other_agent_id

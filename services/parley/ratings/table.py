@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from parley.ratings.acquaintance import Acquaintance
 from parley.ratings.calibration import NO_RECORD, Record
-from parley.ratings.elo import START, changes
+from parley.ratings.elo import START, rating_changes
 from parley.ratings.match import Correction, Feedback, Match
+from parley.ratings.profiles import AgentProfiles
 
-__all__ = ["OVERALL", "Change", "Past", "Rating", "Table"]
+__all__ = ["OVERALL", "Change", "PastMatch", "Rating", "Table"]
 
 OVERALL: Final = ""
 """The domain under which all matches count."""
@@ -43,7 +43,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastMatch:
     """A match as it was recorded, what counts of it, and what that changed.
 
     Attributes:
@@ -66,24 +66,24 @@ class Table:
 
     def __init__(self) -> None:
         self._ratings: dict[str, dict[str, Rating]] = {}
-        self._past: dict[str, Past] = {}
+        self._past_matches: dict[str, PastMatch] = {}
         self._corrections: dict[str, Correction] = {}
         self._feedback: dict[str, Feedback] = {}
-        self.acquaintance = Acquaintance()
+        self.profiles = AgentProfiles()
 
     def count(self, match: Match) -> tuple[Change, ...]:
         """Count a match, overall and in its domain; a debate that was counted before counts no more."""
-        if match.debate_id not in self._past:
+        if match.debate_id not in self._past_matches:
             self._count(match)
-        return self._past[match.debate_id].changes
+        return self._past_matches[match.debate_id].changes
 
-    def counted(self, debate_id: str) -> Past | None:
+    def past_match(self, debate_id: str) -> PastMatch | None:
         """Return the match of a debate, or None where it has not been counted."""
-        return self._past.get(debate_id)
+        return self._past_matches.get(debate_id)
 
-    def past(self) -> list[Past]:
+    def past_matches(self) -> list[PastMatch]:
         """Return all matches, the last recorded first."""
-        return list(reversed(self._past.values()))
+        return list(reversed(self._past_matches.values()))
 
     def correct(self, corrections: Iterable[Correction]) -> None:
         """Count all matches again, each as its last correction has it; pass over corrections that are not later."""
@@ -92,9 +92,9 @@ class Table:
             before = self._corrections.get(each.debate_id)
             if before is None or before.number < each.number:
                 self._corrections[each.debate_id] = each
-                changed |= each.debate_id in self._past
+                changed |= each.debate_id in self._past_matches
         if changed:
-            self._count_again()
+            self._recount()
 
     def correction(self, debate_id: str) -> Correction | None:
         """Return the correction of a debate's match that counts, or None."""
@@ -145,9 +145,9 @@ class Table:
             ratings = [each for each in ratings if _rank(each) > (-elo, agent_id)]
         return ratings[:size], len(ratings) > size
 
-    def _count_again(self) -> None:
-        recorded = [each.recorded for each in self._past.values()]
-        self._ratings, self._past, self.acquaintance = {}, {}, Acquaintance()
+    def _recount(self) -> None:
+        recorded = [each.recorded for each in self._past_matches.values()]
+        self._ratings, self._past_matches, self.profiles = {}, {}, AgentProfiles()
         for match in recorded:
             self._count(match)
         for feedback in self._feedback.values():
@@ -157,14 +157,14 @@ class Table:
         """Count a match as it stands now."""
         correction = self._corrections.get(recorded.debate_id)
         match = recorded if correction is None else correction.match
-        moved = () if match is None else self._moved_by(match)
-        self._past[recorded.debate_id] = Past(recorded, correction, moved)
+        moved = () if match is None else self._apply(match)
+        self._past_matches[recorded.debate_id] = PastMatch(recorded, correction, moved)
 
-    def _moved_by(self, match: Match) -> tuple[Change, ...]:
+    def _apply(self, match: Match) -> tuple[Change, ...]:
         before = {agent_id: self.rating(agent_id).elo for agent_id in match.scores}
         for domain in {OVERALL, match.domain}:
             self._count_in(domain, match)
-        self.acquaintance.count(match)
+        self.profiles.count(match)
         return tuple(
             Change(agent_id, before[agent_id], self.rating(agent_id).elo) for agent_id in sorted(match.scores)
         )
@@ -182,7 +182,7 @@ class Table:
 
     def _count_in(self, domain: str, match: Match) -> None:
         table = self._ratings.setdefault(domain, {})
-        moved = changes({agent_id: each.elo for agent_id, each in table.items()}, match.scores)
+        moved = rating_changes({agent_id: each.elo for agent_id, each in table.items()}, match.scores)
         for agent_id, gain in moved.items():
             rating = table.get(agent_id) or Rating(agent_id, domain)
             score = match.scores[agent_id]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from parley.ratings.elo import START, expected
+from parley.ratings.elo import START, expectation
 from parley.ratings.table import Rating, Table
 
 __all__ = ["EXPLORATION_SHARE", "Candidate", "select_team"]
@@ -58,24 +58,26 @@ def select_team(
     Biometrika 25, 1933), so that those of whom little is known are drawn high at times. Each agent's dice are its own, seeded
     by debate and agent.
     """
-    ranked = sorted((_scored(table, debate_id, each, domain) for each in agent_ids), key=_rank)
+    ranked = sorted((_candidate(table, debate_id, each, domain) for each in agent_ids), key=_rank)
     drawn = min(int(size * exploration_share + 0.5), size)
     best, others = ranked[: size - drawn], ranked[size - drawn :]
     lucky = {each.agent_id for each in sorted(others, key=lambda each: (-each.draw, each.agent_id))[:drawn]}
-    told = [_told(table, each, chosen=each in best, explored=each.agent_id in lucky) for each in ranked]
+    told = [
+        _with_decision(table, each, chosen=each in best, explored=each.agent_id in lucky) for each in ranked
+    ]
     return sorted(told, key=lambda each: (not each.chosen, _rank(each)))
 
 
-def _scored(table: Table, debate_id: str, agent_id: str, domain: str) -> Candidate:
+def _candidate(table: Table, debate_id: str, agent_id: str, domain: str) -> Candidate:
     overall, own = table.rating(agent_id), table.rating(agent_id, domain)
     known = own if own.matches else overall
     return Candidate(
         agent_id=agent_id,
         chosen=False,
         explored=False,
-        rating=expected(overall.elo, START),
+        rating=expectation(overall.elo, START),
         calibration=overall.record.calibration,
-        domain=expected(own.elo, START),
+        domain=expectation(own.elo, START),
         draw=_draw(debate_id, known),
         reason="",
     )
@@ -90,7 +92,7 @@ def _draw(debate_id: str, rating: Rating) -> float:
     return dice.betavariate(1 + won, 1 + lost)
 
 
-def _told(table: Table, candidate: Candidate, *, chosen: bool, explored: bool) -> Candidate:
+def _with_decision(table: Table, candidate: Candidate, *, chosen: bool, explored: bool) -> Candidate:
     matches = table.rating(candidate.agent_id).matches
     known = f"{matches} {'match' if matches == 1 else 'matches'} known"
     scores = (

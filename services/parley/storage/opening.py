@@ -11,18 +11,18 @@ from urllib.parse import unquote
 
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.tasks import stop_task
-from parley.storage.folder import FolderLock, holders, is_shared, read_address
+from parley.storage.folder_lock import FolderLock, describe_holders, is_shared, read_address
 from parley.storage.ports import Documents, Log, StorageError, Vectors
 from parley.storage.sqlite.database import open_database
 from parley.storage.sqlite.documents import SqliteDocuments
 from parley.storage.sqlite.log import SqliteLog
 
 _SQLITE = "sqlite:///"
-_NO_LOG = "no-such-log"
+_PING_LOG = "no-such-log"
 _MONGODB = ("mongodb://", "mongodb+srv://")
 _VECTORS_HELP = "PARLEY_VECTORS must be edge:FOLDER or http://HOST:PORT (Qdrant's gRPC port, 6334 by default)"
 _HANDOVER_SECONDS: Final = 10.0
-_LOOK_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 _STORE_HELP = "PARLEY_STORE must be sqlite:///FOLDER or mongodb://HOST[:PORT][/PREFIX]"
 
 
@@ -40,9 +40,9 @@ class Store:
     log: Log
     exclusive: bool
 
-    async def answers(self) -> None:
+    async def ping(self) -> None:
         """Return if the store can be read now. Raises StorageError."""
-        await self.log.read(_NO_LOG, limit=1)
+        await self.log.read(_PING_LOG, limit=1)
 
 
 def sqlite_folder(url: str) -> Path | None:
@@ -56,7 +56,7 @@ def sqlite_folder(url: str) -> Path | None:
     if url.startswith(_MONGODB):
         return None
     if not url.startswith(_SQLITE):
-        raise ValueError(f"{_STORE_HELP}, not {_shown(url)}")
+        raise ValueError(f"{_STORE_HELP}, not {_hide_password(url)}")
     path = unquote(url.removeprefix(_SQLITE))
     if not path or "\0" in path:
         raise ValueError(f"PARLEY_STORE names no folder in {url!r}; write sqlite:///FOLDER")
@@ -69,7 +69,7 @@ def sqlite_folder(url: str) -> Path | None:
 
 
 @contextmanager
-def used_by(url: str, service: str, *, alone: bool = False) -> Iterator[None]:
+def lock_store(url: str, service: str, *, alone: bool = False) -> Iterator[None]:
     """Hold the store's folder, if it has one, for a service's process; other services' processes may share it.
 
     `alone`: no other process may run this service on the folder. One that is about to end is waited for.
@@ -83,21 +83,23 @@ def used_by(url: str, service: str, *, alone: bool = False) -> Iterator[None]:
         raise ConfigurationError(str(error)) from None
     with ExitStack() as held:
         if folder is not None:
-            held.enter_context(_soon(folder, "parley.lock", lambda: FolderLock.share(folder, service)))
+            held.enter_context(
+                _wait_for_lock(folder, "parley.lock", lambda: FolderLock.share(folder, service))
+            )
             if alone:
                 name = f"{service}.lock"
-                held.enter_context(_soon(folder, name, lambda: FolderLock.acquire(folder, name)))
+                held.enter_context(_wait_for_lock(folder, name, lambda: FolderLock.acquire(folder, name)))
         yield
 
 
-def _soon(folder: Path, name: str, attempt: Callable[[], FolderLock | None]) -> FolderLock:
+def _wait_for_lock(folder: Path, name: str, attempt: Callable[[], FolderLock | None]) -> FolderLock:
     ends = time.monotonic() + _HANDOVER_SECONDS
     try:
         while (lock := attempt()) is None:
             address = read_address(folder)
             if address is not None or time.monotonic() > ends:
-                raise ConfigurationError(in_use(folder, name))
-            time.sleep(_LOOK_SECONDS)
+                raise ConfigurationError(in_use_message(folder, name))
+            time.sleep(_POLL_SECONDS)
     except OSError as error:
         raise ConfigurationError(
             f"PARLEY_STORE: {folder}: cannot be used: {error.strerror or error}"
@@ -105,12 +107,12 @@ def _soon(folder: Path, name: str, attempt: Callable[[], FolderLock | None]) -> 
     return lock
 
 
-def in_use(folder: Path, name: str = "parley.lock") -> str:
+def in_use_message(folder: Path, name: str = "parley.lock") -> str:
     """Say who holds a folder, and what to do."""
     what = (
         "talk to its orchestrator with --server, or stop it first" if is_shared(folder) else "stop that first"
     )
-    return f"PARLEY_STORE: {folder} is in use by {holders(folder, name)}; {what}, or name another folder"
+    return f"PARLEY_STORE: {folder} is in use by {describe_holders(folder, name)}; {what}, or name another folder"
 
 
 @asynccontextmanager
@@ -206,7 +208,7 @@ async def _open_mongodb(url: str, database: str, poll_interval: float) -> AsyncG
             await stop_task(listening)
 
 
-def _shown(url: str) -> str:
+def _hide_password(url: str) -> str:
     """Return the URL without what might be a password."""
     scheme, found, rest = url.partition("://")
     return repr(f"{scheme}://{rest.rpartition('@')[2]}") if found else repr(url)

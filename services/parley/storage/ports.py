@@ -267,7 +267,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class Neighbor:
     """A point that was found; `score` is the cosine, -1 to 1."""
 
     id: UUID
@@ -304,7 +304,7 @@ class Vectors(Protocol):
         without: Sequence[UUID] = (),
         limit: int = 10,
         floor: float | None = None,
-    ) -> Sequence[Near]:
+    ) -> Sequence[Neighbor]:
         """Return the points nearest to `vector`, nearest first.
 
         Only those whose fields equal `where`, whose id is not in `without` and whose score is at least `floor`, where one is given.
@@ -316,5 +316,5 @@ class Vectors(Protocol):
     async def count(self, collection: VectorCollection, where: Mapping[str, str] | None = None) -> int:
         """Count the points whose fields equal `where`."""
 
-    async def answers(self) -> None:
+    async def ping(self) -> None:
         """Return if the store can be asked now."""

@@ -43,7 +43,7 @@ class _Tail:
         self.last = 0
         self.recent.clear()
 
-    def joined(self, after: int) -> list[Record]:
+    def recent_after(self, after: int) -> list[Record]:
         """Return the recent records after `after`, if they go on from there without a hole."""
         if not self.recent or self.recent[0].first > after + 1:
             return []
@@ -72,19 +72,19 @@ class Tails:
 
     async def follow(self, log: str, after: int) -> AsyncGenerator[Record, None]:
         """Yield what stands after `after`, then what is appended, for ever."""
-        with self._watched(log) as tail:
+        with self._follow_tail(log) as tail:
             records: Sequence[Record] = await self._read(log, after)
             while True:
                 for record in records:
                     yield record
                     after = record.last
-                records = await self._next(log, tail, after)
+                records = await self._next_records(log, tail, after)
 
-    async def _next(self, log: str, tail: _Tail, after: int) -> Sequence[Record]:
+    async def _next_records(self, log: str, tail: _Tail, after: int) -> Sequence[Record]:
         while True:
-            if recent := tail.joined(after):
+            if recent := tail.recent_after(after):
                 return recent
-            if tail.last <= after and await self._told(tail):
+            if tail.last <= after and await self._wait_for_growth(tail):
                 continue
             # Another follower at the same place may have asked a moment ago; then its answer holds for this one.
             if tail.last <= after and monotonic() - tail.read_at < self.poll_interval / 2:
@@ -99,7 +99,7 @@ class Tails:
             if tail.last > after:  # the log was deleted elsewhere
                 tail.forget()
 
-    async def _told(self, tail: _Tail) -> bool:
+    async def _wait_for_growth(self, tail: _Tail) -> bool:
         """Wait until the tail has grown, or for the time between two polls; return whether it has grown."""
         waiter = asyncio.get_running_loop().create_future()
         tail.waiters.add(waiter)
@@ -113,7 +113,7 @@ class Tails:
         return True
 
     @contextmanager
-    def _watched(self, log: str) -> Iterator[_Tail]:
+    def _follow_tail(self, log: str) -> Iterator[_Tail]:
         tail = self._tails.setdefault(log, _Tail())
         tail.followers += 1
         try:

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from parley.ratings.calibration import JudgedAnswer, Record
-from parley.ratings.elo import START, changes
+from parley.ratings.elo import START, rating_changes
 from parley.ratings.weights import WeightRule, weigh
 from tests.bench.decisions.agents import SEATS, Panel, questions
 
@@ -36,7 +36,7 @@ def weights_after(panel: Panel, dice: np.random.Generator, judged: int = JUDGED)
         found = [
             (question.first[agent] == question.right) == (falls[agent] < JUDGE_RIGHT) for agent in agents
         ]
-        for name, gain in changes(
+        for name, gain in rating_changes(
             elo, {str(agent): 8.0 if found[agent] else 4.0 for agent in agents}
         ).items():
             elo[name] += gain

@@ -16,11 +16,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from qdrant_edge import EdgeShard
 
 from parley.convergence.agreement import Agreements
-from parley.convergence.embeddings import embeddings
+from parley.convergence.embeddings import open_embeddings
 from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.__main__ import build
 from parley.memory.debate import DEBATES
-from parley.memory.filling import Filler
+from parley.memory.index import Filler
 from parley.memory.settings import MemorySettings
 from parley.runtime.channel import channel
 from parley.runtime.errors import ConfigurationError, ParleyError, PartFailedError, from_rpc_error
@@ -40,7 +40,7 @@ PRICES = ("Should we raise prices?", "Raise prices in spring.")
 
 @asynccontextmanager
 async def convergence(embedder: HashEmbedder | None = None) -> AsyncIterator[str]:
-    async with embeddings(embedder or HashEmbedder()) as shared:
+    async with open_embeddings(embedder or HashEmbedder()) as shared:
         servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(()), cache=100))
         service = Service(
             "parley.v1.ConvergenceService",
@@ -297,7 +297,7 @@ async def test_an_index_that_is_found_damaged_by_a_search_is_made_again(
             raise PanicException("assertion failed")
         return shard.search(request)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(edge, "_searched", do)
+    monkeypatch.setattr(edge, "_search", do)
     async with convergence() as address, running(tmp_path, address) as stub:
         await stub.RecordDebate(debate("deb-1"))
         assert len(await recalled(stub, "Kafka for orders?")) == 1
@@ -310,7 +310,7 @@ async def test_on_a_disk_that_is_nearly_full_memory_says_so_and_goes_on_when_the
     async with convergence() as address, running(tmp_path, address) as stub:
         await stub.RecordDebate(debate("deb-1"))
         with monkeypatch.context() as nearly_full:
-            nearly_full.setattr(edge, "_SPARE_BYTES", 2**62)
+            nearly_full.setattr(edge, "_MIN_FREE_BYTES", 2**62)
             error = await refused(stub.RecordDebate(debate("deb-2", PRICES)))
             assert error.code == grpc.StatusCode.UNAVAILABLE
             assert "free some room" in error.message

@@ -23,7 +23,7 @@ class Store:
         self.up = True
         self.silent = False
 
-    async def answers(self) -> None:
+    async def ping(self) -> None:
         if self.silent:
             await asyncio.Event().wait()
         if not self.up:
@@ -50,7 +50,7 @@ async def test_a_service_whose_store_is_down_is_not_ready_and_lives_and_is_ready
     None
 ):
     store, other = Store(), Store()
-    health = Health({NAME: store.answers, "parley.test.Other": other.answers, "parley.test.Plain": None})
+    health = Health({NAME: store.ping, "parley.test.Other": other.ping, "parley.test.Plain": None})
     await health.start_serving()
     async with told(health) as stub:
         store.up = False
@@ -66,7 +66,7 @@ async def test_a_service_whose_store_is_down_is_not_ready_and_lives_and_is_ready
 async def test_a_store_that_says_nothing_is_one_that_is_down() -> None:
     store = Store()
     store.silent = True
-    health = Health({NAME: store.answers})
+    health = Health({NAME: store.ping})
     await health.start_serving()
     async with told(health) as stub:
         await health.check(0.01)
@@ -75,7 +75,7 @@ async def test_a_store_that_says_nothing_is_one_that_is_down() -> None:
 
 
 async def test_nothing_is_ready_again_once_a_server_drains() -> None:
-    health = Health({NAME: Store().answers})
+    health = Health({NAME: Store().ping})
     await health.start_serving()
     async with told(health) as stub:
         await health.stop_serving()
@@ -85,7 +85,7 @@ async def test_nothing_is_ready_again_once_a_server_drains() -> None:
 
 async def test_the_health_port_tells_health_and_serves_nothing_else() -> None:
     port = next(free_ports())
-    service = Service(NAME, lambda server: None, ready=Store().answers)
+    service = Service(NAME, lambda server: None, ready=Store().ping)
     async with (
         start_server([service], ServerSettings(health_port=port)),
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as connection,

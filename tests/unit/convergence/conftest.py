@@ -1,6 +1,6 @@
 import pytest
 
-from parley.convergence.encoder import CrossEncoder, installed_encoder
+from parley.convergence.encoder import CrossEncoder, default_encoder
 from parley.convergence.models import MiniLm, StaticWords
 
 
@@ -16,4 +16,4 @@ def static_words() -> StaticWords:
 
 @pytest.fixture(scope="session")
 def cross_encoder() -> CrossEncoder:
-    return CrossEncoder(installed_encoder())
+    return CrossEncoder(default_encoder())

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from parley.convergence.agreement import Agreements, Pair, Relation, related, relation
+from parley.convergence.agreement import Agreements, Pair, Relation, pair_relation, relation
 
 
 class Counting:
@@ -49,13 +49,13 @@ def test_a_pair_is_the_same_answer_from_07_on_and_apart_up_to_03(
 def test_two_of_which_one_word_stands_in_the_place_of_another_are_never_believed_to_be_the_same_answer(
     pair: Pair, found: Relation
 ) -> None:
-    assert related(pair, 0.9) is found
-    assert related(pair, 0.1) is Relation.APART
+    assert pair_relation(pair, 0.9) is found
+    assert pair_relation(pair, 0.1) is Relation.APART
 
 
 async def test_the_same_words_are_the_same_answer_and_no_model_is_asked() -> None:
     model = Counting(0.0)
-    assert await Agreements(model, cache=8).of(
+    assert await Agreements(model, cache=8).probabilities(
         [("**use** Kafka", "Use  Kafka."), ("用Kafka。", "用Kafka。")]
     ) == [1, 1]
     assert not model.asked
@@ -63,40 +63,46 @@ async def test_the_same_words_are_the_same_answer_and_no_model_is_asked() -> Non
 
 async def test_without_a_position_it_cannot_be_told_and_no_model_is_asked() -> None:
     model = Counting(1.0)
-    assert await Agreements(model, cache=8).of([("", "Use Kafka."), ("", "")]) == [None, None]
+    assert await Agreements(model, cache=8).probabilities([("", "Use Kafka."), ("", "")]) == [None, None]
     assert not model.asked
 
 
 async def test_a_pair_is_read_once_in_either_order() -> None:
     model = Counting()
     agreements = Agreements(model, cache=8)
-    assert await agreements.of([("a b", "c d"), ("c d", "a b"), ("a  b", "c d ")]) == [0.6, 0.6, 0.6]
-    assert await agreements.of([("c d", "a b")]) == [0.6]
+    assert await agreements.probabilities([("a b", "c d"), ("c d", "a b"), ("a  b", "c d ")]) == [
+        0.6,
+        0.6,
+        0.6,
+    ]
+    assert await agreements.probabilities([("c d", "a b")]) == [0.6]
     assert len(model.asked) == 1
 
 
 async def test_what_cannot_be_told_is_remembered_too() -> None:
     model = Counting(None)
     agreements = Agreements(model, cache=8)
-    assert await agreements.of([("a", "b")]) == await agreements.of([("a", "b")]) == [None]
+    assert (
+        await agreements.probabilities([("a", "b")]) == await agreements.probabilities([("a", "b")]) == [None]
+    )
     assert len(model.asked) == 1
 
 
 async def test_no_more_pairs_are_kept_than_the_cache_has_room_for() -> None:
     model = Counting()
     agreements = Agreements(model, cache=2)
-    await agreements.of([("a", "b"), ("a", "c")])
-    await agreements.of([("a", "b")])
-    await agreements.of([("a", "d")])
-    await agreements.of([("a", "b")])
+    await agreements.probabilities([("a", "b"), ("a", "c")])
+    await agreements.probabilities([("a", "b")])
+    await agreements.probabilities([("a", "d")])
+    await agreements.probabilities([("a", "b")])
     assert len(model.asked) == 3
-    await agreements.of([("a", "c")])
+    await agreements.probabilities([("a", "c")])
     assert len(model.asked) == 4
 
 
 async def test_a_request_larger_than_the_cache_is_answered_whole() -> None:
     pairs = [("a", str(number)) for number in range(9)]
-    assert await Agreements(Counting(), cache=0).of(pairs) == [0.6] * 9
+    assert await Agreements(Counting(), cache=0).probabilities(pairs) == [0.6] * 9
 
 
 class Slow(Counting):
@@ -125,9 +131,9 @@ async def has_begun(model: Slow, pairs: int) -> None:
 async def test_a_pair_that_is_being_read_is_not_read_again() -> None:
     model = Slow()
     agreements = Agreements(model, cache=0)
-    one = asyncio.create_task(agreements.of([("a", "b"), ("a", "c")]))
+    one = asyncio.create_task(agreements.probabilities([("a", "b"), ("a", "c")]))
     await has_begun(model, 2)
-    other = asyncio.create_task(agreements.of([("c", "a"), ("a", "d")]))
+    other = asyncio.create_task(agreements.probabilities([("c", "a"), ("a", "d")]))
     await has_begun(model, 1)
     model.may_end.set()
     assert await one == await other == [0.6, 0.6]
@@ -137,12 +143,12 @@ async def test_a_pair_that_is_being_read_is_not_read_again() -> None:
 async def test_who_hangs_up_stops_only_what_nobody_else_waits_for() -> None:
     model = Slow()
     agreements = Agreements(model, cache=8)
-    one = asyncio.create_task(agreements.of([("a", "b"), ("a", "c")]))
-    other = asyncio.create_task(agreements.of([("a", "b")]))
+    one = asyncio.create_task(agreements.probabilities([("a", "b"), ("a", "c")]))
+    other = asyncio.create_task(agreements.probabilities([("a", "b")]))
     await has_begun(model, 2)
     one.cancel()
     await asyncio.wait([one])
     model.may_end.set()
     assert await other == [0.6]
     assert model.stopped == [("a", "c")]
-    assert await agreements.of([("a", "c")]) == [0.6]
+    assert await agreements.probabilities([("a", "c")]) == [0.6]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from parley.convergence.agreement import Relation, related, relation
+from parley.convergence.agreement import Relation, pair_relation, relation
 from parley.convergence.encoder import CrossEncoder
-from parley.convergence.head import SHIPPED_HEAD, AgreementHead
+from parley.convergence.head import DEFAULT_HEAD, AgreementHead
 from tests.support.labelled_stands import LabelledPair, held_out_topics, pairs_of
 
 EACH = 3
@@ -19,10 +19,12 @@ EACH = 3
 class Reader:
     def __init__(self, encoder: CrossEncoder) -> None:
         self._encoder = encoder
-        self._head = AgreementHead.read(SHIPPED_HEAD)
+        self._head = AgreementHead.read(DEFAULT_HEAD)
 
     def knows(self, pair: LabelledPair) -> bool:
-        return all(self._encoder.knows(each, self._head.known_words) for each in (pair.one, pair.other))
+        return all(
+            self._encoder.knows_language(each, self._head.known_words) for each in (pair.one, pair.other)
+        )
 
     def tell(self, one: str, other: str) -> float:
         return self._head.probability(self._encoder.read, one, other)
@@ -78,4 +80,4 @@ def test_nearly_the_same_words_can_be_opposed(reader: Reader) -> None:
 def test_an_answer_of_one_word_is_not_joined_with_another_word(reader: Reader, metal: str) -> None:
     """The model alone joins these."""
     pair = "The metal is copper.", f"The metal is {metal}."
-    assert related(pair, reader.tell(*pair)) is not Relation.SAME
+    assert pair_relation(pair, reader.tell(*pair)) is not Relation.SAME

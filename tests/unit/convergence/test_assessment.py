@@ -7,10 +7,9 @@ import pytest
 from parley.convergence.agreement import Agreements, Relation
 from parley.convergence.assessment import Assessment, Critic, Round, Thresholds, Verdict
 from parley.convergence.assessment import assess as judged
-from parley.convergence.embeddings import embeddings
+from parley.convergence.embeddings import open_embeddings
 from parley.convergence.grouping import Reading
-from parley.convergence.rounds import Rounds, Settled
-from parley.convergence.stands import Stand
+from parley.convergence.rounds import AgentPosition, Rounds, Settled
 from tests.support.hash_embedder import HashEmbedder
 from tests.support.word_agreement import WordAgreement
 
@@ -23,21 +22,21 @@ RABBIT_TEXT = "Routing by region is needed more than replay. The team has run qu
 
 
 async def assess(
-    stands: list[Stand],
-    previous: list[Stand] | None = None,
+    stands: list[AgentPosition],
+    previous: list[AgentPosition] | None = None,
     critics: list[Critic] | None = None,
     thresholds: Thresholds | None = None,
     settled: Settled | None = None,
 ) -> Assessment:
-    async with embeddings(HashEmbedder("fast")) as fast:
+    async with open_embeddings(HashEmbedder("fast")) as fast:
         rounds = Rounds(fast, Agreements(WordAgreement(), cache=100))
         return await rounds.assess(
             QUESTION, stands, previous or [], critics or [], thresholds or Thresholds(), settled
         )
 
 
-def stands(*positions: str) -> list[Stand]:
-    return [Stand(agent, position, "") for agent, position in zip("abcde", positions, strict=False)]
+def stands(*positions: str) -> list[AgentPosition]:
+    return [AgentPosition(agent, position, "") for agent, position in zip("abcde", positions, strict=False)]
 
 
 async def test_agents_of_one_position_have_converged() -> None:
@@ -50,7 +49,7 @@ async def test_agents_of_one_position_have_converged() -> None:
 
 
 async def test_opposed_agents_that_repeat_themselves_are_in_stable_disagreement() -> None:
-    held = [Stand("a", KAFKA, KAFKA_TEXT), Stand("b", RABBIT, RABBIT_TEXT)]
+    held = [AgentPosition("a", KAFKA, KAFKA_TEXT), AgentPosition("b", RABBIT, RABBIT_TEXT)]
     found = await assess(held, held)
     assert found.verdict is Verdict.STABLE_DISAGREEMENT
     assert found.agreement == 0
@@ -60,9 +59,9 @@ async def test_opposed_agents_that_repeat_themselves_are_in_stable_disagreement(
 
 
 async def test_opposed_agents_with_new_arguments_refine() -> None:
-    before = [Stand("a", KAFKA, KAFKA_TEXT), Stand("b", RABBIT, RABBIT_TEXT)]
+    before = [AgentPosition("a", KAFKA, KAFKA_TEXT), AgentPosition("b", RABBIT, RABBIT_TEXT)]
     new = "Auditors demand seven years of history for every payment."
-    found = await assess([Stand("a", KAFKA, new), Stand("b", RABBIT, RABBIT_TEXT)], before)
+    found = await assess([AgentPosition("a", KAFKA, new), AgentPosition("b", RABBIT, RABBIT_TEXT)], before)
     assert found.verdict is Verdict.REFINING
     assert found.novelty == pytest.approx(100 / 3)
 
@@ -115,7 +114,7 @@ async def test_what_the_model_is_sure_of_cannot_be_settled_otherwise() -> None:
 
 
 async def test_agents_without_a_position_have_not_agreed_however_alike_their_texts() -> None:
-    found = await assess([Stand("a", "", KAFKA_TEXT), Stand("b", "", KAFKA_TEXT)])
+    found = await assess([AgentPosition("a", "", KAFKA_TEXT), AgentPosition("b", "", KAFKA_TEXT)])
     assert found.verdict is Verdict.CANNOT_BE_TOLD
     assert found.text_agreement == pytest.approx(100)
 
@@ -149,8 +148,10 @@ async def test_the_threshold_of_the_debate_decides() -> None:
 
 
 async def test_an_agent_that_joined_has_no_stability_and_nothing_is_called_stable() -> None:
-    before = [Stand("a", KAFKA, KAFKA_TEXT)]
-    found = await assess([Stand("a", KAFKA, KAFKA_TEXT), Stand("b", RABBIT, KAFKA_TEXT)], before)
+    before = [AgentPosition("a", KAFKA, KAFKA_TEXT)]
+    found = await assess(
+        [AgentPosition("a", KAFKA, KAFKA_TEXT), AgentPosition("b", RABBIT, KAFKA_TEXT)], before
+    )
     assert found.stability == {"a": 100}
     assert found.verdict is Verdict.CONTINUING
     assert found.text_agreement == pytest.approx(100)
@@ -167,7 +168,7 @@ async def test_all_pairs_of_an_assessment_are_read_at_once() -> None:
             await self.all_begun.wait()
             return await super().probability(one, other)
 
-    async with embeddings(HashEmbedder("fast")) as fast, asyncio.timeout(10):
+    async with open_embeddings(HashEmbedder("fast")) as fast, asyncio.timeout(10):
         await Rounds(fast, Agreements(Together(), cache=0)).assess(
             QUESTION,
             stands(KAFKA, "Redis.", "Files."),

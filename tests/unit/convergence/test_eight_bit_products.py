@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 
-from parley.convergence.eight_bit_products import make_weights_unsigned, products_are_cut_off
+from parley.convergence.encoder_graph import clips_products, make_weights_unsigned
 from parley.convergence.session import onnx_session
 
 GIVEN = np.array([[255, 255, 0, 9], [1, 128, 255, 255]], np.uint8)
@@ -47,7 +47,7 @@ def test_products_with_weights_made_unsigned_are_exact(zero_point: Any) -> None:
 def test_a_processor_that_is_said_to_be_exact_is() -> None:
     zero_point = np.array(0, np.int8)
     computed = product(graph_of(WEIGHTS, zero_point, "zero", "zero of weights"))
-    assert np.array_equal(computed, exact(WEIGHTS, zero_point)) is not products_are_cut_off()
+    assert np.array_equal(computed, exact(WEIGHTS, zero_point)) is not clips_products()
 
 
 def test_weights_that_are_unsigned_stay_as_they_are() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from parley.convergence.agreement import Agreements
-from parley.convergence.embeddings import embeddings
+from parley.convergence.embeddings import open_embeddings
 from parley.convergence.servicer import ConvergenceServicer
 from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument
 from parley.v1 import convergence_pb2 as pb
@@ -20,7 +20,7 @@ async def answered(requests: AsyncIterator[pb.EmbedRequest]) -> tuple[int, Parle
     """How many vectors came, and what came after them."""
     context: Any = None
     count = 0
-    async with embeddings(HashEmbedder()) as shared, asyncio.timeout(20):
+    async with open_embeddings(HashEmbedder()) as shared, asyncio.timeout(20):
         servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(), cache=1))
         try:
             async for _ in servicer.Embed(requests, context):

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from parley.convergence.embeddings import embeddings
+from parley.convergence.embeddings import open_embeddings
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ParleyError, unavailable
 from tests.support.hash_embedder import HashEmbedder
@@ -29,10 +29,10 @@ class HeldEmbedder(HashEmbedder):
 
 async def test_texts_that_wait_together_share_batches_of_at_most_eight() -> None:
     embedder = HeldEmbedder()
-    async with embeddings(embedder) as shared, asyncio.timeout(30):
-        first = asyncio.create_task(shared.one("first"))
+    async with open_embeddings(embedder) as shared, asyncio.timeout(30):
+        first = asyncio.create_task(shared.vector("first"))
         await embedder.begun.wait()
-        rest = [asyncio.create_task(shared.one(f"text {number}")) for number in range(20)]
+        rest = [asyncio.create_task(shared.vector(f"text {number}")) for number in range(20)]
         await asyncio.sleep(0)
         embedder.let_go.set()
         await asyncio.gather(first, *rest)
@@ -41,17 +41,17 @@ async def test_texts_that_wait_together_share_batches_of_at_most_eight() -> None
 
 async def test_a_text_that_is_asked_for_twice_at_once_is_embedded_once() -> None:
     embedder = HashEmbedder()
-    async with embeddings(embedder) as shared:
-        one, other = await asyncio.gather(shared.of(["same", "same"]), shared.of(["same"]))
+    async with open_embeddings(embedder) as shared:
+        one, other = await asyncio.gather(shared.vectors(["same", "same"]), shared.vectors(["same"]))
     assert embedder.batches == [["same"]]
     assert all((each == embedder.vector("same")).all() for each in [*one, *other])
 
 
 async def test_recent_texts_are_kept_and_the_oldest_makes_room() -> None:
     embedder = HashEmbedder()
-    async with embeddings(embedder, cache=2) as shared:
+    async with open_embeddings(embedder, cache=2) as shared:
         for text in ("a", "b", "a", "c", "a", "b"):
-            await shared.one(text)
+            await shared.vector(text)
     assert [text for batch in embedder.batches for text in batch] == ["a", "b", "c", "b"]
 
 
@@ -59,21 +59,21 @@ async def test_a_failure_reaches_all_who_wait_and_the_next_try_is_made_anew() ->
     embedder = HeldEmbedder()
     embedder.error = unavailable("EMBEDDINGS_UNAVAILABLE", "away")
     embedder.let_go.set()
-    async with embeddings(embedder) as shared:
-        results = await asyncio.gather(shared.one("x"), shared.of(["x", "y"]), return_exceptions=True)
+    async with open_embeddings(embedder) as shared:
+        results = await asyncio.gather(shared.vector("x"), shared.vectors(["x", "y"]), return_exceptions=True)
         assert all(
             isinstance(each, ParleyError) and each.reason == "EMBEDDINGS_UNAVAILABLE" for each in results
         )
         embedder.error = None
-        assert (await shared.one("x") == embedder.vector("x")).all()
+        assert (await shared.vector("x") == embedder.vector("x")).all()
 
 
 async def test_a_caller_that_hangs_up_takes_nothing_from_the_others() -> None:
     embedder = HeldEmbedder()
-    async with embeddings(embedder) as shared, asyncio.timeout(30):
-        leaving = asyncio.create_task(shared.one("x"))
+    async with open_embeddings(embedder) as shared, asyncio.timeout(30):
+        leaving = asyncio.create_task(shared.vector("x"))
         await embedder.begun.wait()
-        staying = asyncio.create_task(shared.one("x"))
+        staying = asyncio.create_task(shared.vector("x"))
         await asyncio.sleep(0)
         leaving.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -85,8 +85,8 @@ async def test_a_caller_that_hangs_up_takes_nothing_from_the_others() -> None:
 async def test_closing_leaves_nobody_waiting() -> None:
     embedder = HeldEmbedder()
     async with asyncio.timeout(30):
-        async with embeddings(embedder) as shared:
-            waiting = asyncio.create_task(shared.one("x"))
+        async with open_embeddings(embedder) as shared:
+            waiting = asyncio.create_task(shared.vector("x"))
             await embedder.begun.wait()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -94,14 +94,14 @@ async def test_closing_leaves_nobody_waiting() -> None:
 
 async def test_a_text_whose_callers_have_all_hung_up_is_not_embedded() -> None:
     embedder = HeldEmbedder()
-    async with embeddings(embedder) as shared, asyncio.timeout(30):
-        first = asyncio.create_task(shared.one("first"))
+    async with open_embeddings(embedder) as shared, asyncio.timeout(30):
+        first = asyncio.create_task(shared.vector("first"))
         await embedder.begun.wait()
-        leaving = asyncio.create_task(shared.of(["left", "behind"]))
+        leaving = asyncio.create_task(shared.vectors(["left", "behind"]))
         await asyncio.sleep(0)
         leaving.cancel()
         await asyncio.wait([leaving])
         embedder.let_go.set()
         await first
-        await shared.of(["last", "behind"])
+        await shared.vectors(["last", "behind"])
     assert sorted(text for batch in embedder.batches for text in batch) == ["behind", "first", "last"]

@@ -11,9 +11,9 @@ import pytest
 from parley.convergence import agreement, encoder_graph
 from parley.convergence import head as head_module
 from parley.convergence.agreement import Agreements, NliAgreement
-from parley.convergence.encoder import CrossEncoder, EncoderFiles, installed_encoder
-from parley.convergence.encoder_graph import pooled_graph
-from parley.convergence.head import SHIPPED_HEAD, AgreementHead, shipped_head
+from parley.convergence.encoder import CrossEncoder, EncoderFiles, default_encoder
+from parley.convergence.encoder_graph import load_pooled_graph
+from parley.convergence.head import DEFAULT_HEAD, AgreementHead, default_head
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError, ParleyError
 
@@ -21,7 +21,7 @@ ONE, OTHER = "Keep the monolith.", "Split the monolith into services, one for ea
 
 
 def test_the_order_of_two_texts_does_not_matter(cross_encoder: CrossEncoder) -> None:
-    head = shipped_head()
+    head = default_head()
     assert head.probability(cross_encoder.read, ONE, OTHER) == head.probability(
         cross_encoder.read, OTHER, ONE
     )
@@ -46,7 +46,7 @@ def test_a_pair_that_one_order_leaves_open_is_read_in_the_other_one_too(
 
 
 def test_the_vector_has_a_weight_for_each_number(cross_encoder: CrossEncoder) -> None:
-    assert cross_encoder.read(ONE, OTHER).shape == AgreementHead.read(SHIPPED_HEAD).weights.shape
+    assert cross_encoder.read(ONE, OTHER).shape == AgreementHead.read(DEFAULT_HEAD).weights.shape
 
 
 def test_long_texts_are_read_as_far_as_the_model_reads(cross_encoder: CrossEncoder) -> None:
@@ -58,14 +58,14 @@ def test_long_texts_are_read_as_far_as_the_model_reads(cross_encoder: CrossEncod
 def test_a_text_without_words_that_the_model_knows_is_in_no_language(
     cross_encoder: CrossEncoder, text: str
 ) -> None:
-    assert cross_encoder.known_words(text) == 0
+    assert cross_encoder.share_of_known_words(text) == 0
 
 
 @pytest.mark.parametrize("text", ["Use PostgreSQL.", "Split it: one service, one team, 3 replicas!"])
 def test_numbers_marks_and_product_names_do_not_make_a_text_foreign(
     cross_encoder: CrossEncoder, text: str
 ) -> None:
-    assert cross_encoder.known_words(text) == 1
+    assert cross_encoder.share_of_known_words(text) == 1
 
 
 @pytest.mark.parametrize(
@@ -81,19 +81,19 @@ def test_numbers_marks_and_product_names_do_not_make_a_text_foreign(
     ],
 )
 def test_words_of_the_trade_do_not_make_a_foreign_text_known(cross_encoder: CrossEncoder, text: str) -> None:
-    assert not cross_encoder.knows(text, AgreementHead.read(SHIPPED_HEAD).known_words)
+    assert not cross_encoder.knows_language(text, AgreementHead.read(DEFAULT_HEAD).known_words)
 
 
 def test_rare_words_do_not_make_an_english_text_foreign(cross_encoder: CrossEncoder) -> None:
-    text, least = "Zoos should continue to keep elephants.", AgreementHead.read(SHIPPED_HEAD).known_words
-    assert cross_encoder.known_words(text) < least
-    assert cross_encoder.knows(text, least)
+    text, least = "Zoos should continue to keep elephants.", AgreementHead.read(DEFAULT_HEAD).known_words
+    assert cross_encoder.share_of_known_words(text) < least
+    assert cross_encoder.knows_language(text, least)
 
 
 def test_another_file_than_the_one_expected_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "model.onnx"
     other.write_bytes(b"something else")
-    files = installed_encoder()
+    files = default_encoder()
     with pytest.raises(ConfigurationError, match="is not the agreement model expected"):
         CrossEncoder(EncoderFiles(other, files.sha256, files.tokenizer))
     with pytest.raises(ConfigurationError, match=r"model\.onnx: is not the agreement model expected"):
@@ -103,25 +103,25 @@ def test_another_file_than_the_one_expected_is_refused(tmp_path: Path) -> None:
 def test_another_head_than_the_one_expected_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert shipped_head().bias == AgreementHead.read(SHIPPED_HEAD).bias
+    assert default_head().bias == AgreementHead.read(DEFAULT_HEAD).bias
     other = tmp_path / "head.json"
-    other.write_text(SHIPPED_HEAD.read_text("utf-8").replace('"bias"', '"more": 1, "bias"'), "utf-8")
-    monkeypatch.setattr(head_module, "SHIPPED_HEAD", other)
+    other.write_text(DEFAULT_HEAD.read_text("utf-8").replace('"bias"', '"more": 1, "bias"'), "utf-8")
+    monkeypatch.setattr(head_module, "DEFAULT_HEAD", other)
     with pytest.raises(ConfigurationError, match=r"head\.json: is not the file expected"):
-        shipped_head()
+        default_head()
 
 
 def test_a_missing_file_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
     missing = tmp_path / "none.onnx"
-    files = EncoderFiles(missing, installed_encoder().sha256, installed_encoder().tokenizer)
+    files = EncoderFiles(missing, default_encoder().sha256, default_encoder().tokenizer)
     with pytest.raises(ConfigurationError, match=re.escape(str(missing))):
-        NliAgreement(files, AgreementHead.read(SHIPPED_HEAD))
+        NliAgreement(files, AgreementHead.read(DEFAULT_HEAD))
 
 
 def test_a_head_of_another_encoder_is_refused() -> None:
-    files = installed_encoder()
+    files = default_encoder()
     with pytest.raises(ConfigurationError, match="trained for another encoder"):
-        NliAgreement(EncoderFiles(files.model, "0" * 64, files.tokenizer), AgreementHead.read(SHIPPED_HEAD))
+        NliAgreement(EncoderFiles(files.model, "0" * 64, files.tokenizer), AgreementHead.read(DEFAULT_HEAD))
 
 
 def test_what_is_no_head_is_refused(tmp_path: Path) -> None:
@@ -133,13 +133,13 @@ def test_what_is_no_head_is_refused(tmp_path: Path) -> None:
 
 def test_a_head_of_another_release_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "head.json"
-    file.write_text(SHIPPED_HEAD.read_text("utf-8").replace('"version": 2', '"version": 1'), "utf-8")
+    file.write_text(DEFAULT_HEAD.read_text("utf-8").replace('"version": 2', '"version": 1'), "utf-8")
     with pytest.raises(ConfigurationError, match="trained for another release; train one"):
         AgreementHead.read(file)
 
 
 def test_a_head_is_read_as_it_was_written(tmp_path: Path) -> None:
-    head = AgreementHead.read(SHIPPED_HEAD)
+    head = AgreementHead.read(DEFAULT_HEAD)
     head.write(tmp_path / "head.json")
     again = AgreementHead.read(tmp_path / "head.json")
     assert (again.bias, again.known_words, again.encoder_sha256) == (
@@ -153,9 +153,9 @@ def test_a_head_is_read_as_it_was_written(tmp_path: Path) -> None:
 async def test_a_file_that_changed_since_the_start_is_said_in_the_answer(tmp_path: Path) -> None:
     changed = tmp_path / "model.onnx"
     changed.write_bytes(b"something else")
-    installed = installed_encoder()
+    installed = default_encoder()
     model = NliAgreement(
-        EncoderFiles(changed, installed.sha256, installed.tokenizer), AgreementHead.read(SHIPPED_HEAD)
+        EncoderFiles(changed, installed.sha256, installed.tokenizer), AgreementHead.read(DEFAULT_HEAD)
     )
     with pytest.raises(ParleyError) as raised:
         await model.probability(ONE, OTHER)
@@ -164,7 +164,7 @@ async def test_a_file_that_changed_since_the_start_is_said_in_the_answer(tmp_pat
 
 
 async def test_what_is_not_in_a_language_it_knows_cannot_be_told() -> None:
-    model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD))
+    model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD))
     german = "Läden sollen sonntags öffnen dürfen.", "Läden sollen sonntags geschlossen bleiben."
     told = await asyncio.gather(model.probability(ONE, OTHER), model.probability(*german))
     await model.close()
@@ -173,8 +173,8 @@ async def test_what_is_not_in_a_language_it_knows_cannot_be_told() -> None:
 
 
 async def test_what_is_read_on_two_threads_is_what_one_reads(cross_encoder: CrossEncoder) -> None:
-    head = AgreementHead.read(SHIPPED_HEAD)
-    model = NliAgreement(installed_encoder(), head, threads=2)
+    head = AgreementHead.read(DEFAULT_HEAD)
+    model = NliAgreement(default_encoder(), head, threads=2)
     pairs = [(ONE, OTHER), (ONE, "Shops may open on Sundays."), ("Shops may open.", OTHER)]
     told = await asyncio.gather(*(model.probability(*pair) for pair in pairs))
     await model.close()
@@ -184,10 +184,10 @@ async def test_what_is_read_on_two_threads_is_what_one_reads(cross_encoder: Cros
 def test_only_the_distances_that_occur_are_computed_and_nothing_else_changes(
     monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder
 ) -> None:
-    nodes = onnx.load_from_string(pooled_graph(installed_encoder().model)).graph.node
+    nodes = onnx.load_from_string(load_pooled_graph(default_encoder().model)).graph.node
     assert sum(node.op_type == "ReduceMin" for node in nodes) == 2  # both the same in all layers
-    monkeypatch.setattr(encoder_graph, "_leave_out_unread_positions", lambda _: None)
-    whole = CrossEncoder(installed_encoder())
+    monkeypatch.setattr(encoder_graph, "_drop_unread_positions", lambda _: None)
+    whole = CrossEncoder(default_encoder())
     for text in ("Yes.", OTHER, OTHER * 40):
         assert np.array_equal(cross_encoder.read(ONE, text), whole.read(ONE, text))
 
@@ -195,10 +195,10 @@ def test_only_the_distances_that_occur_are_computed_and_nothing_else_changes(
 def test_what_layers_compute_alike_is_computed_once_and_nothing_else_changes(
     monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder
 ) -> None:
-    merged = len(onnx.load_from_string(pooled_graph(installed_encoder().model)).graph.node)
+    merged = len(onnx.load_from_string(load_pooled_graph(default_encoder().model)).graph.node)
     monkeypatch.setattr(encoder_graph, "merge_equal_nodes", lambda _: None)
-    assert merged < 0.3 * len(onnx.load_from_string(pooled_graph(installed_encoder().model)).graph.node)
-    whole = CrossEncoder(installed_encoder())
+    assert merged < 0.3 * len(onnx.load_from_string(load_pooled_graph(default_encoder().model)).graph.node)
+    whole = CrossEncoder(default_encoder())
     for text in ("Yes.", OTHER, OTHER * 10, OTHER * 40):
         assert np.array_equal(cross_encoder.read(ONE, text), whole.read(ONE, text))
 
@@ -206,8 +206,8 @@ def test_what_layers_compute_alike_is_computed_once_and_nothing_else_changes(
 def test_the_encoder_reads_the_same_where_products_are_cut_off(
     monkeypatch: pytest.MonkeyPatch, cross_encoder: CrossEncoder
 ) -> None:
-    monkeypatch.setattr(encoder_graph, "products_are_cut_off", lambda: True)
-    other = CrossEncoder(installed_encoder())
+    monkeypatch.setattr(encoder_graph, "clips_products", lambda: True)
+    other = CrossEncoder(default_encoder())
     for text in ("Yes.", OTHER, OTHER * 10):
         assert np.array_equal(cross_encoder.read(ONE, text), other.read(ONE, text))
 
@@ -220,14 +220,14 @@ class Waiting:
         self.may_end = Event()
         self._beginning = Semaphore(0)
 
-    def knows(self, _text: str, _least: float) -> bool:
+    def knows_language(self, _text: str, _least: float) -> bool:
         return True
 
     def read(self, first: str, second: str) -> Vector:
         self.begun.append((first, second))
         self._beginning.release()
         assert self.may_end.wait(10)
-        return 100 * AgreementHead.read(SHIPPED_HEAD).weights
+        return 100 * AgreementHead.read(DEFAULT_HEAD).weights
 
     async def has_begun(self, readings: int) -> None:
         for _ in range(readings):
@@ -245,7 +245,7 @@ THIRD = "Throw it away."
 
 
 async def test_pairs_are_read_at_the_same_time_on_as_many_threads(waiting: Waiting) -> None:
-    model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=2)
+    model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD), threads=2)
     told = [asyncio.create_task(model.probability(ONE, other)) for other in (OTHER, THIRD)]
     await waiting.has_begun(2)
     waiting.may_end.set()
@@ -255,7 +255,7 @@ async def test_pairs_are_read_at_the_same_time_on_as_many_threads(waiting: Waiti
 
 
 async def test_what_nobody_waits_for_any_more_is_not_read(waiting: Waiting) -> None:
-    model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=1)
+    model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD), threads=1)
     told = [asyncio.create_task(model.probability(ONE, OTHER))]
     await waiting.has_begun(1)
     told.append(asyncio.create_task(model.probability(ONE, THIRD)))
@@ -269,7 +269,7 @@ async def test_what_nobody_waits_for_any_more_is_not_read(waiting: Waiting) -> N
 
 
 async def test_what_waits_when_the_service_stops_is_refused(waiting: Waiting) -> None:
-    model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=1)
+    model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD), threads=1)
     told = asyncio.create_task(model.probability(ONE, OTHER))
     await waiting.has_begun(1)
     behind = asyncio.create_task(model.probability(ONE, THIRD))
@@ -296,9 +296,9 @@ async def test_a_model_that_cannot_be_loaded_is_not_tried_for_every_pair(
         raise ConfigurationError("another file")
 
     monkeypatch.setattr(agreement, "CrossEncoder", load)
-    model = NliAgreement(installed_encoder(), AgreementHead.read(SHIPPED_HEAD), threads=1)
+    model = NliAgreement(default_encoder(), AgreementHead.read(DEFAULT_HEAD), threads=1)
     with pytest.raises(ParleyError, match="another file"):
-        await Agreements(model, cache=0).of([(ONE, str(number)) for number in range(5)])
+        await Agreements(model, cache=0).probabilities([(ONE, str(number)) for number in range(5)])
     for _ in range(10):  # the loop passes the cancelling on to the threads
         await asyncio.sleep(0)
     may_end.set()

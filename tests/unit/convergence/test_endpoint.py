@@ -10,13 +10,13 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from parley.convergence.endpoint import EndpointEmbedder, vectors_of
+from parley.convergence.endpoint import EndpointEmbedder, parse_vectors
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ParleyError
 
 
 def test_vectors_come_out_with_length_one() -> None:
-    one, other = vectors_of([[3.0, 4.0], [0.0, 0.0]])
+    one, other = parse_vectors([[3.0, 4.0], [0.0, 0.0]])
     assert one.tolist() == pytest.approx([0.6, 0.8])
     assert np.isfinite(other).all()
 
@@ -37,7 +37,7 @@ def test_vectors_come_out_with_length_one() -> None:
 )
 def test_what_is_no_vector_is_refused(answered: Any) -> None:
     with pytest.raises(ParleyError, match="embeddings endpoint") as raised:
-        vectors_of(answered)
+        parse_vectors(answered)
     assert raised.value.reason == "EMBEDDINGS_UNAVAILABLE"
 
 

@@ -7,8 +7,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from pydantic import SecretStr, ValidationError
 
-from parley.convergence.endpoint import EndpointEmbedder
-from parley.convergence.endpoint_key import key_in_file
+from parley.convergence.endpoint import EndpointEmbedder, key_reader
 from parley.convergence.settings import ConvergenceSettings
 from parley.runtime import watched_files
 from parley.runtime.errors import ConfigurationError, ParleyError
@@ -38,7 +37,7 @@ async def test_a_new_key_in_the_file_goes_out_with_the_next_request(file: Path) 
     application = web.Application()
     application.router.add_post("/v1/embeddings", answer)
     async with TestServer(application) as server:
-        embedder = EndpointEmbedder(str(server.make_url("/v1")), key_in_file(file), "m")
+        embedder = EndpointEmbedder(str(server.make_url("/v1")), key_reader(file), "m")
         try:
             await embedder.embed(["a text"])
             put(file, f"{NEW} \r\n")
@@ -56,7 +55,7 @@ async def test_the_key_that_was_sent_is_hidden_though_it_has_changed_since(file:
     application = web.Application()
     application.router.add_post("/v1/embeddings", refuse)
     async with TestServer(application) as server:
-        embedder = EndpointEmbedder(str(server.make_url("/v1")), key_in_file(file), "m")
+        embedder = EndpointEmbedder(str(server.make_url("/v1")), key_reader(file), "m")
         try:
             with pytest.raises(ParleyError) as raised:
                 await embedder.embed(["a text"])
@@ -67,11 +66,11 @@ async def test_the_key_that_was_sent_is_hidden_though_it_has_changed_since(file:
 
 @pytest.mark.parametrize("held", [b"", b" \n", b"two\nlines", "ключ".encode(), b"k" * 20_000])
 def test_a_file_without_a_key_is_refused_and_never_repeated(file: Path, held: bytes) -> None:
-    key = key_in_file(file)
+    key = key_reader(file)
     file.write_bytes(held)
     assert key() == OLD
     with pytest.raises(ConfigurationError, match="PARLEY_EMBEDDING_API_KEY_FILE") as raised:
-        key_in_file(file)
+        key_reader(file)
     assert "two" not in str(raised.value)
 
 

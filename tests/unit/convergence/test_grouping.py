@@ -79,6 +79,6 @@ def test_the_one_that_is_most_like_the_others_speaks_for_its_group() -> None:
 
 
 def test_a_majority_is_more_than_half_of_all_agents() -> None:
-    assert group(reading("abc", {"ab": SAME})).majority
-    assert not group(reading("abcd", {"ab": SAME, "cd": SAME})).majority
-    assert group(reading("a", {})).majority
+    assert group(reading("abc", {"ab": SAME})).has_majority
+    assert not group(reading("abcd", {"ab": SAME, "cd": SAME})).has_majority
+    assert group(reading("a", {})).has_majority

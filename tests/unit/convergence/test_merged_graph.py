@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor, make_tensor_value_info
 
-from parley.convergence.merged_graph import merge_equal_nodes
+from parley.convergence.encoder_graph import merge_equal_nodes
 from parley.convergence.session import onnx_session
 
 GIVEN = np.arange(6, dtype=np.float32).reshape(2, 3)

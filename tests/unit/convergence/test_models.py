@@ -7,7 +7,7 @@ import pytest
 
 from parley.convergence import models
 from parley.convergence.embedder import LocalEmbedder
-from parley.convergence.embeddings import embeddings
+from parley.convergence.embeddings import open_embeddings
 from parley.convergence.models import LocalModel, MiniLm, StaticWords
 from parley.convergence.vectors import MAX_WINDOWS, unit, windows
 from parley.runtime.errors import ConfigurationError
@@ -33,8 +33,8 @@ def model(request: pytest.FixtureRequest) -> LocalModel:
 async def test_a_text_has_the_same_vector_whatever_it_is_embedded_with(model: LocalModel) -> None:
     alone = [model.embed(text) for text in TEXTS]
     for order in (TEXTS, TEXTS[::-1], TEXTS * 3):
-        async with embeddings(LocalEmbedder(model, threads=2), cache=0, workers=2) as shared:
-            together = await asyncio.gather(*(shared.one(text) for text in order))
+        async with open_embeddings(LocalEmbedder(model, threads=2), cache=0, workers=2) as shared:
+            together = await asyncio.gather(*(shared.vector(text) for text in order))
         for text, vector in zip(order, together, strict=True):
             assert np.array_equal(vector, alone[TEXTS.index(text)])
 

@@ -34,7 +34,7 @@ def test_every_answer_is_counted_once_and_all_figures_keep_to_their_range(
     found = counted(answers)
     stated = [each for each in answers if each.confidence is not None]
     assert (found.answers, found.right) == (len(answers), sum(each.right for each in answers))
-    assert found.stated == len(stated)
+    assert found.answers_with_confidence == len(stated)
     assert 0 <= found.calibration <= 1
     assert (found.brier is None) == (found.expected_calibration_error is None) == (not stated)
     if found.brier is not None and found.expected_calibration_error is not None:
@@ -79,5 +79,5 @@ def test_the_gap_is_told_bin_by_bin_so_that_two_gaps_do_not_cancel() -> None:
 
 def test_an_answer_without_confidence_counts_for_accuracy_alone() -> None:
     found = record((True, None), (False, None), (True, None))
-    assert (found.right, found.wrong, found.stated) == (2, 1, 0)
+    assert (found.right, found.wrong, found.answers_with_confidence) == (2, 1, 0)
     assert (found.brier, found.calibration) == (None, 0.5)

@@ -33,8 +33,8 @@ def told(table: Table) -> object:
     return (
         table.ratings(),
         table.ratings("data"),
-        table.acquaintance.strengths("bo"),
-        table.acquaintance.relationships("ada"),
+        table.profiles.strengths("bo"),
+        table.profiles.relationships("ada"),
     )
 
 
@@ -42,7 +42,7 @@ def test_a_corrected_match_counts_as_if_it_had_come_out_so() -> None:
     table = counted(FIRST, SECOND)
     table.correct([corrected(1)])
     assert told(table) == told(counted(OTHER_WAY, SECOND))
-    past = table.counted("d1")
+    past = table.past_match("d1")
     assert past is not None
     assert (past.recorded, past.match) == (FIRST, OTHER_WAY)
 
@@ -95,4 +95,4 @@ async def test_a_correction_is_recorded_once_and_outlives_a_restart(tmp_path: Pa
         assert told(await matches.table("default")) == told(counted(OTHER_WAY, SECOND))
     async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
         assert told(await Matches(store.log).table("default")) == told(counted(OTHER_WAY, SECOND))
-        assert (await Matches(store.log).table("acme")).past() == []
+        assert (await Matches(store.log).table("acme")).past_matches() == []

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.ratings.elo import START, K, changes, expected
+from parley.ratings.elo import START, K, expectation, rating_changes
 from parley.ratings.weights import elo_weight as weight
 
 AGENTS = [f"agent-{number}" for number in range(12)]
@@ -14,7 +14,7 @@ scores = st.dictionaries(st.sampled_from(AGENTS), st.integers(0, 10).map(float),
 
 @given(ratings, scores)
 def test_a_match_creates_no_points(before: dict[str, float], match: dict[str, float]) -> None:
-    assert sum(changes(before, match).values()) == pytest.approx(0, abs=1e-9)
+    assert sum(rating_changes(before, match).values()) == pytest.approx(0, abs=1e-9)
 
 
 @given(ratings, scores, st.randoms())
@@ -23,38 +23,40 @@ def test_the_order_of_the_players_is_irrelevant(
 ) -> None:
     shuffled = list(match.items())
     random.shuffle(shuffled)
-    assert changes(before, dict(shuffled)) == changes(before, match)
+    assert rating_changes(before, dict(shuffled)) == rating_changes(before, match)
 
 
 @given(ratings, scores)
 def test_no_match_moves_anyone_by_more_than_k(before: dict[str, float], match: dict[str, float]) -> None:
-    assert all(abs(change) <= K for change in changes(before, match).values())
+    assert all(abs(change) <= K for change in rating_changes(before, match).values())
 
 
 @given(scores)
 def test_among_equals_a_better_score_never_gains_less(match: dict[str, float]) -> None:
-    moved = changes({}, match)
+    moved = rating_changes({}, match)
     for one, other in [(a, b) for a in match for b in match if match[a] > match[b]]:
         assert moved[one] > moved[other]
 
 
 def test_the_first_win_of_two_moves_sixteen_points() -> None:
-    assert changes({}, {"a": 8, "b": 3}) == {"a": 16, "b": -16}
+    assert rating_changes({}, {"a": 8, "b": 3}) == {"a": 16, "b": -16}
 
 
 def test_the_first_win_of_ten_moves_sixteen_points_too() -> None:
-    moved = changes({}, {f"a{number}": 10.0 - number for number in range(10)})
+    moved = rating_changes({}, {f"a{number}": 10.0 - number for number in range(10)})
     assert moved["a0"] == pytest.approx(16)
     assert moved["a9"] == pytest.approx(-16)
 
 
 def test_a_draw_of_equals_moves_nothing_and_one_of_unequals_moves_toward_the_weaker() -> None:
-    assert changes({}, {"a": 5, "b": 5}) == {"a": 0, "b": 0}
-    assert changes({"a": 1900.0, "b": 1500.0}, {"a": 5, "b": 5})["b"] == pytest.approx(32 * (0.5 - 1 / 11))
+    assert rating_changes({}, {"a": 5, "b": 5}) == {"a": 0, "b": 0}
+    assert rating_changes({"a": 1900.0, "b": 1500.0}, {"a": 5, "b": 5})["b"] == pytest.approx(
+        32 * (0.5 - 1 / 11)
+    )
 
 
 def test_four_hundred_points_are_ten_to_one() -> None:
-    assert expected(1900, 1500) == pytest.approx(10 / 11)
+    assert expectation(1900, 1500) == pytest.approx(10 / 11)
 
 
 @pytest.mark.parametrize(

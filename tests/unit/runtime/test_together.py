@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from parley.local_services import together
+from parley.local_services import enter_together
 from parley.runtime.errors import PartFailedError
 from parley.runtime.tasks import background_task
 
@@ -29,7 +29,7 @@ async def test_a_service_whose_part_fails_stops_the_others_and_the_process() -> 
         left.set()
 
     async def system() -> None:
-        async with asyncio.timeout(30), together(gateway(), ratings()) as addresses:
+        async with asyncio.timeout(30), enter_together(gateway(), ratings()) as addresses:
             assert addresses == ["gateway", "ratings"]
             fail.set()
             await asyncio.Event().wait()

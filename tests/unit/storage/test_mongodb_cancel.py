@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from pymongo.errors import AutoReconnect
 
-from parley.storage.mongodb.database import explaining
+from parley.storage.mongodb.database import map_errors
 
 
 async def answer_that_takes_the_cancel_for_itself() -> None:
@@ -17,7 +17,7 @@ async def answer_that_takes_the_cancel_for_itself() -> None:
 @pytest.mark.parametrize("fails", [False, True])
 async def test_a_cancel_that_a_library_took_for_itself_stops_the_task(fails: bool) -> None:
     async def ask() -> None:
-        with explaining():
+        with map_errors():
             await answer_that_takes_the_cancel_for_itself()
             if fails:
                 raise AutoReconnect
@@ -36,7 +36,7 @@ async def test_whoever_cleans_up_after_a_cancel_can_use_the_store() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            with explaining():
+            with map_errors():
                 await asyncio.sleep(0)
             cleaned.set()
 

@@ -9,12 +9,12 @@ from pymongo.errors import (
     WTimeoutError,
 )
 
-from parley.storage.mongodb.database import explaining
+from parley.storage.mongodb.database import map_errors
 from parley.storage.ports import StorageError, StoreUnavailableError
 
 
 def explained(error: Exception) -> Exception:
-    with pytest.raises((StorageError, ValueError)) as raised, explaining():
+    with pytest.raises((StorageError, ValueError)) as raised, map_errors():
         raise error
     return raised.value
 

@@ -63,24 +63,24 @@ async def _add_to_store(name: str, tenant: str | None, roles: Sequence[str]) -> 
             "--tenant: must be 1 to 64 characters of A-Z a-z 0-9 . _ -, and begin with a letter or digit"
         )
         raise CommandError(message, INVALID_ARGUMENTS)
-    from parley.local import own_keys
+    from parley.local import open_own_keys
 
-    async with own_keys() as keys:
+    async with open_own_keys() as keys:
         key, text = await keys.add(tenant, name, roles_by_name(roles), SystemClock().now())
     return key.id, text
 
 
 async def _list_in_store(tenant: str | None) -> Sequence[Mapping[str, str]]:
-    from parley.local import own_keys
+    from parley.local import open_own_keys
 
-    async with own_keys() as keys:
+    async with open_own_keys() as keys:
         return [each.visible_fields() for each in await keys.list_all(tenant)]
 
 
 async def _revoke_in_store(key_id: str) -> str:
-    from parley.local import own_keys
+    from parley.local import open_own_keys
 
-    async with own_keys() as keys:
+    async with open_own_keys() as keys:
         revoked = await keys.revoke(key_id, SystemClock().now())
         if not revoked and await keys.get(key_id) is None:
             raise _unknown_key_error(key_id)

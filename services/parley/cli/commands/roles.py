@@ -15,13 +15,13 @@ _BUILT_IN: Final = "built-in"
 
 def list_roles(config_path: Path | None, *, as_json: bool) -> None:
     """Print the roles of the configuration file and of the folder beside it, then those that Parley ships."""
-    from parley.local import known_roles  # heavy: the command line's help needs none of it
+    from parley.local import list_roles  # heavy: the command line's help needs none of it
 
     found = find_config(config_path)
     own = found.roles if found is not None else ()
     roles = [(each.name, each.aliases, each.source) for each in own]
     names = {name for name, _, _ in roles}
-    roles += [(name, others, _BUILT_IN) for name, others in known_roles().items() if name not in names]
+    roles += [(name, others, _BUILT_IN) for name, others in list_roles().items() if name not in names]
     if as_json:
         told = [{"role": name, "aliases": list(others), "source": source} for name, others, source in roles]
         print_text(to_json(told))

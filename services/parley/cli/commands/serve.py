@@ -29,7 +29,7 @@ _REPORT_SECONDS: Final = 3.0
 
 async def serve_all(config_path: Path | None, port: int, advertise: str | None) -> None:
     """Run the whole system on five ports in a row until SIGINT or SIGTERM; SIGHUP changes nothing."""
-    from parley.local import LocalOptions, ports_from
+    from parley.local import LocalOptions, consecutive_ports
 
     found = find_config(config_path)
     if found is not None:
@@ -37,7 +37,7 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
             say(line)
     options = LocalOptions(
         config_path=Path(found.places.name) if found is not None else None,
-        ports=ports_from(port),
+        ports=consecutive_ports(port),
         advertise=advertise,
         adopt=True,
         log_to_stderr=True,

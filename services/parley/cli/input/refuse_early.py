@@ -21,9 +21,9 @@ def check_without_system(
 
     `evaluating`: the agents judge a debate, in any role and without a judge.
     """
-    from parley.local import running_at
+    from parley.local import running_address
 
-    if running_at() is not None:  # its keys and roles count
+    if running_address() is not None:  # its keys and roles count
         return
     if found is not None:
         described = [each for each in (agents or found.agents) if isinstance(each, Agent)]
@@ -43,12 +43,12 @@ def _check_names(
     evaluating: bool,
 ) -> None:
     """Refuse formats and roles that a system of our own does not know, without starting one."""
-    from parley.local import known_formats, known_roles
+    from parley.local import list_formats, list_roles
 
     wrong: list[str] = []
-    if format is not None and format.partition("@")[0] not in known_formats():
+    if format is not None and format.partition("@")[0] not in list_formats():
         wrong.append(f"--format: {_unknown_format(format)}")
-    roles = known_roles(evaluating=evaluating)
+    roles = list_roles(evaluating=evaluating)
     own = {each.name for each in found.roles} if found is not None else set()
     accepted = {name for role, others in roles.items() for name in (role, *others)} | own
     listed = f"known roles: {', '.join(sorted({*roles, *own}))}"
@@ -61,7 +61,7 @@ def _check_names(
     if found is None:
         return
     written = None if evaluating or format is not None else found.debate.format
-    if written is not None and written.partition("@")[0] not in known_formats():
+    if written is not None and written.partition("@")[0] not in list_formats():
         wrong.append(f"{found.places.of('debate.format')}: {_unknown_format(written)}")
     wrong += [
         f"{found.places.of(f'{agent.path}.role')}: {_unusable_role(agent.role)}; {listed}"
@@ -75,9 +75,9 @@ def _check_names(
 
 
 def _unknown_format(name: str) -> str:
-    from parley.local import known_formats
+    from parley.local import list_formats
 
-    return f"unknown format {name!r}; known formats: {', '.join(known_formats())}"
+    return f"unknown format {name!r}; known formats: {', '.join(list_formats())}"
 
 
 def _unusable_role(role: str) -> str:

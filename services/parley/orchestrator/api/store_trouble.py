@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from parley.orchestrator.log.events import CorruptEventError
 from parley.runtime.errors import internal
-from parley.storage.failing import told
 from parley.storage.ports import StorageError
+from parley.storage.service_errors import to_service_error
 
 __all__ = ["map_store_errors"]
 
@@ -19,4 +19,4 @@ def map_store_errors() -> Iterator[None]:
     except CorruptEventError as corrupt:
         raise internal(str(corrupt), reason="LOG_DAMAGED") from corrupt
     except StorageError as error:
-        raise told(error) from error
+        raise to_service_error(error) from error

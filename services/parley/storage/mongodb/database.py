@@ -32,9 +32,9 @@ from parley.storage.ports import StorageError, StoreUnavailableError
 Database = AsyncDatabase[dict[str, Any]]
 
 LOG = "_log"  # names of callers' collections begin with a letter
-_MIGRATED = "_migrations"
+_MIGRATIONS_COLLECTION = "_migrations"
 _DEFAULTS = {"timeoutMS": 10_000, "appname": "parley"}  # no operation takes longer, unless the URL says so
-_REFUSED = (13, 18)  # Unauthorized, AuthenticationFailed
+_ACCESS_CODES = (13, 18)  # Unauthorized, AuthenticationFailed
 
 
 @asynccontextmanager
@@ -54,7 +54,7 @@ async def open_mongodb(
         options: Any = {name: value for name, value in _DEFAULTS.items() if name.lower() not in given}
         client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(url, event_listeners=listeners, **options)
     except (InvalidURI, ConfigurationError, ValueError) as error:
-        raise ValueError(f"PARLEY_STORE is not a usable MongoDB URL: {_line(error)}") from error
+        raise ValueError(f"PARLEY_STORE is not a usable MongoDB URL: {_first_line(error)}") from error
     async with client:
         opened = client.get_database(
             f"{prefix}_{database}",
@@ -62,13 +62,13 @@ async def open_mongodb(
             write_concern=WriteConcern(w="majority", j=True),
             read_preference=ReadPreference.PRIMARY,
         )
-        with explaining():
+        with map_errors():
             await _migrate(opened)
         yield opened
 
 
 @contextmanager
-def explaining() -> Iterator[None]:
+def map_errors() -> Iterator[None]:
     """Turn what PyMongo raises into the errors of the ports; DuplicateKeyError passes.
 
     A cancel passes too, also one that came together with an answer and that a library took for itself, as `asyncio.wait_for` does
@@ -81,27 +81,29 @@ def explaining() -> Iterator[None]:
     except DuplicateKeyError:
         raise
     except DocumentTooLarge as error:
-        raise ValueError(f"too large for a store: {_line(error)}") from error
+        raise ValueError(f"too large for a store: {_first_line(error)}") from error
     except PyMongoError as error:
-        raise _explained(error) from error
+        raise _to_storage_error(error) from error
     finally:
         if task and task.cancelling() > before:
             raise asyncio.CancelledError
 
 
-def _explained(error: PyMongoError) -> StorageError:
-    if isinstance(error, OperationFailure) and error.code in _REFUSED:
-        return StorageError(f"MongoDB refuses ({_line(error)}); check the user and password in PARLEY_STORE")
-    if isinstance(error, ConnectionFailure | WriteConcernError) or error.timeout or _is_passing(error):
-        return StoreUnavailableError(f"MongoDB does not answer: {_line(error)}")
-    return StorageError(f"MongoDB: {_line(error)}")
+def _to_storage_error(error: PyMongoError) -> StorageError:
+    if isinstance(error, OperationFailure) and error.code in _ACCESS_CODES:
+        return StorageError(
+            f"MongoDB refuses ({_first_line(error)}); check the user and password in PARLEY_STORE"
+        )
+    if isinstance(error, ConnectionFailure | WriteConcernError) or error.timeout or _is_temporary(error):
+        return StoreUnavailableError(f"MongoDB does not answer: {_first_line(error)}")
+    return StorageError(f"MongoDB: {_first_line(error)}")
 
 
-def _is_passing(error: PyMongoError) -> bool:
+def _is_temporary(error: PyMongoError) -> bool:
     return any(error.has_error_label(label) for label in ("RetryableWriteError", "TransientTransactionError"))
 
 
-def _line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Return the error's first words, without the driver's description of every server."""
     return str(error).partition("\n")[0].partition(", full error:")[0].partition(", Timeout:")[0]
 
@@ -115,7 +117,7 @@ _MIGRATIONS: Sequence[Callable[[Database], Awaitable[None]]] = (_index_log,)
 
 
 async def _migrate(database: Database) -> None:
-    done = database[_MIGRATED]
+    done = database[_MIGRATIONS_COLLECTION]
     applied = {document["_id"] async for document in done.find({})}
     for number, migration in enumerate(_MIGRATIONS, start=1):
         if number not in applied:

@@ -8,7 +8,7 @@ from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import DuplicateKeyError
 
 from parley.storage.checks import check_changes, check_document, check_search, check_where
-from parley.storage.mongodb.database import Database, explaining
+from parley.storage.mongodb.database import Database, map_errors
 from parley.storage.ports import (
     Above,
     Below,
@@ -32,23 +32,25 @@ class MongodbDocuments:
 
     async def prepare(self, *collections: Collection) -> None:
         """See `Documents.prepare`."""
-        with explaining():
+        with map_errors():
             for collection in collections:
                 if collection.indexes:
-                    await self._of(collection).create_indexes([_index(index) for index in collection.indexes])
+                    await self._collection(collection).create_indexes(
+                        [_index(index) for index in collection.indexes]
+                    )
 
     async def get(self, collection: Collection, key: str) -> Document | None:
         """See `Documents.get`."""
-        with explaining():
-            found = await self._of(collection).find_one({"_id": key})
+        with map_errors():
+            found = await self._collection(collection).find_one({"_id": key})
         return None if found is None else _document(found)
 
     async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
         """See `Documents.insert`."""
         check_document(collection, Document(key, fields))
         try:
-            with explaining():
-                await self._of(collection).insert_one({"_id": key, **fields})
+            with map_errors():
+                await self._collection(collection).insert_one({"_id": key, **fields})
         except DuplicateKeyError as error:
             raise _duplicate(collection, key) from error
 
@@ -57,8 +59,8 @@ class MongodbDocuments:
     ) -> Sequence[Document]:
         """See `Documents.find`."""
         check_search(collection, where, order, limit)
-        with explaining():
-            found = self._of(collection).find(_filter(where), sort=_ordering(order), limit=limit)
+        with map_errors():
+            found = self._collection(collection).find(_filter(where), sort=_ordering(order), limit=limit)
             return [_document(one) async for one in found]
 
     async def update(
@@ -70,8 +72,8 @@ class MongodbDocuments:
         check_changes(collection, changes)
         check_where(where or {})
         try:
-            with explaining():
-                result = await self._of(collection).update_one(
+            with map_errors():
+                result = await self._collection(collection).update_one(
                     {"_id": key, **_filter(where or {})}, {"$set": dict(changes)}
                 )
         except DuplicateKeyError as error:
@@ -81,11 +83,11 @@ class MongodbDocuments:
     async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
         """See `Documents.delete`."""
         check_where(where or {})
-        with explaining():
-            result = await self._of(collection).delete_one({"_id": key, **_filter(where or {})})
+        with map_errors():
+            result = await self._collection(collection).delete_one({"_id": key, **_filter(where or {})})
         return result.deleted_count == 1
 
-    def _of(self, collection: Collection) -> AsyncCollection[dict[str, Any]]:
+    def _collection(self, collection: Collection) -> AsyncCollection[dict[str, Any]]:
         return self._database[collection.name]
 
 

@@ -16,14 +16,14 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import SystemClock
 from parley.storage.checks import check_append
-from parley.storage.mongodb.database import LOG, Database, explaining
+from parley.storage.mongodb.database import LOG, Database, map_errors
 from parley.storage.ports import AppendConflictError, Record, StorageError, StoreUnavailableError
 from parley.storage.tails import Tails
 
-_APPENDS = 3
-_APPEND_AGAIN = Backoff(first=0.1, factor=4.0, maximum=0.4)
-_STREAM_AGAIN = Backoff(first=1.0, maximum=1.0)
-_NO_STREAMS = (59, 115, 40324, 40573)
+_MAX_ATTEMPTS = 3
+_APPEND_BACKOFF = Backoff(first=0.1, factor=4.0, maximum=0.4)
+_STREAM_BACKOFF = Backoff(first=1.0, maximum=1.0)
+_NO_STREAM_CODES = (59, 115, 40324, 40573)
 """No such command, none here, no such stage, no replica set: what a server without change streams answers."""
 
 _logger = logging.getLogger(__name__)
@@ -43,9 +43,9 @@ class MongodbLog:
         await retry(
             lambda: self._append(log, record),
             on=StoreUnavailableError,
-            backoff=_APPEND_AGAIN,
+            backoff=_APPEND_BACKOFF,
             clock=SystemClock(),
-            attempts=_APPENDS,
+            attempts=_MAX_ATTEMPTS,
         )
         self._tails.offer(log, record)
 
@@ -53,7 +53,7 @@ class MongodbLog:
         """See `Log.read`."""
         if limit < 1:
             raise ValueError(f"limit is {limit}; it must be at least 1")
-        with explaining():
+        with map_errors():
             found = self._records.find(
                 {"log": log, "last": {"$gt": after}}, sort=[("last", ASCENDING)], limit=limit
             )
@@ -65,7 +65,7 @@ class MongodbLog:
 
     async def delete(self, log: str) -> None:
         """See `Log.delete`."""
-        with explaining():
+        with map_errors():
             await self._records.delete_many({"log": log})
         self._tails.forget(log)
 
@@ -76,11 +76,11 @@ class MongodbLog:
         """
         told = ""
         with pymongo.timeout(None):  # an idle stream is no failure
-            for pause in _STREAM_AGAIN.pauses():
+            for pause in _STREAM_BACKOFF.pauses():
                 try:
-                    await self._offer_inserted()
+                    await self._watch_inserts()
                 except Exception as error:  # noqa: BLE001 - whatever it was, another stream may do
-                    if isinstance(error, OperationFailure) and error.code in _NO_STREAMS:
+                    if isinstance(error, OperationFailure) and error.code in _NO_STREAM_CODES:
                         _logger.info(
                             "followers of logs poll, for this MongoDB has no change streams: %s", error
                         )
@@ -89,27 +89,27 @@ class MongodbLog:
                         _logger.warning("followers of logs poll until a change stream begins again: %s", told)
                 await asyncio.sleep(pause)
 
-    async def _offer_inserted(self) -> None:
+    async def _watch_inserts(self) -> None:
         async with await self._records.watch([{"$match": {"operationType": "insert"}}]) as changes:
             async for change in changes:
                 inserted = change["fullDocument"]
                 self._tails.offer(inserted["log"], _record(inserted))
 
     async def _append(self, log: str, record: Record) -> None:
-        if record.first > 1 and not await self._one({"log": log, "last": record.first - 1}):
-            if await self._one({"log": log, "last": {"$gte": record.first}}):
+        if record.first > 1 and not await self._find_one({"log": log, "last": record.first - 1}):
+            if await self._find_one({"log": log, "last": {"$gte": record.first}}):
                 raise _conflict(log, record)
             raise StorageError(
                 f"log {log} ends before {record.first - 1}; a record at {record.first} would leave a hole"
             )
         try:
-            with explaining():
+            with map_errors():
                 await self._records.insert_one(_document(log, record))
         except DuplicateKeyError:
-            await self._require_own(log, record)
+            await self._require_same(log, record)
 
-    async def _require_own(self, log: str, record: Record) -> None:
-        there = await self._one({"_id": _id(log, record.first)})
+    async def _require_same(self, log: str, record: Record) -> None:
+        there = await self._find_one({"_id": _id(log, record.first)})
         if there is None:  # written, but not by a majority yet: it may still be taken back
             raise StoreUnavailableError(
                 f"log {log}: who wrote the record at {record.first} is not decided yet"
@@ -117,8 +117,8 @@ class MongodbLog:
         if there["append_id"] != record.append_id:
             raise _conflict(log, record)
 
-    async def _one(self, query: Mapping[str, Any]) -> dict[str, Any] | None:
-        with explaining():
+    async def _find_one(self, query: Mapping[str, Any]) -> dict[str, Any] | None:
+        with map_errors():
             return await self._records.find_one(query, {"append_id": 1})
 
 

@@ -40,9 +40,9 @@ from qdrant_edge import Point as EdgePoint
 
 from parley.runtime.logs import get_logger
 from parley.storage.checks import check_vector
-from parley.storage.folder import FolderLock
+from parley.storage.folder_lock import FolderLock
 from parley.storage.ports import (
-    Near,
+    Neighbor,
     Point,
     StorageError,
     StoreUnavailableError,
@@ -54,9 +54,9 @@ __all__ = ["EdgeVectors", "open_edge"]
 
 T = TypeVar("T")
 
-_SPARE_BYTES: Final = 32 * 1024 * 1024
+_MIN_FREE_BYTES: Final = 32 * 1024 * 1024
 """Room that a disk must have: what one write, or a new collection, takes at most, several times over."""
-_OF_THE_MACHINE: Final = frozenset(
+_MACHINE_ERRORS: Final = frozenset(
     {
         errno.EMFILE,
         errno.ENFILE,
@@ -84,7 +84,7 @@ class EdgeVectors:
 
     async def prepare(self, collection: VectorCollection) -> None:
         """Make the collection where it is missing."""
-        await self._do(lambda: self._open(collection))
+        await self._run(lambda: self._open(collection))
 
     async def upsert(self, collection: VectorCollection, points: Sequence[Point]) -> None:
         """Store points, each in place of one with its id. Raises ValueError for a number that is not finite."""
@@ -95,7 +95,7 @@ class EdgeVectors:
         edge_points = [EdgePoint(each.id, list(each.vector), dict(each.fields)) for each in points]
 
         operation = UpdateOperation.upsert_points(edge_points)
-        await self._do_in(collection, lambda shard: shard.update(operation), writes=True)
+        await self._run_in(collection, lambda shard: shard.update(operation), writes=True)
 
     async def search(
         self,
@@ -106,7 +106,7 @@ class EdgeVectors:
         without: Sequence[UUID] = (),
         limit: int = 10,
         floor: float | None = None,
-    ) -> Sequence[Near]:
+    ) -> Sequence[Neighbor]:
         """Return the points nearest to `vector`, nearest first."""
         check_vector(vector, "the search")
         request = SearchRequest(
@@ -116,21 +116,21 @@ class EdgeVectors:
             with_payload=True,
             score_threshold=floor,
         )
-        found = await self._do_in(collection, lambda shard: _searched(shard, request))
-        return [Near(_uuid(each.id), each.score, dict(each.payload or {})) for each in found]
+        found = await self._run_in(collection, lambda shard: _search(shard, request))
+        return [Neighbor(_uuid(each.id), each.score, dict(each.payload or {})) for each in found]
 
     async def delete(self, collection: VectorCollection, ids: Sequence[UUID]) -> None:
         """Remove points."""
         if ids:
             operation = UpdateOperation.delete_points(list(ids))
-            await self._do_in(collection, lambda shard: shard.update(operation), writes=True)
+            await self._run_in(collection, lambda shard: shard.update(operation), writes=True)
 
     async def count(self, collection: VectorCollection, where: Mapping[str, str] | None = None) -> int:
         """Count the points whose fields equal `where`."""
         request = CountRequest(filter=_filter(where, ()))
-        return await self._do_in(collection, lambda shard: shard.count(request))
+        return await self._run_in(collection, lambda shard: shard.count(request))
 
-    async def answers(self) -> None:
+    async def ping(self) -> None:
         """Return at once: the engine is in this process, and what it says of a collection is that collection's."""
 
     async def close(self) -> None:
@@ -138,7 +138,7 @@ class EdgeVectors:
 
         def close() -> None:
             for name in list(self._shards):
-                self._let_go(name)
+                self._close_shard(name)
 
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, close))
         self._thread.shutdown()
@@ -169,9 +169,9 @@ class EdgeVectors:
         except StorageError:
             raise
         except BaseException as error:
-            if not _tells_of_damage(error):
+            if not _is_damage(error):
                 raise
-            _tell_of_damage(collection, error)
+            _log_damage(collection, error)
             return None
 
     def _create(self, collection: VectorCollection) -> EdgeShard:
@@ -190,22 +190,22 @@ class EdgeVectors:
         path.with_suffix(".size").unlink(missing_ok=True)
         shutil.rmtree(path, ignore_errors=True)
 
-    def _let_go(self, name: str) -> None:
+    def _close_shard(self, name: str) -> None:
         shard = self._shards.pop(name)
         try:
             shard.flush()
             shard.close()
         except BaseException as error:
-            if not _is_of_the_engine(error):
+            if not _is_engine_error(error):
                 raise
             _logger.warning("the embedded vector store was not closed in order", error=str(error))
 
     def _require_room(self) -> None:
         free = shutil.disk_usage(self._folder).free
-        if free < _SPARE_BYTES:
+        if free < _MIN_FREE_BYTES:
             raise StoreUnavailableError(
                 f"the disk of {self._folder} has {free // 1024**2} MiB left; "
-                f"free some room: the embedded vector store needs {_SPARE_BYTES // 1024**2} MiB to spare"
+                f"free some room: the embedded vector store needs {_MIN_FREE_BYTES // 1024**2} MiB to spare"
             )
 
     def _check_size(self, collection: VectorCollection, size: int) -> None:
@@ -215,31 +215,31 @@ class EdgeVectors:
                 f"not {collection.size}; give it another name or remove its folder"
             )
 
-    async def _do_in(
+    async def _run_in(
         self, collection: VectorCollection, work: Callable[[EdgeShard], T], *, writes: bool = False
     ) -> T:
         """Do the work in a collection; one that turns out to be damaged is thrown away."""
 
-        def guarded() -> T:
+        def run_guarded() -> T:
             shard = self._shard(collection)
             if writes:
                 self._require_room()
             try:
                 return work(shard)
             except BaseException as error:
-                if not _tells_of_damage(error):
+                if not _is_damage(error):
                     raise
-                _tell_of_damage(collection, error)
+                _log_damage(collection, error)
                 with suppress(KeyError):
-                    self._let_go(collection.name)
+                    self._close_shard(collection.name)
                 self._remove(collection.name)
                 raise VectorsLostError(
                     f"the vector collection {collection.name} was damaged: {error}"
                 ) from None
 
-        return await self._do(guarded)
+        return await self._run(run_guarded)
 
-    async def _do(self, work: Callable[[], T]) -> T:
+    async def _run(self, work: Callable[[], T]) -> T:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (StorageError, asyncio.CancelledError):
@@ -252,22 +252,22 @@ def _config(collection: VectorCollection) -> EdgeConfig:
     return EdgeConfig(vectors=EdgeVectorParams(size=collection.size, distance=Distance.Cosine))
 
 
-def _searched(shard: EdgeShard, request: SearchRequest) -> list[ScoredPoint]:
+def _search(shard: EdgeShard, request: SearchRequest) -> list[ScoredPoint]:
     return shard.search(request)
 
 
-def _is_of_the_engine(error: BaseException) -> bool:
+def _is_engine_error(error: BaseException) -> bool:
     """Whether an error came from the engine; a panic of Rust is no Exception, and its class cannot be imported."""
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
-def _tells_of_damage(error: BaseException) -> bool:
+def _is_damage(error: BaseException) -> bool:
     number = re.search(r"os error (\d+)", str(error))
     code = int(number[1]) if number else getattr(error, "errno", None)
-    return _is_of_the_engine(error) and code not in _OF_THE_MACHINE
+    return _is_engine_error(error) and code not in _MACHINE_ERRORS
 
 
-def _tell_of_damage(collection: VectorCollection, error: BaseException) -> None:
+def _log_damage(collection: VectorCollection, error: BaseException) -> None:
     _logger.warning("a damaged vector collection is begun anew", collection=collection.name, error=str(error))
 
 
@@ -278,8 +278,8 @@ async def open_edge(path: str) -> AsyncGenerator[EdgeVectors, None]:
     Raises:
         StorageError: the folder cannot be made or written to, or another process uses it.
     """
-    folder = _home(path)
-    with _locked(folder):
+    folder = _expand(path)
+    with _lock_folder(folder):
         vectors = EdgeVectors(folder)
         try:
             yield vectors
@@ -287,11 +287,11 @@ async def open_edge(path: str) -> AsyncGenerator[EdgeVectors, None]:
             await vectors.close()
 
 
-def _home(path: str) -> Path:
+def _expand(path: str) -> Path:
     return Path(path).expanduser()
 
 
-def _locked(folder: Path) -> FolderLock:
+def _lock_folder(folder: Path) -> FolderLock:
     try:
         lock = FolderLock.acquire(folder)
     except OSError as error:

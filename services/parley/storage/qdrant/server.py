@@ -11,7 +11,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ApiException
 
 from parley.storage.checks import check_vector
-from parley.storage.ports import Near, Point, StorageError, StoreUnavailableError, VectorCollection
+from parley.storage.ports import Neighbor, Point, StorageError, StoreUnavailableError, VectorCollection
 
 __all__ = ["ServerVectors", "open_server"]
 
@@ -31,9 +31,9 @@ class ServerVectors:
 
     async def prepare(self, collection: VectorCollection) -> None:
         """Make the collection where it is missing."""
-        if not await _answered(self._client.collection_exists(collection.name)):
+        if not await _call(self._client.collection_exists(collection.name)):
             await self._create(collection)
-        found = await _answered(self._client.get_collection(collection.name))
+        found = await _call(self._client.get_collection(collection.name))
         parameters = found.config.params.vectors
         size = parameters.size if isinstance(parameters, models.VectorParams) else None
         if size != collection.size:
@@ -42,7 +42,7 @@ class ServerVectors:
                 f"not {collection.size}; give it another name or remove it"
             )
         for name in collection.fields:
-            await _answered(
+            await _call(
                 self._client.create_payload_index(
                     collection.name, name, field_schema=models.PayloadSchemaType.KEYWORD, wait=True
                 )
@@ -57,7 +57,7 @@ class ServerVectors:
                 models.PointStruct(id=str(each.id), vector=list(each.vector), payload=dict(each.fields))
                 for each in points[start : start + _BATCH]
             ]
-            await _answered(self._client.upsert(collection.name, batch, wait=True))
+            await _call(self._client.upsert(collection.name, batch, wait=True))
 
     async def search(
         self,
@@ -68,10 +68,10 @@ class ServerVectors:
         without: Sequence[UUID] = (),
         limit: int = 10,
         floor: float | None = None,
-    ) -> Sequence[Near]:
+    ) -> Sequence[Neighbor]:
         """Return the points nearest to `vector`, nearest first."""
         check_vector(vector, "the search")
-        found = await _answered(
+        found = await _call(
             self._client.query_points(
                 collection.name,
                 query=list(vector),
@@ -81,30 +81,30 @@ class ServerVectors:
                 with_payload=True,
             )
         )
-        return [Near(UUID(str(each.id)), each.score, dict(each.payload or {})) for each in found.points]
+        return [Neighbor(UUID(str(each.id)), each.score, dict(each.payload or {})) for each in found.points]
 
     async def delete(self, collection: VectorCollection, ids: Sequence[UUID]) -> None:
         """Remove points."""
         if ids:
             selector = models.PointIdsList(points=[str(each) for each in ids])
-            await _answered(self._client.delete(collection.name, selector, wait=True))
+            await _call(self._client.delete(collection.name, selector, wait=True))
 
     async def count(self, collection: VectorCollection, where: Mapping[str, str] | None = None) -> int:
         """Count the points whose fields equal `where`."""
-        counted = await _answered(self._client.count(collection.name, _filter(where, ()), exact=True))
+        counted = await _call(self._client.count(collection.name, _filter(where, ()), exact=True))
         return counted.count
 
-    async def answers(self) -> None:
+    async def ping(self) -> None:
         """Return if the server answers."""
-        await _answered(self._client.collection_exists(_NO_COLLECTION))
+        await _call(self._client.collection_exists(_NO_COLLECTION))
 
     async def _create(self, collection: VectorCollection) -> None:
         parameters = models.VectorParams(size=collection.size, distance=models.Distance.COSINE)
         try:
-            await _answered(self._client.create_collection(collection.name, vectors_config=parameters))
+            await _call(self._client.create_collection(collection.name, vectors_config=parameters))
         except StorageError:
             # Another replica may have made it since; if not, this was the reason.
-            if not await _answered(self._client.collection_exists(collection.name)):
+            if not await _call(self._client.collection_exists(collection.name)):
                 raise
 
 
@@ -126,7 +126,7 @@ async def open_server(url: str) -> AsyncGenerator[ServerVectors, None]:
         await client.close()
 
 
-async def _answered(call: Awaitable[T]) -> T:
+async def _call(call: Awaitable[T]) -> T:
     try:
         return await call
     except (grpc.RpcError, ApiException, OSError) as error:

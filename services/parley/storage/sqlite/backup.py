@@ -60,7 +60,7 @@ def restore(source: Path, folder: Path) -> Sequence[str]:
         StorageError: the source is no whole backup, or the folder holds databases.
         OSError: the folder cannot be written.
     """
-    files = _checked(source)
+    files = _check_backup(source)
     if any(folder.glob(f"*{_SUFFIX}")):
         raise StorageError(f"{folder} holds databases already; restore into an empty folder")
     make_folder(folder)
@@ -77,7 +77,7 @@ def _require_new(target: Path) -> None:
         raise StorageError(f"{target} exists already; name a new folder")
 
 
-def _checked(source: Path) -> list[str]:
+def _check_backup(source: Path) -> list[str]:
     """Return the names of a backup's databases. Raises StorageError where it is not whole."""
     try:
         told = json.loads((source / _MANIFEST).read_text("utf-8"))

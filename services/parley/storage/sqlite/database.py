@@ -49,9 +49,9 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_CANTOPEN: "{path} could not be opened ({error}); check its folder and permissions",
     sqlite3.SQLITE_NOMEM: "{path} could not be used: out of memory",
 }
-_TROUBLE_OF_A_FULL_DISK = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+_FULL_DISK_CODES = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _FULL_BYTES = 128 * 1024  # less is too little for the files that SQLite makes beside its own
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class SqliteDatabase:
                 connection.execute("PRAGMA query_only = ON")
             return work(connection)
         except sqlite3.Error as error:
-            raise explained(error, self._path) from error
+            raise to_storage_error(error, self._path) from error
 
     def _write_until_closed(self) -> None:
         closed = False
@@ -150,7 +150,7 @@ class SqliteDatabase:
         except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear it
             with suppress(sqlite3.Error):
                 self._writer.execute("ROLLBACK")
-            return [(write, None, self._seen_by_callers(error)) for write in group]
+            return [(write, None, self._to_caller_error(error)) for write in group]
         return outcomes
 
     def _attempt(self, write: _Write) -> _Outcome:
@@ -162,12 +162,12 @@ class SqliteDatabase:
                 raise
             self._writer.execute("ROLLBACK TO one_write")
             self._writer.execute("RELEASE one_write")
-            return write, None, self._seen_by_callers(error)
+            return write, None, self._to_caller_error(error)
         self._writer.execute("RELEASE one_write")
         return write, result, None
 
-    def _seen_by_callers(self, error: Exception) -> Exception:
-        return explained(error, self._path) if isinstance(error, sqlite3.Error) else error
+    def _to_caller_error(self, error: Exception) -> Exception:
+        return to_storage_error(error, self._path) if isinstance(error, sqlite3.Error) else error
 
 
 @asynccontextmanager
@@ -180,21 +180,21 @@ async def open_database(path: Path, *, reading: bool = False) -> AsyncGenerator[
         StorageError: the file is not one of ours, is damaged or comes from a newer Parley.
         StoreUnavailableError: the file cannot be opened now.
     """
-    database = SqliteDatabase(path, *await asyncio.to_thread(_opened, path, reading=reading))
+    database = SqliteDatabase(path, *await asyncio.to_thread(_open_connections, path, reading=reading))
     try:
         yield database
     finally:
         await asyncio.shield(database.close())
 
 
-def explained(error: sqlite3.Error, path: Path) -> StorageError:
+def to_storage_error(error: sqlite3.Error, path: Path) -> StorageError:
     """Return the error that a caller should see for what SQLite reported."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the kind, the rest its detail
-    if code in _TROUBLE_OF_A_FULL_DISK and _is_full(path):
+    if code in _FULL_DISK_CODES and _is_full(path):
         code = sqlite3.SQLITE_FULL
     if code in _UNAVAILABLE:
         return StoreUnavailableError(_UNAVAILABLE[code].format(path=path, error=error))
-    if code in _DAMAGED:
+    if code in _DAMAGE_CODES:
         return StoreDamagedError(
             f"{path} is damaged or not a Parley store ({error}); move it away or restore a backup"
         )
@@ -218,10 +218,10 @@ def _is_full(path: Path) -> bool:
         return False
 
 
-def _opened(path: Path, *, reading: bool) -> tuple[Connection, Callable[[Path], Connection]]:
+def _open_connections(path: Path, *, reading: bool) -> tuple[Connection, Callable[[Path], Connection]]:
     """Return a connection and what makes more of its kind."""
     try:
-        return _prepare(path), _connect
+        return _open_file(path), _connect
     except StoreUnavailableError:
         # SQLite needs two files more to write, and to read what a process that ended suddenly left in one of them.
         rest = path.with_name(f"{path.name}-wal")
@@ -230,28 +230,28 @@ def _opened(path: Path, *, reading: bool) -> tuple[Connection, Callable[[Path], 
         return _connect_immutable(path), _connect_immutable
 
 
-def _prepare(path: Path) -> Connection:
+def _open_file(path: Path) -> Connection:
     try:
         make_folder(path.parent)
-        _make(path)
+        _create_file(path)
         connection = _connect(path)
     except OSError as error:
         raise StorageError(f"{path} could not be made: {error.strerror}") from error
     except sqlite3.Error as error:
-        raise explained(error, path) from error
+        raise to_storage_error(error, path) from error
     try:
         _require_ours(connection, path)
         _set_up(connection)
     except sqlite3.Error as error:
         connection.close()
-        raise explained(error, path) from error
+        raise to_storage_error(error, path) from error
     except StorageError:
         connection.close()
         raise
     return connection
 
 
-def _make(path: Path) -> None:
+def _create_file(path: Path) -> None:
     """Make the file where it is missing: whole, and then under its name, so that one that is empty was emptied."""
     if path.exists():
         if path.stat().st_size == 0:
@@ -265,12 +265,12 @@ def _make(path: Path) -> None:
         os.close(open_private(str(made), os.O_CREAT | os.O_EXCL))  # the files beside it get its mode
         with closing(_connect(made)) as connection:
             _set_up(connection)
-        _name(made, path)
+        _link_to_path(made, path)
     finally:
         made.unlink(missing_ok=True)
 
 
-def _name(made: Path, path: Path) -> None:
+def _link_to_path(made: Path, path: Path) -> None:
     try:
         os.link(made, path)
     except FileExistsError:  # another process was faster
@@ -291,7 +291,7 @@ def _set_up(connection: Connection) -> None:
     # What is deleted is to be gone, on every build of SQLite.
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA journal_size_limit = 67108864")
-    if _one(connection, "PRAGMA user_version") < len(
+    if _query_number(connection, "PRAGMA user_version") < len(
         _MIGRATIONS
     ):  # else nothing is written: the disk may be full
         _migrate(connection)
@@ -323,7 +323,7 @@ def _is_busy(error: BaseException) -> bool:
 
 def _migrate(connection: Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")  # of several processes at start, one migrates
-    for statements in _MIGRATIONS[_one(connection, "PRAGMA user_version") :]:
+    for statements in _MIGRATIONS[_query_number(connection, "PRAGMA user_version") :]:
         for statement in statements:
             connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -335,9 +335,9 @@ def _require_ours(connection: Connection, path: Path) -> None:
     connection.execute(
         "BEGIN"
     )  # the three belong together, and another process may be making the file just now
-    version = _one(connection, "PRAGMA user_version")
-    owner = _one(connection, "PRAGMA application_id")
-    tables = _one(connection, "SELECT count(*) FROM sqlite_master")
+    version = _query_number(connection, "PRAGMA user_version")
+    owner = _query_number(connection, "PRAGMA application_id")
+    tables = _query_number(connection, "SELECT count(*) FROM sqlite_master")
     connection.execute("COMMIT")
     if owner != _APPLICATION_ID and (owner or version or tables):
         raise StorageError(f"{path} belongs to another program; choose another folder in PARLEY_STORE")
@@ -347,6 +347,6 @@ def _require_ours(connection: Connection, path: Path) -> None:
         )
 
 
-def _one(connection: Connection, query: str) -> int:
+def _query_number(connection: Connection, query: str) -> int:
     value: int = connection.execute(query).fetchone()[0]
     return value

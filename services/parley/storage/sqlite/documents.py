@@ -52,7 +52,7 @@ class SqliteDocuments:
     ) -> Sequence[Document]:
         """See `Documents.find`."""
         check_search(collection, where, order, limit)
-        condition, values = _all_of(where)
+        condition, values = _conditions(where)
         return await self._rows(
             f"SELECT key, body FROM {_table(collection)} WHERE {condition} ORDER BY {_ordering(order)} LIMIT ?",
             [*values, limit],
@@ -73,7 +73,7 @@ class SqliteDocuments:
     async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
         """See `Documents.delete`."""
         check_where(where or {})
-        condition, values = _all_of(where or {})
+        condition, values = _conditions(where or {})
         statement = f"DELETE FROM {_table(collection)} WHERE key = ? AND {condition}"
         return await self._database.write(
             lambda connection: connection.execute(statement, [key, *values]).rowcount == 1
@@ -111,7 +111,7 @@ def _insert(connection: Connection, collection: Collection, key: str, body: str)
 
 
 def _update(connection: Connection, collection: Collection, key: str, changes: Fields, where: Where) -> bool:
-    condition, values = _all_of(where)
+    condition, values = _conditions(where)
     table = _table(collection)
     row = connection.execute(
         f"SELECT body FROM {table} WHERE key = ? AND {condition}", [key, *values]
@@ -132,9 +132,9 @@ def _duplicate(collection: Collection, key: str) -> DuplicateError:
     )
 
 
-def _all_of(where: Where) -> _Clause:
+def _conditions(where: Where) -> _Clause:
     clauses = [_condition(field, condition) for field, condition in where.items()]
-    return _joined(clauses, " AND ", "1")
+    return _join(clauses, " AND ", "1")
 
 
 def _condition(field: str, condition: object) -> _Clause:
@@ -148,14 +148,14 @@ def _condition(field: str, condition: object) -> _Clause:
         case Above(bound):
             return _comparison(field, ">", bound)
         case OneOf(values):
-            return _joined([_condition(field, one) for one in values], " OR ", "0")
+            return _join([_condition(field, one) for one in values], " OR ", "0")
         case HasAll(texts):
-            return _joined([_holding(field, text) for text in texts], " AND ", "1")
+            return _join([_list_contains(field, text) for text in texts], " AND ", "1")
         case _:
             raise ValueError(f"{field}: {condition!r} is not a condition")
 
 
-def _holding(field: str, text: str) -> _Clause:
+def _list_contains(field: str, text: str) -> _Clause:
     held = f"EXISTS (SELECT 1 FROM json_each(body, '$.{field}') AS held WHERE held.type = 'text' AND held.value = ?)"
     return f"(json_type(body, '$.{field}') = 'array' AND {held})", [text]
 
@@ -172,7 +172,7 @@ def _comparison(field: str, operator: str, value: str | float) -> _Clause:
     return f"({_extract(field)} {operator} ? AND json_type(body, '$.{field}') {kind})", [value]
 
 
-def _joined(clauses: Sequence[_Clause], by: str, none: str) -> _Clause:
+def _join(clauses: Sequence[_Clause], by: str, none: str) -> _Clause:
     if not clauses:
         return none, []
     return f"({by.join(text for text, _ in clauses)})", [value for _, values in clauses for value in values]
@@ -193,11 +193,11 @@ def _extract(field: str) -> str:
 
 
 def _json(fields: Fields) -> str:
-    body = json.dumps(dict(fields), ensure_ascii=False, separators=(",", ":"), default=_plain)
+    body = json.dumps(dict(fields), ensure_ascii=False, separators=(",", ":"), default=_to_plain)
     check_size(len(body.encode()), "a document")
     return body
 
 
-def _plain(value: object) -> dict[str, object] | list[object]:
+def _to_plain(value: object) -> dict[str, object] | list[object]:
     """Return what JSON knows for the mappings and sequences that it does not."""
     return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]

@@ -22,7 +22,7 @@ class SqliteLog:
     async def append(self, log: str, record: Record) -> None:
         """See `Log.append`."""
         check_append(log, record)
-        entries = _framed(record.entries)
+        entries = _frame(record.entries)
         await self._database.write(lambda connection: _append(connection, log, record, entries))
         self._tails.offer(log, record)
 
@@ -36,7 +36,7 @@ class SqliteLog:
                 (log, after, limit),
             ).fetchall()
         )
-        return [Record(first, append_id, _unframed(entries)) for first, append_id, entries in rows]
+        return [Record(first, append_id, _unframe(entries)) for first, append_id, entries in rows]
 
     def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
         """See `Log.follow`."""
@@ -72,12 +72,12 @@ def _require_the_same(connection: Connection, log: str, record: Record) -> None:
         raise AppendConflictError(f"log {log} has another record at {record.first}")
 
 
-def _framed(entries: Sequence[bytes]) -> bytes:
+def _frame(entries: Sequence[bytes]) -> bytes:
     """Return entries as one: each behind its length, in 4 bytes, the most significant first."""
     return b"".join(part for each in entries for part in (len(each).to_bytes(_LENGTH_BYTES, "big"), each))
 
 
-def _unframed(framed: bytes) -> tuple[bytes, ...]:
+def _unframe(framed: bytes) -> tuple[bytes, ...]:
     entries, end = [], 0
     while end < len(framed):
         begin = end + _LENGTH_BYTES

@@ -28,7 +28,7 @@ class FolderLock:
 
     def __init__(self, descriptor: int, *, alone: bool) -> None:
         self._descriptor = descriptor
-        self._alone = alone
+        self._exclusive = alone
 
     @classmethod
     def acquire(cls, folder: Path, name: str = _FILE) -> Self | None:
@@ -37,9 +37,9 @@ class FolderLock:
         Raises:
             OSError: the folder cannot be made or written to.
         """
-        descriptor = _opened(folder, name)
+        descriptor = _open_file(folder, name)
         for _ in range(_ATTEMPTS):
-            if _lock(descriptor, fcntl.LOCK_EX):
+            if _try_lock(descriptor, fcntl.LOCK_EX):
                 lock = cls(descriptor, alone=True)
                 lock._write({"pid": os.getpid()})
                 return lock
@@ -54,11 +54,11 @@ class FolderLock:
         Raises:
             OSError: as with `acquire`.
         """
-        descriptor = _opened(folder, _FILE)
+        descriptor = _open_file(folder, _FILE)
         for _ in range(_ATTEMPTS):
-            if _lock(descriptor, fcntl.LOCK_EX):  # nobody else is there: what the file says is stale
+            if _try_lock(descriptor, fcntl.LOCK_EX):  # nobody else is there: what the file says is stale
                 os.ftruncate(descriptor, 0)
-            if _lock(descriptor, fcntl.LOCK_SH):
+            if _try_lock(descriptor, fcntl.LOCK_SH):
                 lock = cls(descriptor, alone=False)
                 lock._add({"pid": os.getpid(), "service": service})
                 return lock
@@ -73,7 +73,7 @@ class FolderLock:
     def release(self) -> None:
         """Let go of the folder. May be called again."""
         if self._descriptor >= 0:
-            if self._alone:
+            if self._exclusive:
                 os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = -1
@@ -88,19 +88,19 @@ class FolderLock:
 
     def _write(self, content: dict[str, object]) -> None:
         text = json.dumps(content).encode() + b"\n"
-        with _unless_full():
+        with _ignore_full_disk():
             os.pwrite(self._descriptor, text, 0)
             os.ftruncate(self._descriptor, len(text))
 
     def _add(self, content: dict[str, object]) -> None:
         fcntl.fcntl(self._descriptor, fcntl.F_SETFL, os.O_APPEND)
-        with _unless_full():
+        with _ignore_full_disk():
             os.write(self._descriptor, json.dumps(content).encode() + b"\n")
 
 
 def read_address(folder: Path) -> str | None:
     """Return where the process that owns the folder alone answers; None where none does or it has not said yet."""
-    for content in _said(folder):
+    for content in _read_entries(folder):
         address = content.get("address")
         return address if isinstance(address, str) else None
     return None
@@ -108,28 +108,28 @@ def read_address(folder: Path) -> str | None:
 
 def is_shared(folder: Path) -> bool:
     """Return whether processes of services hold the folder, each for itself."""
-    return any("service" in each for each in _said(folder))
+    return any("service" in each for each in _read_entries(folder))
 
 
-def holders(folder: Path, name: str = _FILE) -> str:
+def describe_holders(folder: Path, name: str = _FILE) -> str:
     """Say for people which processes hold the folder, as far as the file tells."""
-    found = [each for each in _said(folder, name) if _runs(each.get("pid"))]
-    return " and ".join(_in_words(each) for each in found) or "another process"
+    found = [each for each in _read_entries(folder, name) if _is_running(each.get("pid"))]
+    return " and ".join(_describe(each) for each in found) or "another process"
 
 
-def _in_words(content: dict[str, Any]) -> str:
+def _describe(content: dict[str, Any]) -> str:
     process = f"process {content['pid']}"
     return f"parley serve {content['service']} ({process})" if "service" in content else process
 
 
-def _said(folder: Path, name: str = _FILE) -> Iterator[dict[str, Any]]:
+def _read_entries(folder: Path, name: str = _FILE) -> Iterator[dict[str, Any]]:
     """Yield what those who hold the folder wrote; nothing where nobody holds it."""
     try:
         descriptor = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
-        if _lock(descriptor, fcntl.LOCK_EX):  # nobody holds it: what the file says is stale
+        if _try_lock(descriptor, fcntl.LOCK_EX):  # nobody holds it: what the file says is stale
             return
         lines = os.pread(descriptor, _MAX_BYTES, 0).splitlines()
     finally:
@@ -141,7 +141,7 @@ def _said(folder: Path, name: str = _FILE) -> Iterator[dict[str, Any]]:
                 yield content
 
 
-def _runs(pid: object) -> bool:
+def _is_running(pid: object) -> bool:
     try:
         os.kill(pid if isinstance(pid, int) and pid > 0 else os.getpid(), 0)
     except ProcessLookupError:
@@ -151,13 +151,13 @@ def _runs(pid: object) -> bool:
     return isinstance(pid, int)
 
 
-def _opened(folder: Path, name: str) -> int:
+def _open_file(folder: Path, name: str) -> int:
     make_folder(folder)
     return os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 @contextmanager
-def _unless_full() -> Iterator[None]:
+def _ignore_full_disk() -> Iterator[None]:
     """Go on without a word in the file: the lock is held all the same, and what is stored can still be read."""
     try:
         yield
@@ -166,7 +166,7 @@ def _unless_full() -> Iterator[None]:
             raise
 
 
-def _lock(descriptor: int, kind: int) -> bool:
+def _try_lock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

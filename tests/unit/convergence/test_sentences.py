@@ -1,4 +1,4 @@
-from parley.convergence.stands import sentences
+from parley.convergence.rounds import sentences
 
 
 def test_sentences_leave_out_code_and_markup() -> None:

@@ -10,24 +10,24 @@ from parley.runtime.errors import from_rpc_error, is_transport, unavailable
 from parley.v1 import convergence_pb2 as pb
 from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
 
-__all__ = ["Meaning", "Meanings"]
+__all__ = ["Embedding", "EmbeddingClient"]
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class Embedding:
     """A vector of length 1 and the model that made it; vectors of two models cannot be compared."""
 
     vector: Sequence[float]
     model: str
 
 
-class Meanings:
+class EmbeddingClient:
     """Texts in, meanings out."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = ConvergenceServiceStub(channel)
 
-    async def of(self, *texts: str) -> list[Meaning]:
+    async def embed(self, *texts: str) -> list[Embedding]:
         """Return the meanings of texts, in their order.
 
         Raises:
@@ -39,7 +39,9 @@ class Meanings:
                 yield pb.EmbedRequest(text=text, model=pb.EMBEDDING_MODEL_FINE)
 
         try:
-            meanings = [Meaning(list(each.vector), each.model) async for each in self._stub.Embed(requests())]
+            meanings = [
+                Embedding(list(each.vector), each.model) async for each in self._stub.Embed(requests())
+            ]
         except grpc.aio.AioRpcError as error:
             if is_transport(error):
                 raise unavailable(
@@ -48,11 +50,11 @@ class Meanings:
                     retry_after=1.0,
                 ) from error
             raise from_rpc_error(error) from error
-        if len(meanings) != len(texts) or not all(map(_is_whole, meanings)):
+        if len(meanings) != len(texts) or not all(map(_is_finite, meanings)):
             message = "the convergence service answered vectors that are missing or hold numbers that are not finite"
             raise unavailable("CONVERGENCE_UNAVAILABLE", message)
         return meanings
 
 
-def _is_whole(meaning: Meaning) -> bool:
+def _is_finite(meaning: Embedding) -> bool:
     return bool(meaning.vector) and all(map(isfinite, meaning.vector))

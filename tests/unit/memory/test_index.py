@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from parley.memory import filling
-from parley.memory import index as indexes
-from parley.memory.debate import DEBATES, FILLINGS, RememberedDebate, to_fields
-from parley.memory.filling import Filler, ModelGoneError
-from parley.memory.index import DebateIndex
-from parley.memory.meaning import Meaning, Meanings
+from parley.memory import index as index_module
+from parley.memory.debate import DEBATES, FILL_PROGRESS, RememberedDebate, to_fields
+from parley.memory.embedding import Embedding, EmbeddingClient
+from parley.memory.index import DebateIndex, Filler, ModelChangedError
 from parley.memory.memories import Memories
 from parley.runtime.backoff import Backoff
 from parley.runtime.errors import ParleyError, unavailable
@@ -26,7 +24,7 @@ NEW = VectorCollection("debates-new", 2, ("tenant", "domain"))
 
 
 @dataclass
-class CountedMeanings(Meanings):
+class CountingEmbeddingClient(EmbeddingClient):
     """Embeds with the model `new` while it is let, and counts what it embedded."""
 
     allowed: int = 1000
@@ -34,13 +32,13 @@ class CountedMeanings(Meanings):
     embedded: list[str] = field(default_factory=list)
     let: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def of(self, *texts: str) -> list[Meaning]:
+    async def embed(self, *texts: str) -> list[Embedding]:
         if any("later" not in each for each in texts):
             await self.let.wait()
         if len(self.embedded) + len(texts) > self.allowed:
             raise unavailable("CONVERGENCE_UNAVAILABLE", "away")
         self.embedded += texts
-        return [Meaning([1.0, 0.0], self.model) for _ in texts]
+        return [Embedding([1.0, 0.0], self.model) for _ in texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +53,19 @@ async def opened(folder: Path) -> AsyncIterator[Stores]:
         open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,
     ):
-        await store.documents.prepare(DEBATES, FILLINGS)
+        await store.documents.prepare(DEBATES, FILL_PROGRESS)
         yield Stores(store.documents, vectors)
 
 
 async def remember(stores: Stores, count: int, model: str = "old") -> None:
     for number in range(count):
         debate = RememberedDebate(f"deb-{number:02}", "Which?", "This.", "general", datetime.now(UTC))
-        fields = to_fields("default", debate, Meaning([0.0, 1.0], model))
+        fields = to_fields("default", debate, Embedding([0.0, 1.0], model))
         await stores.documents.insert(DEBATES, f"default/{debate.debate_id}", fields)
 
 
-def meanings(allowed: int = 1000, model: str = "new", *, let: bool = True) -> CountedMeanings:
-    made = CountedMeanings(allowed, model)
+def meanings(allowed: int = 1000, model: str = "new", *, let: bool = True) -> CountingEmbeddingClient:
+    made = CountingEmbeddingClient(allowed, model)
     if let:
         made.let.set()
     return made
@@ -81,7 +79,7 @@ async def recall(memories: Memories) -> set[str]:
 async def test_a_search_while_the_index_is_made_uses_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexes, "_PATIENCE", 0.05)
+    monkeypatch.setattr(index_module, "_MAX_WAIT_SECONDS", 0.05)
     async with opened(tmp_path) as stores:
         await remember(stores, 3)
         embedding = meanings(let=False)
@@ -99,7 +97,7 @@ async def test_a_search_while_the_index_is_made_uses_what_is_there(
 async def test_what_was_embedded_before_an_error_is_not_embedded_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filling, "_PAGE", 4)
+    monkeypatch.setattr(index_module, "_PAGE", 4)
     async with opened(tmp_path) as stores:
         await remember(stores, 10)
         first = meanings(8)
@@ -120,7 +118,7 @@ async def test_what_was_embedded_before_an_error_is_not_embedded_again(
 async def test_an_index_that_is_lost_half_way_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filling, "_PAGE", 4)
+    monkeypatch.setattr(index_module, "_PAGE", 4)
     async with opened(tmp_path) as stores:
         await remember(stores, 10)
         with pytest.raises(ParleyError):
@@ -134,7 +132,7 @@ async def test_an_index_that_is_lost_half_way_is_begun_anew(
 async def test_vectors_of_another_model_never_enter_an_index(tmp_path: Path) -> None:
     async with opened(tmp_path) as stores:
         await remember(stores, 3)
-        with pytest.raises(ModelGoneError):
+        with pytest.raises(ModelChangedError):
             await Filler(stores.documents, stores.vectors, meanings(model="newer")).fill(NEW, "new")
         assert await stores.vectors.count(NEW) == 0
 
@@ -142,8 +140,8 @@ async def test_vectors_of_another_model_never_enter_an_index(tmp_path: Path) -> 
 async def test_an_index_that_waits_for_convergence_is_made_once_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexes, "_AFTER_TROUBLE", Backoff(first=0.01, maximum=0.01))
-    monkeypatch.setattr(indexes, "_PATIENCE", 0.05)
+    monkeypatch.setattr(index_module, "_RETRY_BACKOFF", Backoff(first=0.01, maximum=0.01))
+    monkeypatch.setattr(index_module, "_MAX_WAIT_SECONDS", 0.05)
     async with opened(tmp_path) as stores:
         await remember(stores, 3)
         embedding = meanings(2)

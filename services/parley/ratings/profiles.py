@@ -5,7 +5,7 @@ from itertools import combinations
 
 from parley.ratings.match import Match
 
-__all__ = ["Acquaintance", "Relationship", "Strength"]
+__all__ = ["AgentProfiles", "Relationship", "Strength"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Relationship:
     disagreements: int = 0
 
 
-class Acquaintance:
+class AgentProfiles:
     """Strengths and relationships after some matches."""
 
     def __init__(self) -> None:
@@ -54,13 +54,13 @@ class Acquaintance:
                     found, debates=found.debates + 1, total=found.total + each.score
                 )
         for one, other in combinations(match.scores, 2):
-            self._met(one, other, match.scores[one], match.scores[other])
-            self._met(other, one, match.scores[other], match.scores[one])
+            self._count_meeting(one, other, match.scores[one], match.scores[other])
+            self._count_meeting(other, one, match.scores[other], match.scores[one])
         for encounter in match.encounters:
-            self._agreed(
+            self._count_agreement(
                 encounter.agent_id, encounter.other_agent_id, encounter.agreements, encounter.disagreements
             )
-            self._agreed(
+            self._count_agreement(
                 encounter.other_agent_id, encounter.agent_id, encounter.agreements, encounter.disagreements
             )
 
@@ -73,11 +73,11 @@ class Acquaintance:
         found = self._relationships.get(agent_id, {}).values()
         return sorted(found, key=lambda each: (-each.debates, each.other_agent_id))
 
-    def _between(self, one: str, other: str) -> Relationship:
+    def _relationship(self, one: str, other: str) -> Relationship:
         return self._relationships.setdefault(one, {}).get(other) or Relationship(one, other)
 
-    def _met(self, one: str, other: str, own: float, others: float) -> None:
-        found = self._between(one, other)
+    def _count_meeting(self, one: str, other: str, own: float, others: float) -> None:
+        found = self._relationship(one, other)
         self._relationships[one][other] = replace(
             found,
             debates=found.debates + 1,
@@ -86,8 +86,8 @@ class Acquaintance:
             losses=found.losses + (own < others),
         )
 
-    def _agreed(self, one: str, other: str, agreements: int, disagreements: int) -> None:
-        found = self._between(one, other)
+    def _count_agreement(self, one: str, other: str, agreements: int, disagreements: int) -> None:
+        found = self._relationship(one, other)
         self._relationships[one][other] = replace(
             found,
             agreements=found.agreements + agreements,

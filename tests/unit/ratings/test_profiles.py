@@ -2,15 +2,15 @@
 
 from datetime import UTC, datetime
 
-from parley.ratings.acquaintance import Acquaintance, Relationship, Strength
 from parley.ratings.match import Encounter, Match, PhaseResult
+from parley.ratings.profiles import AgentProfiles, Relationship, Strength
 from parley.ratings.table import Table
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
-def known(*matches: Match) -> Acquaintance:
-    found = Acquaintance()
+def known(*matches: Match) -> AgentProfiles:
+    found = AgentProfiles()
     for each in matches:
         found.count(each)
     return found
@@ -19,7 +19,7 @@ def known(*matches: Match) -> Acquaintance:
 def test_a_match_that_a_table_counts_makes_agents_acquainted() -> None:
     table = Table()
     table.count(Match("d1", "data", {"ada": 9, "bo": 4}, NOON, phases=(PhaseResult("ada", "vote", 2),)))
-    assert table.acquaintance.strengths("ada") == [Strength("", "vote", 1, 2), Strength("data", "vote", 1, 2)]
+    assert table.profiles.strengths("ada") == [Strength("", "vote", 1, 2), Strength("data", "vote", 1, 2)]
 
 
 def test_strengths_are_the_mean_scores_by_domain_and_phase_and_over_all_domains() -> None:

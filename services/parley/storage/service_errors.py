@@ -5,10 +5,10 @@ import grpc
 from parley.runtime.errors import ParleyError, unavailable
 from parley.storage.ports import StorageError, StoreDamagedError
 
-__all__ = ["told"]
+__all__ = ["to_service_error"]
 
 
-def told(error: StorageError, store: str = "the store") -> ParleyError:
+def to_service_error(error: StorageError, store: str = "the store") -> ParleyError:
     """Return DATA_LOSS (`STORE_DAMAGED`) where the store is damaged, else UNAVAILABLE (`STORE_UNAVAILABLE`).
 
     `store` says whose store it is.

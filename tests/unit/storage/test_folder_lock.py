@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from parley.storage.folder import FolderLock, holders, is_shared, read_address
+from parley.storage.folder_lock import FolderLock, describe_holders, is_shared, read_address
 
 HOLD = """
 import sys, pathlib
-from parley.storage.folder import FolderLock
+from parley.storage.folder_lock import FolderLock
 if sys.argv[2:] == ["share"]:
     lock = FolderLock.share(pathlib.Path(sys.argv[1]), "ratings")
 else:
@@ -86,7 +86,7 @@ def test_services_share_a_folder_and_nobody_owns_it_alone_meanwhile(tmp_path: Pa
     assert read_address(tmp_path) is None
     assert is_shared(tmp_path)
     process = f"(process {os.getpid()})"
-    assert holders(tmp_path) == f"parley serve gateway {process} and parley serve memory {process}"
+    assert describe_holders(tmp_path) == f"parley serve gateway {process} and parley serve memory {process}"
     gateway.release()
     assert FolderLock.acquire(tmp_path) is None
     memory.release()
@@ -95,18 +95,18 @@ def test_services_share_a_folder_and_nobody_owns_it_alone_meanwhile(tmp_path: Pa
     with alone:
         assert not is_shared(tmp_path)
         assert FolderLock.share(tmp_path, "memory") is None
-        assert holders(tmp_path) == f"process {os.getpid()}"
+        assert describe_holders(tmp_path) == f"process {os.getpid()}"
 
 
 def test_a_killed_service_is_not_told_of(tmp_path: Path) -> None:
     with hold(tmp_path, share=True) as process:
-        assert holders(tmp_path) == f"parley serve ratings (process {process.pid})"
+        assert describe_holders(tmp_path) == f"parley serve ratings (process {process.pid})"
         process.kill()
     assert not is_shared(tmp_path)
     gateway = FolderLock.share(tmp_path, "gateway")
     assert gateway is not None
     with gateway:
-        assert holders(tmp_path) == f"parley serve gateway (process {os.getpid()})"
+        assert describe_holders(tmp_path) == f"parley serve gateway (process {os.getpid()})"
 
 
 def test_the_lock_is_had_on_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,4 +118,4 @@ def test_the_lock_is_had_on_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.
     assert lock is not None
     with lock:
         assert FolderLock.acquire(tmp_path) is None
-        assert holders(tmp_path) == "another process"
+        assert describe_holders(tmp_path) == "another process"
