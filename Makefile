@@ -64,11 +64,12 @@ up: $(VENV)/.run ## Run the whole system on loopback ports until stopped
 check: check-python check-protos check-deploy ## Check everything but the tests: format, lint, types, imports, contract, chart
 
 .PHONY: check-python
-check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter
+check-python: $(VENV)/.all ## Check the Python: ruff, mypy, import-linter, names of functions
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/pytest -q tests/unit/test_plain_names.py
 
 .PHONY: check-protos
 check-protos: $(VENV)/.all ## Check the contract: lint, format, breaking changes, generated code
