@@ -17,9 +17,11 @@ import openai
 from pydantic import ValidationError
 from sklearn.metrics import roc_auc_score
 
-from parley.orchestrator.formats.arena.trickster import THRESHOLD_PERCENT, with_support
+from parley.orchestrator.formats.arena.trickster import with_support
 from parley.orchestrator.model.hollowness import Features, features_of, hollow_probability, terms_of
 from parley.orchestrator.phases.assess_support import TOLD, Support
+from parley.runtime.contract_settings import default_of
+from parley.v1.arena_pb2 import TricksterSettings
 from tests.bench.figures import main, table
 from tests.support.labelled_debates import LabelledDebate, fitted_debates, held_out_debates, support_told
 
@@ -36,7 +38,7 @@ def measured(debate: LabelledDebate) -> Features:
 def row(name: str, debates: Sequence[LabelledDebate], told: Sequence[float], ms: float) -> list[str]:
     """A line of figures."""
     hollow = [each.hollow for each in debates]
-    fired = [100 * each >= THRESHOLD_PERCENT for each in told]
+    fired = [100 * each >= default_of(TricksterSettings, "threshold_percent") for each in told]
     right = sum(a and b for a, b in zip(hollow, fired, strict=True))
     precision = f"{right / sum(fired):.2f}" if any(fired) else "-"
     recall, auc = right / sum(hollow), roc_auc_score(hollow, told)

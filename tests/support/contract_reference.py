@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pb2 import (
     MethodDescriptorProto,
 )
 
-from parley.v1 import access_pb2
+from parley.v1 import access_pb2, setting_pb2
 
 __all__ = ["pages"]
 
@@ -172,7 +172,7 @@ def _message(file: _File, message: DescriptorProto, name: str, place: _Place) ->
         lines += ["| field | | type | |", "|---|---|---|---|"]
         for number, field in enumerate(message.field):
             marks = " (deprecated)" if field.options.deprecated else ""
-            meaning = file.in_a_line(*place, _FIELDS, number)
+            meaning = " ".join(filter(None, (file.in_a_line(*place, _FIELDS, number), _setting(field))))
             lines.append(
                 f"| `{field.name}`{marks} | {field.number} | {_type(file, message, field)} | {meaning} |"
             )
@@ -183,6 +183,36 @@ def _message(file: _File, message: DescriptorProto, name: str, place: _Place) ->
     for number, enum in enumerate(message.enum_type):
         lines += _enum(file, enum, f"{name}.{enum.name}", (*place, _NESTED_ENUMS, number))
     return lines
+
+
+def _setting(field: FieldDescriptorProto) -> str:
+    """Return what a setting may be: range, default, and how a person sets it."""
+    if not field.options.HasExtension(setting_pb2.setting):
+        return ""
+    said = field.options.Extensions[setting_pb2.setting]
+    facts = [_range(said, is_list=field.label == FieldDescriptorProto.LABEL_REPEATED)]
+    if otherwise := said.otherwise or said.default:
+        facts.append(f"Default: {otherwise}")
+    if (said.help or said.default) and not said.not_in_file:
+        facts.append(f"Key: `{said.key or field.name}`")
+    if said.option:
+        facts.append(f"Option: `--{said.option}`")
+    return " ".join(f"{each}." for each in facts if each).replace("|", "\\|")
+
+
+def _range(said: setting_pb2.Setting, *, is_list: bool) -> str:
+    facts = []
+    if said.max_items:
+        facts.append(f"{said.min_items} to {said.max_items} of them")
+    if said.HasField("max"):
+        lowest = f"above {said.above:g} and at most" if said.HasField("above") else f"{said.min:.15g} to"
+        facts.append(f"{lowest} {said.max:.15g}{f' {said.unit}' if said.unit else ''}")
+    if said.max_characters:
+        facts.append(f"{'each ' if is_list else ''}at most {said.max_characters} characters")
+    if said.one_line:
+        facts.append("one line")
+    text = ", ".join(facts)
+    return text[:1].upper() + text[1:]
 
 
 def _type(file: _File, message: DescriptorProto, field: FieldDescriptorProto) -> str:

@@ -1,8 +1,22 @@
-"""What the contract has to say of each of its RPCs."""
+"""What the contract has to say of each RPC and each setting."""
+
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf import message_factory
+from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
+from google.protobuf.message import Message
 
+from parley.runtime.contract_settings import (
+    check_settings,
+    default_of,
+    fields_of,
+    is_map,
+    setting_of,
+    with_defaults,
+)
+from parley.runtime.validation import Violations
 from parley.v1.access_pb2 import (
     ACCESS_ROLE_UNSPECIFIED,
     CALL_QUEUE_NONE,
@@ -10,6 +24,11 @@ from parley.v1.access_pb2 import (
     needs,
     queue,
 )
+from parley.v1.arena_pb2 import ArenaSettings
+from parley.v1.debate_pb2 import Clarifications, DebateLimits
+from parley.v1.evaluation_pb2 import EvaluationSettings
+from parley.v1.moderated_pb2 import ModeratedSettings
+from parley.v1.panel_pb2 import PanelSettings
 from tests.support.access import methods
 
 METHODS = methods()
@@ -44,3 +63,61 @@ def test_only_these_rpcs_are_worked_on_without_a_bound() -> None:
 )
 def test_calls_of_services_wait_in_no_queue_of_a_tenant(method: MethodDescriptor) -> None:
     assert method.GetOptions().Extensions[queue] == CALL_QUEUE_UNSPECIFIED
+
+
+def settings_below(message: Any) -> Iterator[Any]:
+    """Every field of a settings message, and of the messages inside that hold settings too."""
+    for field in fields_of(message):
+        yield field
+        inner = field.message_type
+        if inner is not None and inner.file.package == message.file.package and not is_map(field):
+            yield from settings_below(inner)
+
+
+SETTINGS = {
+    field.full_name: field
+    for kind in (
+        PanelSettings,
+        ArenaSettings,
+        ModeratedSettings,
+        EvaluationSettings,
+        Clarifications,
+        DebateLimits,
+    )
+    for field in settings_below(kind.DESCRIPTOR)
+    if field.containing_type.name not in {"EvaluatedDebate", "EvaluatedProposal"}
+}
+
+
+@pytest.mark.parametrize("field", SETTINGS.values(), ids=SETTINGS)
+def test_every_setting_says_what_it_may_be(field: FieldDescriptor) -> None:
+    said = setting_of(field)
+    assert said is not None, (
+        f"{field.full_name}: add `[(setting) = {{help: …}}]`, or it can neither be configured nor checked"
+    )
+    if field.message_type is None and not said.not_in_file:
+        assert said.help or said.default, (
+            f"{field.full_name}: `help` is what a configuration file's author reads"
+        )
+    is_number = field.cpp_type in {
+        FieldDescriptor.CPPTYPE_INT32,
+        FieldDescriptor.CPPTYPE_INT64,
+        FieldDescriptor.CPPTYPE_DOUBLE,
+    }
+    is_time = field.message_type is not None and field.message_type.name == "Duration"
+    assert said.HasField("max") or not (is_number or is_time), (
+        f"{field.full_name}: `min` and `max` are its range"
+    )
+
+
+@pytest.mark.parametrize(
+    "kind", [PanelSettings, ArenaSettings, ModeratedSettings, EvaluationSettings, Clarifications]
+)
+def test_defaults_are_values_of_their_fields_and_in_range(kind: type[Message]) -> None:
+    violations = Violations()
+    check_settings(violations, "spec", with_defaults(kind()))
+    violations.refuse()
+    for field in settings_below(kind.DESCRIPTOR):
+        said = setting_of(field)
+        if said is not None and said.default:
+            default_of(message_factory.GetMessageClass(field.containing_type), field.name)

@@ -8,6 +8,7 @@ from parley.gateway.calls.key import CallKey
 from parley.gateway.prompt.parts import PromptPart
 from parley.gateway.prompt.structured_answers import AnswerShape, shape_of
 from parley.gateway.prompt.tools import DEFAULT_CALL_LIMIT
+from parley.runtime.contract_settings import check_settings
 from parley.runtime.validation import AGENT_ID, CONTROL_CHARACTER, Violations
 from parley.v1 import agent_pb2, gateway_pb2
 
@@ -19,7 +20,6 @@ _MAX_NAME: Final = 512
 _MAX_PROMPT_CHARACTERS: Final = 8 * 1024 * 1024
 _MAX_OUTPUT_TOKENS: Final = 1_000_000
 _MAX_TIMEOUT_SECONDS: Final = 3600
-_MAX_TOOL_CALLS: Final = 100
 _MAX_PATH: Final = 1024
 _MAX_ANSWER_START: Final = 1000
 _TOOLS: Final[dict[int, str]] = {
@@ -141,8 +141,7 @@ def _check_agent(request: gateway_pb2.GenerateRequest, violations: Violations) -
     violations.check(
         that=bool(AGENT_ID.fullmatch(agent.id)), field="agent.id", otherwise=f"must match {AGENT_ID.pattern}"
     )
-    if agent.HasField("temperature"):
-        violations.check_range("agent.temperature", agent.temperature, 0, 2)
+    check_settings(violations, "agent", agent)
     violations.check(
         that=len(agent.routes) <= _MAX_ROUTES,
         field="agent.routes",
@@ -166,7 +165,6 @@ def _check_tools(agent: agent_pb2.Agent, violations: Violations) -> None:
         elif tool in seen:
             violations.add(field, f"{_TOOLS[tool]} is there twice")
         seen.add(tool)
-    violations.check_range("agent.tool_call_limit", agent.tool_call_limit, 0, _MAX_TOOL_CALLS)
 
 
 def _prompt(request: gateway_pb2.GenerateRequest, violations: Violations) -> tuple[PromptPart, ...]:

@@ -22,31 +22,44 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from parley.v1 import setting_pb2 as parley_dot_v1_dot_setting__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15parley/v1/agent.proto\x12\tparley.v1\"\xd2\x05\n\x05\x41gent\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04role\x18\x03 \x01(\t\x12\x0e\n\x06routes\x18\x04 \x03(\t\x12\x18\n\x0btemperature\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x31\n\rsystem_prompt\x18\x06 \x01(\x0b\x32\x15.parley.v1.PromptTextH\x01\x88\x01\x01\x12\x32\n\x0esummary_prompt\x18\x07 \x01(\x0b\x32\x15.parley.v1.PromptTextH\x02\x88\x01\x01\x12\x32\n\tsummaries\x18\x08 \x01(\x0b\x32\x1a.parley.v1.SummarySettingsH\x03\x88\x01\x01\x12\x1e\n\x05tools\x18\t \x03(\x0e\x32\x0f.parley.v1.Tool\x12\x17\n\x0ftool_call_limit\x18\n \x01(\x05\x12\x38\n\x14\x63larification_prompt\x18\x0b \x01(\x0b\x32\x15.parley.v1.PromptTextH\x04\x88\x01\x01\x12\x16\n\x0e\x63ontext_tokens\x18\x0c \x01(\x05\x12)\n\x08own_role\x18\r \x01(\x0b\x32\x12.parley.v1.OwnRoleH\x05\x88\x01\x01\x12\x35\n\x11\x65valuation_prompt\x18\x0e \x01(\x0b\x32\x15.parley.v1.PromptTextH\x06\x88\x01\x01\x12\x1f\n\x12input_price_micros\x18\x0f \x01(\x03H\x07\x88\x01\x01\x12 \n\x13output_price_micros\x18\x10 \x01(\x03H\x08\x88\x01\x01\x42\x0e\n\x0c_temperatureB\x10\n\x0e_system_promptB\x11\n\x0f_summary_promptB\x0c\n\n_summariesB\x17\n\x15_clarification_promptB\x0b\n\t_own_roleB\x14\n\x12_evaluation_promptB\x15\n\x13_input_price_microsB\x16\n\x14_output_price_micros\"~\n\x07OwnRole\x12\x32\n\x08sections\x18\x01 \x03(\x0b\x32 .parley.v1.OwnRole.SectionsEntry\x12\x0e\n\x06source\x18\x02 \x01(\t\x1a/\n\rSectionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"O\n\x08ToolCall\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x01(\t\x12\x0e\n\x06\x66\x61iled\x18\x03 \x01(\x08\x12\x12\n\ncharacters\x18\x04 \x01(\x03\"*\n\nPromptText\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0e\n\x06source\x18\x02 \x01(\t\"Z\n\x0fSummarySettings\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x11\n\tthreshold\x18\x02 \x01(\x05\x12\x12\n\nmax_length\x18\x03 \x01(\x05\x42\n\n\x08_enabled\"p\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x03\x12\x15\n\routput_tokens\x18\x02 \x01(\x03\x12\x18\n\x0b\x63ost_micros\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x10\n\x08requests\x18\x04 \x01(\x05\x42\x0e\n\x0c_cost_micros*^\n\x04Tool\x12\x14\n\x10TOOL_UNSPECIFIED\x10\x00\x12\x17\n\x13TOOL_CONTEXT_SEARCH\x10\x01\x12\x12\n\x0eTOOL_FILE_READ\x10\x02\x12\x13\n\x0fTOOL_LIST_FILES\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15parley/v1/agent.proto\x12\tparley.v1\x1a\x17parley/v1/setting.proto\"\xc7\x06\n\x05\x41gent\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04role\x18\x03 \x01(\t\x12\x0e\n\x06routes\x18\x04 \x03(\t\x12\x44\n\x0btemperature\x18\x05 \x01(\x01\x42*\xaa\xce\x18&\"\x12the endpoint\'s own1\x00\x00\x00\x00\x00\x00\x00\x00\x39\x00\x00\x00\x00\x00\x00\x00@H\x00\x88\x01\x01\x12\x31\n\rsystem_prompt\x18\x06 \x01(\x0b\x32\x15.parley.v1.PromptTextH\x01\x88\x01\x01\x12\x32\n\x0esummary_prompt\x18\x07 \x01(\x0b\x32\x15.parley.v1.PromptTextH\x02\x88\x01\x01\x12\x38\n\tsummaries\x18\x08 \x01(\x0b\x32\x1a.parley.v1.SummarySettingsB\x04\xaa\xce\x18\x00H\x03\x88\x01\x01\x12\x1e\n\x05tools\x18\t \x03(\x0e\x32\x0f.parley.v1.Tool\x12Z\n\x0ftool_call_limit\x18\n \x01(\x05\x42\x41\xaa\xce\x18=\n#Calls of tools in one contribution.\x1a\x02\x31\x30(\x01\x31\x00\x00\x00\x00\x00\x00\xf0?9\x00\x00\x00\x00\x00\x00Y@\x12\x38\n\x14\x63larification_prompt\x18\x0b \x01(\x0b\x32\x15.parley.v1.PromptTextH\x04\x88\x01\x01\x12\x16\n\x0e\x63ontext_tokens\x18\x0c \x01(\x05\x12)\n\x08own_role\x18\r \x01(\x0b\x32\x12.parley.v1.OwnRoleH\x05\x88\x01\x01\x12\x35\n\x11\x65valuation_prompt\x18\x0e \x01(\x0b\x32\x15.parley.v1.PromptTextH\x06\x88\x01\x01\x12\x1f\n\x12input_price_micros\x18\x0f \x01(\x03H\x07\x88\x01\x01\x12 \n\x13output_price_micros\x18\x10 \x01(\x03H\x08\x88\x01\x01\x42\x0e\n\x0c_temperatureB\x10\n\x0e_system_promptB\x11\n\x0f_summary_promptB\x0c\n\n_summariesB\x17\n\x15_clarification_promptB\x0b\n\t_own_roleB\x14\n\x12_evaluation_promptB\x15\n\x13_input_price_microsB\x16\n\x14_output_price_micros\"~\n\x07OwnRole\x12\x32\n\x08sections\x18\x01 \x03(\x0b\x32 .parley.v1.OwnRole.SectionsEntry\x12\x0e\n\x06source\x18\x02 \x01(\t\x1a/\n\rSectionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"O\n\x08ToolCall\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x01(\t\x12\x0e\n\x06\x66\x61iled\x18\x03 \x01(\x08\x12\x12\n\ncharacters\x18\x04 \x01(\x03\"*\n\nPromptText\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0e\n\x06source\x18\x02 \x01(\t\"\xfb\x03\n\x0fSummarySettings\x12=\n\x07\x65nabled\x18\x01 \x01(\x08\x42\'\xaa\xce\x18#\n\x1bWhether summaries are made.\x1a\x04trueH\x00\x88\x01\x01\x12\xe1\x01\n\tthreshold\x18\x02 \x01(\x05\x42\xcd\x01\xaa\xce\x18\xc8\x01\n\x99\x01`auto`: only what does not fit the model\'s context is summarized, oldest first. A number: an agent\'s own line of work is, once it has so many characters.\"\x06`auto`1\x00\x00\x00\x00\x00\x00\xf0?9\x00\x00\x00\x00\xd0\x12\x63\x41j\ncharactersr\x04\x61uto\x12\xb8\x01\n\nmax_length\x18\x03 \x01(\x05\x42\xa3\x01\xaa\xce\x18\x9e\x01\npCharacters of a summary at most. `auto`: 2500, and where the threshold is `auto` too a share of a large context.\"\x06`auto`1\x00\x00\x00\x00\x00\x00\xf0?9\x00\x00\x00\x00\x80\x84.Aj\ncharactersr\x04\x61utoB\n\n\x08_enabled\"p\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x03\x12\x15\n\routput_tokens\x18\x02 \x01(\x03\x12\x18\n\x0b\x63ost_micros\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x10\n\x08requests\x18\x04 \x01(\x05\x42\x0e\n\x0c_cost_micros*^\n\x04Tool\x12\x14\n\x10TOOL_UNSPECIFIED\x10\x00\x12\x17\n\x13TOOL_CONTEXT_SEARCH\x10\x01\x12\x12\n\x0eTOOL_FILE_READ\x10\x02\x12\x13\n\x0fTOOL_LIST_FILES\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.agent_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_AGENT'].fields_by_name['temperature']._loaded_options = None
+  _globals['_AGENT'].fields_by_name['temperature']._serialized_options = b'\252\316\030&\"\022the endpoint\'s own1\000\000\000\000\000\000\000\0009\000\000\000\000\000\000\000@'
+  _globals['_AGENT'].fields_by_name['summaries']._loaded_options = None
+  _globals['_AGENT'].fields_by_name['summaries']._serialized_options = b'\252\316\030\000'
+  _globals['_AGENT'].fields_by_name['tool_call_limit']._loaded_options = None
+  _globals['_AGENT'].fields_by_name['tool_call_limit']._serialized_options = b'\252\316\030=\n#Calls of tools in one contribution.\032\00210(\0011\000\000\000\000\000\000\360?9\000\000\000\000\000\000Y@'
   _globals['_OWNROLE_SECTIONSENTRY']._loaded_options = None
   _globals['_OWNROLE_SECTIONSENTRY']._serialized_options = b'8\001'
-  _globals['_TOOL']._serialized_start=1220
-  _globals['_TOOL']._serialized_end=1314
-  _globals['_AGENT']._serialized_start=37
-  _globals['_AGENT']._serialized_end=759
-  _globals['_OWNROLE']._serialized_start=761
-  _globals['_OWNROLE']._serialized_end=887
-  _globals['_OWNROLE_SECTIONSENTRY']._serialized_start=840
-  _globals['_OWNROLE_SECTIONSENTRY']._serialized_end=887
-  _globals['_TOOLCALL']._serialized_start=889
-  _globals['_TOOLCALL']._serialized_end=968
-  _globals['_PROMPTTEXT']._serialized_start=970
-  _globals['_PROMPTTEXT']._serialized_end=1012
-  _globals['_SUMMARYSETTINGS']._serialized_start=1014
-  _globals['_SUMMARYSETTINGS']._serialized_end=1104
-  _globals['_USAGE']._serialized_start=1106
-  _globals['_USAGE']._serialized_end=1218
+  _globals['_SUMMARYSETTINGS'].fields_by_name['enabled']._loaded_options = None
+  _globals['_SUMMARYSETTINGS'].fields_by_name['enabled']._serialized_options = b'\252\316\030#\n\033Whether summaries are made.\032\004true'
+  _globals['_SUMMARYSETTINGS'].fields_by_name['threshold']._loaded_options = None
+  _globals['_SUMMARYSETTINGS'].fields_by_name['threshold']._serialized_options = b'\252\316\030\310\001\n\231\001`auto`: only what does not fit the model\'s context is summarized, oldest first. A number: an agent\'s own line of work is, once it has so many characters.\"\006`auto`1\000\000\000\000\000\000\360?9\000\000\000\000\320\022cAj\ncharactersr\004auto'
+  _globals['_SUMMARYSETTINGS'].fields_by_name['max_length']._loaded_options = None
+  _globals['_SUMMARYSETTINGS'].fields_by_name['max_length']._serialized_options = b'\252\316\030\236\001\npCharacters of a summary at most. `auto`: 2500, and where the threshold is `auto` too a share of a large context.\"\006`auto`1\000\000\000\000\000\000\360?9\000\000\000\000\200\204.Aj\ncharactersr\004auto'
+  _globals['_TOOL']._serialized_start=1780
+  _globals['_TOOL']._serialized_end=1874
+  _globals['_AGENT']._serialized_start=62
+  _globals['_AGENT']._serialized_end=901
+  _globals['_OWNROLE']._serialized_start=903
+  _globals['_OWNROLE']._serialized_end=1029
+  _globals['_OWNROLE_SECTIONSENTRY']._serialized_start=982
+  _globals['_OWNROLE_SECTIONSENTRY']._serialized_end=1029
+  _globals['_TOOLCALL']._serialized_start=1031
+  _globals['_TOOLCALL']._serialized_end=1110
+  _globals['_PROMPTTEXT']._serialized_start=1112
+  _globals['_PROMPTTEXT']._serialized_end=1154
+  _globals['_SUMMARYSETTINGS']._serialized_start=1157
+  _globals['_SUMMARYSETTINGS']._serialized_end=1664
+  _globals['_USAGE']._serialized_start=1666
+  _globals['_USAGE']._serialized_end=1778
 # @@protoc_insertion_point(module_scope)

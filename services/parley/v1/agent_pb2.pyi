@@ -76,9 +76,9 @@ class Agent(_message.Message):
     role: _builtins.str
     """One of the roles the orchestrator knows, such as `architect`, or the name of `own_role`. Required."""
     temperature: _builtins.float
-    """Sampling temperature, 0 to 2. Unset: the endpoint's own default."""
+    """Sampling temperature."""
     tool_call_limit: _builtins.int
-    """Calls of tools in one contribution, at most 100. 0: the default, 10."""
+    """Calls of tools in one contribution."""
     context_tokens: _builtins.int
     """Tokens that prompt and answer may have together on any of its routes: the smallest that the gateway knew when the debate
     was accepted. What a client gives is overwritten. 0: not known; 32768 are then assumed.
@@ -311,7 +311,7 @@ class SummarySettings(_message.Message):
     THRESHOLD_FIELD_NUMBER: _builtins.int
     MAX_LENGTH_FIELD_NUMBER: _builtins.int
     enabled: _builtins.bool
-    """Whether summaries are made at all. Unset: true. Without them, what does not fit is left out, oldest first."""
+    """Whether summaries are made at all. Without them, what does not fit is left out, oldest first."""
     threshold: _builtins.int
     """Length in characters from which an agent's own line of work is summarized. 0: the default, automatic: only what does not
     fit the agent's context is summarized, oldest first.

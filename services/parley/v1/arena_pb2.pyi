@@ -225,11 +225,9 @@ class ArenaSettings(_message.Message):
     VERIFICATION_FIELD_NUMBER: _builtins.int
     GROUPING_AGENT_ID_FIELD_NUMBER: _builtins.int
     revision_rounds: _builtins.int
-    """Rounds of revision, 1 to 20. 0: the default, 3."""
+    """Rounds of revision."""
     max_extended_rounds: _builtins.int
-    """Rounds of revision and vote that the judge may add, one at a time, where it finds the discussion insufficient, 0 to 10.
-    Unset: 1.
-    """
+    """Rounds of revision and vote that the judge may add, one at a time, if it finds the discussion insufficient."""
     protocol: Global___DebateProtocol.ValueType
     """What agents are told to do in each phase, beside what their roles say."""
     judge_choice: Global___JudgeChoice.ValueType
@@ -237,7 +235,7 @@ class ArenaSettings(_message.Message):
     observer: _builtins.bool
     """Whether rhetorical patterns and fallacies are marked in each contribution, beside the debate: nobody in it reads the marks."""
     verification: _builtins.bool
-    """Whether each participant is asked, at the end, whether it can live with the answer. Unset: true."""
+    """Whether each participant is asked, at the end, whether it can live with the answer."""
     grouping_agent_id: _builtins.str
     """The agent that is asked which positions say the same, where it depends on that whether the agents agree and it cannot be
     told. Empty, or muted: the judge.
@@ -320,7 +318,7 @@ class Topology(_message.Message):
     hub_agent_id: _builtins.str
     """Of a star, the agent in the middle. Empty: the first that takes part. Of another kind, it must be empty."""
     sparsity: _builtins.float
-    """Of `sparse`, the probability of each edge, above 0 and at most 1. 0: the default, 0.5. Of another kind, it must be 0."""
+    """Of `sparse`, the probability of each edge. Of another kind, it must be 0."""
     def __init__(
         self,
         *,
@@ -345,7 +343,7 @@ class RoundTopology(_message.Message):
     ROUND_FIELD_NUMBER: _builtins.int
     TOPOLOGY_FIELD_NUMBER: _builtins.int
     round: _builtins.int
-    """The round, from 2; rounds that the judge adds can be named too."""
+    """The round; rounds that the judge adds can be named too."""
     @_builtins.property
     def topology(self) -> Global___Topology:
         """Who criticizes whom in it. Required."""
@@ -385,37 +383,37 @@ class StoppingSettings(_message.Message):
     SEQUENTIAL_FIELD_NUMBER: _builtins.int
     SEQUENTIAL_PERCENT_FIELD_NUMBER: _builtins.int
     convergence: _builtins.bool
-    """After each revision: the agents agree, or disagree and no longer move. Unset: true."""
+    """After each revision: the agents agree, or disagree and no longer move."""
     convergence_threshold_percent: _builtins.int
-    """Percent of agreement, 1 to 100. 0: the default, 90."""
+    """Percent of agreement."""
     ready_signal: _builtins.bool
-    """After each revision: enough agents say that they are ready for the vote, and sure enough. Unset: true."""
+    """After each revision: enough agents say that they are ready for the vote, and sure enough."""
     ready_share_percent: _builtins.int
-    """Percent of the agents that must be ready, 1 to 100; who says nothing is not. 0: the default, 75."""
+    """Percent of the agents that must be ready; who says nothing is not."""
     ready_confidence_percent: _builtins.int
-    """Percent that an agent that is ready must be sure, 1 to 100. 0: the default, 80."""
+    """Percent that an agent that is ready must be sure."""
     confidence_threshold_percent: _builtins.int
-    """After each revision: the agents are on average at least so sure of their own work, in percent, 1 to 100; it takes that
+    """After each revision: the agents are on average at least so sure of their own work, in percent; it takes that
     three quarters of them say how sure they are. 0: the rule is off.
     """
     judge_termination: _builtins.bool
-    """After each round from the critiques on, the judge says whether more discussion is of use. Unset: false."""
+    """After each round from the critiques on, the judge says whether more discussion is of use."""
     unanimous_drafts: _builtins.bool
     """After the proposals: all of them take the same position beyond doubt, so that no round of critiques or revisions is
-    held. Unset: true.
+    held.
     """
     stable_positions: _builtins.bool
-    """After each revision: who holds which position, and how surely, has hardly changed since the round before. Unset: true."""
+    """After each revision: who holds which position, and how surely, has hardly changed since the round before."""
     stable_positions_percent: _builtins.int
-    """Percent up to which the change counts as hardly any, 1 to 100: the Kolmogorov-Smirnov distance of the distributions of
-    both rounds. 0: the default, 5.
+    """Percent up to which the change counts as hardly any: the Kolmogorov-Smirnov distance of the distributions of
+    both rounds.
     """
     sequential: _builtins.bool
     """Proposals are asked for one after the other, of the best rated agents first, until a position is probable enough; whoever
-    is left then is not asked for anything. Otherwise the debate goes on with all. Unset: false.
+    is left then is not asked for anything. Otherwise the debate goes on with all.
     """
     sequential_percent: _builtins.int
-    """Percent of probability that is enough, 50 to 100. 0: the default, 90."""
+    """Percent of probability that is enough."""
     def __init__(
         self,
         *,
@@ -473,11 +471,9 @@ class TricksterSettings(_message.Message):
     THRESHOLD_PERCENT_FIELD_NUMBER: _builtins.int
     ASKS_FIELD_NUMBER: _builtins.int
     max_interventions: _builtins.int
-    """How often it may challenge an agreement in a debate, 1 to 10; then agreement ends the rounds, hollow or not. 0: the
-    default, 2.
-    """
+    """How often it may challenge an agreement in a debate; then agreement ends the rounds, hollow or not."""
     threshold_percent: _builtins.int
-    """Percent of probability from which on agreement counts as hollow, 1 to 100. 0: the default, 50."""
+    """Percent of probability from which on agreement counts as hollow."""
     asks: _builtins.bool
     """Whether the judge is asked, too, what evidence the proposals give. Where it does not say, the texts alone count."""
     def __init__(
@@ -506,14 +502,14 @@ class TeamSettings(_message.Message):
     EXPLORATION_SHARE_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
     size: _builtins.int
-    """How many of the agents debate, from 2: they are chosen by `RatingsService.SelectTeam` before anything is asked, and the
+    """How many of the agents debate: they are chosen by `RatingsService.SelectTeam` before anything is asked, and the
     others take no part. Whoever is chosen, at least one must have each duty. Where the ratings are away: the first ones, with
     a warning. 0, or as many as there are: all.
     """
     exploration_share: _builtins.float
     """As in `SelectTeamRequest`. Only with a size."""
     domain: _builtins.str
-    """The domain whose record counts, at most 64 characters. Empty: the debate's. Only with a size."""
+    """The domain whose record counts. Empty: the debate's. Only with a size."""
     @_builtins.property
     def duties(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentDuties]:
         """The duties of agents; at most one entry an agent. One that is absent has all. At least one agent must propose, and where an

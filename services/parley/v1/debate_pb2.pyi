@@ -221,11 +221,11 @@ class DebateSpec(_message.Message):
     format: _builtins.str
     """The format, `name` or `name@version`. Empty: the format of `format_settings`, or else `panel`."""
     max_output_tokens: _builtins.int
-    """Upper bound on the tokens of one contribution. 0: the default of the route."""
+    """Upper bound on the tokens of one contribution."""
     history_limit: _builtins.int
-    """Past debates shown to the agents before the first proposal, by likeness to the question, 0 to 20. Unset: 5."""
+    """Past debates shown to the agents before the first proposal, by likeness to the question."""
     domain: _builtins.str
-    """A free label, at most 64 characters, such as `architecture`: ratings are kept by it. Empty: `general`."""
+    """A free label, such as `architecture`: ratings are kept by it."""
     @_builtins.property
     def context(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextDocument]:
         """Documents the agents may read. Of the format `evaluation`, empty: those of the debate that is judged."""
@@ -245,8 +245,7 @@ class DebateSpec(_message.Message):
     @_builtins.property
     def concurrency(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Calls of this debate that run at a time, by the labels of its format; the format `panel` has `proposals`,
-        `critiques` and `refinements`. 1 to 1024 each; a label that is absent: no limit; a label that the format does not
-        have is refused.
+        `critiques` and `refinements`. A label that is absent: no limit; a label that the format does not have is refused.
         """
 
     @_builtins.property
@@ -325,9 +324,9 @@ class Clarifications(_message.Message):
     MAX_PER_AGENT_FIELD_NUMBER: _builtins.int
     MAX_TIMES_FIELD_NUMBER: _builtins.int
     max_per_agent: _builtins.int
-    """Questions of one agent each time, 1 to 5. 0: the default, 5."""
+    """Questions of one agent each time."""
     max_times: _builtins.int
-    """Times that questions are put, 1 to 3. 0: the default, 3."""
+    """Times that questions are put."""
     def __init__(
         self,
         *,
@@ -426,29 +425,29 @@ class DebateLimits(_message.Message):
     """
     @_builtins.property
     def call(self) -> _duration_pb2.Duration:
-        """One agent call, fallback included, 1 s to 1 h. Unset: the format's default, for `panel` 90 s."""
+        """One agent call, fallback included. Unset: the format's default, for `panel` 90 s."""
 
     @_builtins.property
     def round(self) -> _duration_pb2.Duration:
-        """One round, 1 s to 24 h: after so long, calls in flight are stopped, and the round goes on without them. Unset: the
+        """One round: after so long, calls in flight are stopped, and the round goes on without them. Unset: the
         format's default, for `panel` 300 s.
         """
 
     @_builtins.property
     def total(self) -> _duration_pb2.Duration:
-        """The whole debate, 1 s to 7 days; waits for providers count. Calls in flight are stopped. Unset: the format's default,
+        """The whole debate; waits for providers count. Calls in flight are stopped. Unset: the format's default,
         for `panel` no limit.
         """
 
     @_builtins.property
     def checkpoint(self) -> _duration_pb2.Duration:
-        """How long a person is waited for at a checkpoint before the debate pauses, 1 s to 7 days. Unset: the format's
+        """How long a person is waited for at a checkpoint before the debate pauses. Unset: the format's
         default, for `panel` 1800 s.
         """
 
     @_builtins.property
     def waiting(self) -> _duration_pb2.Duration:
-        """How long one phase waits, in all, for providers that may come back, 0 to 24 h. Unset: the format's default, for
+        """How long one phase waits, in all, for providers that may come back. Unset: the format's default, for
         `panel` 600 s.
         """
 

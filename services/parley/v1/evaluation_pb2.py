@@ -23,9 +23,10 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from parley.v1 import setting_pb2 as parley_dot_v1_dot_setting__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aparley/v1/evaluation.proto\x12\tparley.v1\x1a\x1egoogle/protobuf/duration.proto\"\x97\x02\n\x12\x45valuationSettings\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12\x1e\n\x11include_proposals\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12=\n\x08timeouts\x18\x03 \x03(\x0b\x32+.parley.v1.EvaluationSettings.TimeoutsEntry\x12-\n\tevaluated\x18\x04 \x01(\x0b\x32\x1a.parley.v1.EvaluatedDebate\x1aJ\n\rTimeoutsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12(\n\x05value\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration:\x02\x38\x01\x42\x14\n\x12_include_proposals\"\x92\x01\n\x0f\x45valuatedDebate\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x16\n\x0e\x63larifications\x18\x02 \x01(\t\x12\x0e\n\x06\x61nswer\x18\x03 \x01(\t\x12/\n\tproposals\x18\x04 \x03(\x0b\x32\x1c.parley.v1.EvaluatedProposal\x12\x14\n\x0crequirements\x18\x05 \x03(\t\"3\n\x11\x45valuatedProposal\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\xc2\x01\n\x11\x45valuationOutcome\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12.\n\nevaluators\x18\x02 \x03(\x0b\x32\x1a.parley.v1.EvaluatorScores\x12-\n\x08\x61verages\x18\x03 \x03(\x0b\x32\x1b.parley.v1.DimensionAverage\x12\x0f\n\x07overall\x18\x04 \x01(\x01\x12*\n\x06\x66\x61iled\x18\x05 \x03(\x0b\x32\x1a.parley.v1.FailedEvaluator\"\x86\x01\n\x0f\x45valuatorScores\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12)\n\x06scores\x18\x02 \x03(\x0b\x32\x19.parley.v1.DimensionScore\x12\x0f\n\x07overall\x18\x03 \x01(\x01\x12\x11\n\tstrengths\x18\x04 \x03(\t\x12\x12\n\nweaknesses\x18\x05 \x03(\t\"b\n\x0e\x44imensionScore\x12\x31\n\tdimension\x18\x01 \x01(\x0e\x32\x1e.parley.v1.EvaluationDimension\x12\r\n\x05score\x18\x02 \x01(\x01\x12\x0e\n\x06reason\x18\x03 \x01(\t\"j\n\x10\x44imensionAverage\x12\x31\n\tdimension\x18\x01 \x01(\x0e\x32\x1e.parley.v1.EvaluationDimension\x12\x0f\n\x07\x61verage\x18\x02 \x01(\x01\x12\x12\n\nevaluators\x18\x03 \x01(\x05\"D\n\x0f\x46\x61iledEvaluator\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t*\xdd\x02\n\x13\x45valuationDimension\x12$\n EVALUATION_DIMENSION_UNSPECIFIED\x10\x00\x12\x30\n,EVALUATION_DIMENSION_FUNCTIONAL_COMPLETENESS\x10\x01\x12$\n EVALUATION_DIMENSION_PERFORMANCE\x10\x02\x12!\n\x1d\x45VALUATION_DIMENSION_SECURITY\x10\x03\x12(\n$EVALUATION_DIMENSION_MAINTAINABILITY\x10\x04\x12#\n\x1f\x45VALUATION_DIMENSION_COMPLIANCE\x10\x05\x12$\n EVALUATION_DIMENSION_TESTABILITY\x10\x06\x12\x30\n,EVALUATION_DIMENSION_REQUIREMENTS_FULFILMENT\x10\x07\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aparley/v1/evaluation.proto\x12\tparley.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17parley/v1/setting.proto\"\xd4\x02\n\x12\x45valuationSettings\x12\x1a\n\tdebate_id\x18\x01 \x01(\tB\x07\xaa\xce\x18\x03\xa0\x01\x01\x12.\n\x11include_proposals\x18\x02 \x01(\x08\x42\x0e\xaa\xce\x18\n\x1a\x05\x66\x61lse\xa0\x01\x01H\x00\x88\x01\x01\x12X\n\x08timeouts\x18\x03 \x03(\x0b\x32+.parley.v1.EvaluationSettings.TimeoutsEntryB\x19\xaa\xce\x18\x15\x31\x00\x00\x00\x00\x00\x00\xf0?9\x00\x00\x00\x00\x00 \xac@\xa0\x01\x01\x12\x36\n\tevaluated\x18\x04 \x01(\x0b\x32\x1a.parley.v1.EvaluatedDebateB\x07\xaa\xce\x18\x03\xa0\x01\x01\x1aJ\n\rTimeoutsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12(\n\x05value\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration:\x02\x38\x01\x42\x14\n\x12_include_proposals\"\x92\x01\n\x0f\x45valuatedDebate\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x16\n\x0e\x63larifications\x18\x02 \x01(\t\x12\x0e\n\x06\x61nswer\x18\x03 \x01(\t\x12/\n\tproposals\x18\x04 \x03(\x0b\x32\x1c.parley.v1.EvaluatedProposal\x12\x14\n\x0crequirements\x18\x05 \x03(\t\"3\n\x11\x45valuatedProposal\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\xc2\x01\n\x11\x45valuationOutcome\x12\x11\n\tdebate_id\x18\x01 \x01(\t\x12.\n\nevaluators\x18\x02 \x03(\x0b\x32\x1a.parley.v1.EvaluatorScores\x12-\n\x08\x61verages\x18\x03 \x03(\x0b\x32\x1b.parley.v1.DimensionAverage\x12\x0f\n\x07overall\x18\x04 \x01(\x01\x12*\n\x06\x66\x61iled\x18\x05 \x03(\x0b\x32\x1a.parley.v1.FailedEvaluator\"\x86\x01\n\x0f\x45valuatorScores\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12)\n\x06scores\x18\x02 \x03(\x0b\x32\x19.parley.v1.DimensionScore\x12\x0f\n\x07overall\x18\x03 \x01(\x01\x12\x11\n\tstrengths\x18\x04 \x03(\t\x12\x12\n\nweaknesses\x18\x05 \x03(\t\"b\n\x0e\x44imensionScore\x12\x31\n\tdimension\x18\x01 \x01(\x0e\x32\x1e.parley.v1.EvaluationDimension\x12\r\n\x05score\x18\x02 \x01(\x01\x12\x0e\n\x06reason\x18\x03 \x01(\t\"j\n\x10\x44imensionAverage\x12\x31\n\tdimension\x18\x01 \x01(\x0e\x32\x1e.parley.v1.EvaluationDimension\x12\x0f\n\x07\x61verage\x18\x02 \x01(\x01\x12\x12\n\nevaluators\x18\x03 \x01(\x05\"D\n\x0f\x46\x61iledEvaluator\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t*\xdd\x02\n\x13\x45valuationDimension\x12$\n EVALUATION_DIMENSION_UNSPECIFIED\x10\x00\x12\x30\n,EVALUATION_DIMENSION_FUNCTIONAL_COMPLETENESS\x10\x01\x12$\n EVALUATION_DIMENSION_PERFORMANCE\x10\x02\x12!\n\x1d\x45VALUATION_DIMENSION_SECURITY\x10\x03\x12(\n$EVALUATION_DIMENSION_MAINTAINABILITY\x10\x04\x12#\n\x1f\x45VALUATION_DIMENSION_COMPLIANCE\x10\x05\x12$\n EVALUATION_DIMENSION_TESTABILITY\x10\x06\x12\x30\n,EVALUATION_DIMENSION_REQUIREMENTS_FULFILMENT\x10\x07\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,24 +35,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_EVALUATIONSETTINGS_TIMEOUTSENTRY']._loaded_options = None
   _globals['_EVALUATIONSETTINGS_TIMEOUTSENTRY']._serialized_options = b'8\001'
-  _globals['_EVALUATIONDIMENSION']._serialized_start=1170
-  _globals['_EVALUATIONDIMENSION']._serialized_end=1519
-  _globals['_EVALUATIONSETTINGS']._serialized_start=74
-  _globals['_EVALUATIONSETTINGS']._serialized_end=353
-  _globals['_EVALUATIONSETTINGS_TIMEOUTSENTRY']._serialized_start=257
-  _globals['_EVALUATIONSETTINGS_TIMEOUTSENTRY']._serialized_end=331
-  _globals['_EVALUATEDDEBATE']._serialized_start=356
-  _globals['_EVALUATEDDEBATE']._serialized_end=502
-  _globals['_EVALUATEDPROPOSAL']._serialized_start=504
-  _globals['_EVALUATEDPROPOSAL']._serialized_end=555
-  _globals['_EVALUATIONOUTCOME']._serialized_start=558
-  _globals['_EVALUATIONOUTCOME']._serialized_end=752
-  _globals['_EVALUATORSCORES']._serialized_start=755
-  _globals['_EVALUATORSCORES']._serialized_end=889
-  _globals['_DIMENSIONSCORE']._serialized_start=891
-  _globals['_DIMENSIONSCORE']._serialized_end=989
-  _globals['_DIMENSIONAVERAGE']._serialized_start=991
-  _globals['_DIMENSIONAVERAGE']._serialized_end=1097
-  _globals['_FAILEDEVALUATOR']._serialized_start=1099
-  _globals['_FAILEDEVALUATOR']._serialized_end=1167
+  _globals['_EVALUATIONSETTINGS'].fields_by_name['debate_id']._loaded_options = None
+  _globals['_EVALUATIONSETTINGS'].fields_by_name['debate_id']._serialized_options = b'\252\316\030\003\240\001\001'
+  _globals['_EVALUATIONSETTINGS'].fields_by_name['include_proposals']._loaded_options = None
+  _globals['_EVALUATIONSETTINGS'].fields_by_name['include_proposals']._serialized_options = b'\252\316\030\n\032\005false\240\001\001'
+  _globals['_EVALUATIONSETTINGS'].fields_by_name['timeouts']._loaded_options = None
+  _globals['_EVALUATIONSETTINGS'].fields_by_name['timeouts']._serialized_options = b'\252\316\030\0251\000\000\000\000\000\000\360?9\000\000\000\000\000 \254@\240\001\001'
+  _globals['_EVALUATIONSETTINGS'].fields_by_name['evaluated']._loaded_options = None
+  _globals['_EVALUATIONSETTINGS'].fields_by_name['evaluated']._serialized_options = b'\252\316\030\003\240\001\001'
+  _globals['_EVALUATIONDIMENSION']._serialized_start=1256
+  _globals['_EVALUATIONDIMENSION']._serialized_end=1605
+  _globals['_EVALUATIONSETTINGS']._serialized_start=99
+  _globals['_EVALUATIONSETTINGS']._serialized_end=439
+  _globals['_EVALUATIONSETTINGS_TIMEOUTSENTRY']._serialized_start=343
+  _globals['_EVALUATIONSETTINGS_TIMEOUTSENTRY']._serialized_end=417
+  _globals['_EVALUATEDDEBATE']._serialized_start=442
+  _globals['_EVALUATEDDEBATE']._serialized_end=588
+  _globals['_EVALUATEDPROPOSAL']._serialized_start=590
+  _globals['_EVALUATEDPROPOSAL']._serialized_end=641
+  _globals['_EVALUATIONOUTCOME']._serialized_start=644
+  _globals['_EVALUATIONOUTCOME']._serialized_end=838
+  _globals['_EVALUATORSCORES']._serialized_start=841
+  _globals['_EVALUATORSCORES']._serialized_end=975
+  _globals['_DIMENSIONSCORE']._serialized_start=977
+  _globals['_DIMENSIONSCORE']._serialized_end=1075
+  _globals['_DIMENSIONAVERAGE']._serialized_start=1077
+  _globals['_DIMENSIONAVERAGE']._serialized_end=1183
+  _globals['_FAILEDEVALUATOR']._serialized_start=1185
+  _globals['_FAILEDEVALUATOR']._serialized_end=1253
 # @@protoc_insertion_point(module_scope)

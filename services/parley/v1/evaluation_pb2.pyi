@@ -100,10 +100,10 @@ class EvaluationSettings(_message.Message):
     debate_id: _builtins.str
     """The debate that is judged. It must be completed, and be no evaluation itself. Required."""
     include_proposals: _builtins.bool
-    """Whether the evaluators read the final proposals of its agents too, beside the answer. Unset: false."""
+    """Whether the evaluators read the final proposals of its agents too, beside the answer."""
     @_builtins.property
     def timeouts(self) -> _containers.MessageMap[_builtins.str, _duration_pb2.Duration]:
-        """How long the call of one evaluator may take, fallback included, by its agent id, 1 s to 1 h. An agent that is
+        """How long the call of one evaluator may take, fallback included, by its agent id. An agent that is
         absent: `DebateSpec.limits.call`.
         """
 

@@ -61,16 +61,16 @@ class ModeratedSettings(_message.Message):
     TOKEN_BUDGET_PER_ROUND_FIELD_NUMBER: _builtins.int
     CUSTOM_PERSPECTIVES_FIELD_NUMBER: _builtins.int
     perspectives: _builtins.int
-    """Debaters, 2 to 4. 0: the moderator decides, 2 for a binary choice."""
+    """Debaters. 0: the moderator decides."""
     max_rounds: _builtins.int
-    """Rounds at most, 1 to 20. 0: the default, 5."""
+    """Rounds at most."""
     checkpoints: _builtins.bool
-    """Whether a person is asked after each round and has to approve the decision. Unset: true."""
+    """Whether a person is asked after each round and has to approve the decision."""
     token_budget_per_round: _builtins.int
-    """Tokens that one debater may write in one round, 64 to 1000000; 0: no limit. Unset: 2000."""
+    """Tokens that one debater may write in one round; 0: no limit."""
     @_builtins.property
     def custom_perspectives(self) -> _containers.RepeatedCompositeFieldContainer[Global___Perspective]:
-        """Perspectives beside those that come along, at most 32. One with the name of such a one takes its place."""
+        """Perspectives beside those that come along. One with the name of such a one takes its place."""
 
     def __init__(
         self,
@@ -108,22 +108,20 @@ class Perspective(_message.Message):
     KEYWORDS_FIELD_NUMBER: _builtins.int
     OPPOSES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Its name, such as `Simplicity Advocate`: one line, 1 to 64 characters, unique among the perspectives. Required."""
+    """Its name, such as `Simplicity Advocate`, unique among the perspectives."""
     trade_offs: _builtins.str
-    """What it will accept for that, one line of at most 300 characters. Required."""
+    """What it will accept for that."""
     @_builtins.property
     def priorities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What it puts first, such as `fewer dependencies`, 1 to 10, one line of at most 100 characters each."""
+        """What it puts first, such as `fewer dependencies`."""
 
     @_builtins.property
     def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Words of a question for which it is of interest, at most 50, one line of at most 64 characters each. Empty: those of its
-        priorities.
-        """
+        """Words of a question for which it is of interest."""
 
     @_builtins.property
     def opposes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of perspectives that it pulls against, at most 32. Beside these it opposes those that give up what it puts first, or put first
+        """Names of perspectives that it pulls against. Beside these it opposes those that give up what it puts first, or put first
         what it accepts to lose, as its words tell.
         """
 

@@ -23,28 +23,47 @@ _sym_db = _symbol_database.Default()
 
 
 from parley.v1 import agent_pb2 as parley_dot_v1_dot_agent__pb2
+from parley.v1 import setting_pb2 as parley_dot_v1_dot_setting__pb2
 from parley.v1 import voting_pb2 as parley_dot_v1_dot_voting__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15parley/v1/panel.proto\x12\tparley.v1\x1a\x15parley/v1/agent.proto\x1a\x16parley/v1/voting.proto\"\x9b\x02\n\rPanelSettings\x12\x0e\n\x06rounds\x18\x01 \x01(\x05\x12!\n\x14include_full_history\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x1a\n\rcarry_forward\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12-\n\tsummaries\x18\x04 \x01(\x0b\x32\x1a.parley.v1.SummarySettings\x12+\n\x0btermination\x18\x05 \x01(\x0b\x32\x16.parley.v1.Termination\x12\x34\n\x10synthesis_method\x18\x06 \x01(\x0e\x32\x1a.parley.v1.SynthesisMethodB\x17\n\x15_include_full_historyB\x10\n\x0e_carry_forward\"m\n\x0bTermination\x12(\n\x04rule\x18\x01 \x01(\x0e\x32\x1a.parley.v1.TerminationRule\x12\x19\n\x11threshold_percent\x18\x02 \x01(\x05\x12\x19\n\x11grouping_agent_id\x18\x03 \x01(\t\"\xb8\x02\n\x0cPanelOutcome\x12\x16\n\x0eimplementation\x18\x01 \x01(\t\x12\x11\n\ttradeoffs\x18\x02 \x03(\t\x12\x17\n\x0frecommendations\x18\x03 \x03(\t\x12\x43\n\x18unfulfilled_requirements\x18\x04 \x03(\x0b\x32!.parley.v1.UnfulfilledRequirement\x12\x16\n\x0eopen_questions\x18\x05 \x03(\t\x12\x17\n\nconfidence\x18\x06 \x01(\x05H\x00\x88\x01\x01\x12\x16\n\x0esynthesized_by\x18\x07 \x01(\t\x12\x1d\n\x04vote\x18\x08 \x01(\x0b\x32\x0f.parley.v1.Vote\x12(\n\nobjections\x18\t \x03(\x0b\x32\x14.parley.v1.ObjectionB\r\n\x0b_confidence\"+\n\tObjection\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"D\n\x16UnfulfilledRequirement\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0c\n\x04hard\x18\x02 \x01(\x08\x12\x0e\n\x06number\x18\x03 \x01(\x05*\x88\x01\n\x0fSynthesisMethod\x12 \n\x1cSYNTHESIS_METHOD_UNSPECIFIED\x10\x00\x12\x1a\n\x16SYNTHESIS_METHOD_JUDGE\x10\x01\x12\x1b\n\x17SYNTHESIS_METHOD_VOTING\x10\x02\x12\x1a\n\x16SYNTHESIS_METHOD_MERGE\x10\x03*\x8f\x01\n\x0fTerminationRule\x12 \n\x1cTERMINATION_RULE_UNSPECIFIED\x10\x00\x12\x1a\n\x16TERMINATION_RULE_FIXED\x10\x01\x12 \n\x1cTERMINATION_RULE_CONVERGENCE\x10\x02\x12\x1c\n\x18TERMINATION_RULE_QUALITY\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15parley/v1/panel.proto\x12\tparley.v1\x1a\x15parley/v1/agent.proto\x1a\x17parley/v1/setting.proto\x1a\x16parley/v1/voting.proto\"\x86\x06\n\rPanelSettings\x12)\n\x06rounds\x18\x01 \x01(\x05\x42\x19\xaa\xce\x18\x15\x1a\x01\x33\x31\x00\x00\x00\x00\x00\x00\xf0?9\x00\x00\x00\x00\x00\x00Y@\x12\x63\n\x14include_full_history\x18\x02 \x01(\x08\x42@\xaa\xce\x18<\n4Whether agents see the whole text of earlier rounds.\x1a\x04trueH\x00\x88\x01\x01\x12\x62\n\rcarry_forward\x18\x03 \x01(\x08\x42\x46\xaa\xce\x18\x42\n9Whether a round starts from the last round\'s refinements.\x1a\x05\x66\x61lseH\x01\x88\x01\x01\x12\x63\n\tsummaries\x18\x04 \x01(\x0b\x32\x1a.parley.v1.SummarySettingsB4\xaa\xce\x18\x30\n\x1cSummaries of long histories.\x12\rsummarization\x88\x01\x01\x12J\n\x0btermination\x18\x05 \x01(\x0b\x32\x16.parley.v1.TerminationB\x1d\xaa\xce\x18\x19\n\x14When the rounds end.\x88\x01\x01\x12\xa4\x02\n\x10synthesis_method\x18\x06 \x01(\x0e\x32\x1a.parley.v1.SynthesisMethodB\xed\x01\xaa\xce\x18\xe8\x01\n\xde\x01`judge`: the judge writes the answer and scores the agents. `voting`: the agents vote on their final proposals; needs two agents. `merge`: the judge merges the final proposals, and the agents say what they hold against it.\x1a\x05judgeB\x17\n\x15_include_full_historyB\x10\n\x0e_carry_forward\"\x8d\x04\n\x0bTermination\x12\x88\x02\n\x04rule\x18\x01 \x01(\x0e\x32\x1a.parley.v1.TerminationRuleB\xdd\x01\xaa\xce\x18\xd8\x01\n\xce\x01`fixed`: all rounds are held. `convergence`: they end early once the agents agree, or disagree and no longer move; needs two agents. `quality`: once the judge scores the best work at the threshold or above.\x1a\x05\x66ixed\x12S\n\x11threshold_percent\x18\x02 \x01(\x05\x42\x38\xaa\xce\x18\x34\n\x08Percent.\x12\tthreshold\x1a\x02\x39\x30\x31\x00\x00\x00\x00\x00\x00\xf0?9\x00\x00\x00\x00\x00\x00Y@j\x07percent\x12\x9d\x01\n\x11grouping_agent_id\x18\x03 \x01(\tB\x81\x01\xaa\xce\x18}\n`Of `convergence`, the agent that is asked which positions say the same, where it cannot be told.\x12\x0egrouping_agent\"\tthe judge\"\xb8\x02\n\x0cPanelOutcome\x12\x16\n\x0eimplementation\x18\x01 \x01(\t\x12\x11\n\ttradeoffs\x18\x02 \x03(\t\x12\x17\n\x0frecommendations\x18\x03 \x03(\t\x12\x43\n\x18unfulfilled_requirements\x18\x04 \x03(\x0b\x32!.parley.v1.UnfulfilledRequirement\x12\x16\n\x0eopen_questions\x18\x05 \x03(\t\x12\x17\n\nconfidence\x18\x06 \x01(\x05H\x00\x88\x01\x01\x12\x16\n\x0esynthesized_by\x18\x07 \x01(\t\x12\x1d\n\x04vote\x18\x08 \x01(\x0b\x32\x0f.parley.v1.Vote\x12(\n\nobjections\x18\t \x03(\x0b\x32\x14.parley.v1.ObjectionB\r\n\x0b_confidence\"+\n\tObjection\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"D\n\x16UnfulfilledRequirement\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0c\n\x04hard\x18\x02 \x01(\x08\x12\x0e\n\x06number\x18\x03 \x01(\x05*\x88\x01\n\x0fSynthesisMethod\x12 \n\x1cSYNTHESIS_METHOD_UNSPECIFIED\x10\x00\x12\x1a\n\x16SYNTHESIS_METHOD_JUDGE\x10\x01\x12\x1b\n\x17SYNTHESIS_METHOD_VOTING\x10\x02\x12\x1a\n\x16SYNTHESIS_METHOD_MERGE\x10\x03*\x8f\x01\n\x0fTerminationRule\x12 \n\x1cTERMINATION_RULE_UNSPECIFIED\x10\x00\x12\x1a\n\x16TERMINATION_RULE_FIXED\x10\x01\x12 \n\x1cTERMINATION_RULE_CONVERGENCE\x10\x02\x12\x1c\n\x18TERMINATION_RULE_QUALITY\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.panel_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SYNTHESISMETHOD']._serialized_start=911
-  _globals['_SYNTHESISMETHOD']._serialized_end=1047
-  _globals['_TERMINATIONRULE']._serialized_start=1050
-  _globals['_TERMINATIONRULE']._serialized_end=1193
-  _globals['_PANELSETTINGS']._serialized_start=84
-  _globals['_PANELSETTINGS']._serialized_end=367
-  _globals['_TERMINATION']._serialized_start=369
-  _globals['_TERMINATION']._serialized_end=478
-  _globals['_PANELOUTCOME']._serialized_start=481
-  _globals['_PANELOUTCOME']._serialized_end=793
-  _globals['_OBJECTION']._serialized_start=795
-  _globals['_OBJECTION']._serialized_end=838
-  _globals['_UNFULFILLEDREQUIREMENT']._serialized_start=840
-  _globals['_UNFULFILLEDREQUIREMENT']._serialized_end=908
+  _globals['_PANELSETTINGS'].fields_by_name['rounds']._loaded_options = None
+  _globals['_PANELSETTINGS'].fields_by_name['rounds']._serialized_options = b'\252\316\030\025\032\00131\000\000\000\000\000\000\360?9\000\000\000\000\000\000Y@'
+  _globals['_PANELSETTINGS'].fields_by_name['include_full_history']._loaded_options = None
+  _globals['_PANELSETTINGS'].fields_by_name['include_full_history']._serialized_options = b'\252\316\030<\n4Whether agents see the whole text of earlier rounds.\032\004true'
+  _globals['_PANELSETTINGS'].fields_by_name['carry_forward']._loaded_options = None
+  _globals['_PANELSETTINGS'].fields_by_name['carry_forward']._serialized_options = b'\252\316\030B\n9Whether a round starts from the last round\'s refinements.\032\005false'
+  _globals['_PANELSETTINGS'].fields_by_name['summaries']._loaded_options = None
+  _globals['_PANELSETTINGS'].fields_by_name['summaries']._serialized_options = b'\252\316\0300\n\034Summaries of long histories.\022\rsummarization\210\001\001'
+  _globals['_PANELSETTINGS'].fields_by_name['termination']._loaded_options = None
+  _globals['_PANELSETTINGS'].fields_by_name['termination']._serialized_options = b'\252\316\030\031\n\024When the rounds end.\210\001\001'
+  _globals['_PANELSETTINGS'].fields_by_name['synthesis_method']._loaded_options = None
+  _globals['_PANELSETTINGS'].fields_by_name['synthesis_method']._serialized_options = b'\252\316\030\350\001\n\336\001`judge`: the judge writes the answer and scores the agents. `voting`: the agents vote on their final proposals; needs two agents. `merge`: the judge merges the final proposals, and the agents say what they hold against it.\032\005judge'
+  _globals['_TERMINATION'].fields_by_name['rule']._loaded_options = None
+  _globals['_TERMINATION'].fields_by_name['rule']._serialized_options = b'\252\316\030\330\001\n\316\001`fixed`: all rounds are held. `convergence`: they end early once the agents agree, or disagree and no longer move; needs two agents. `quality`: once the judge scores the best work at the threshold or above.\032\005fixed'
+  _globals['_TERMINATION'].fields_by_name['threshold_percent']._loaded_options = None
+  _globals['_TERMINATION'].fields_by_name['threshold_percent']._serialized_options = b'\252\316\0304\n\010Percent.\022\tthreshold\032\002901\000\000\000\000\000\000\360?9\000\000\000\000\000\000Y@j\007percent'
+  _globals['_TERMINATION'].fields_by_name['grouping_agent_id']._loaded_options = None
+  _globals['_TERMINATION'].fields_by_name['grouping_agent_id']._serialized_options = b'\252\316\030}\n`Of `convergence`, the agent that is asked which positions say the same, where it cannot be told.\022\016grouping_agent\"\tthe judge'
+  _globals['_SYNTHESISMETHOD']._serialized_start=1844
+  _globals['_SYNTHESISMETHOD']._serialized_end=1980
+  _globals['_TERMINATIONRULE']._serialized_start=1983
+  _globals['_TERMINATIONRULE']._serialized_end=2126
+  _globals['_PANELSETTINGS']._serialized_start=109
+  _globals['_PANELSETTINGS']._serialized_end=883
+  _globals['_TERMINATION']._serialized_start=886
+  _globals['_TERMINATION']._serialized_end=1411
+  _globals['_PANELOUTCOME']._serialized_start=1414
+  _globals['_PANELOUTCOME']._serialized_end=1726
+  _globals['_OBJECTION']._serialized_start=1728
+  _globals['_OBJECTION']._serialized_end=1771
+  _globals['_UNFULFILLEDREQUIREMENT']._serialized_start=1773
+  _globals['_UNFULFILLEDREQUIREMENT']._serialized_end=1841
 # @@protoc_insertion_point(module_scope)

@@ -96,11 +96,11 @@ class PanelSettings(_message.Message):
     TERMINATION_FIELD_NUMBER: _builtins.int
     SYNTHESIS_METHOD_FIELD_NUMBER: _builtins.int
     rounds: _builtins.int
-    """Rounds, 1 to 100. 0: the default, 3."""
+    """Rounds."""
     include_full_history: _builtins.bool
-    """Whether agents see the whole text of earlier rounds. Unset: true."""
+    """Whether agents see the whole text of earlier rounds."""
     carry_forward: _builtins.bool
-    """Whether a round starts from the last round's refinements rather than from new proposals. Unset: false."""
+    """Whether a round starts from the last round's refinements rather than from new proposals."""
     synthesis_method: Global___SynthesisMethod.ValueType
     """How the answer is made."""
     @_builtins.property
@@ -153,7 +153,7 @@ class Termination(_message.Message):
     rule: Global___TerminationRule.ValueType
     """The rule."""
     threshold_percent: _builtins.int
-    """Percent, 1 to 100, that the rule compares with. 0: the default, 90."""
+    """Percent that the rule compares with."""
     grouping_agent_id: _builtins.str
     """Of `convergence`, the agent that is asked which positions say the same, where it depends on that whether the agents agree
     and it cannot be told. Empty, or muted: the judge. Of another rule, it must be empty.

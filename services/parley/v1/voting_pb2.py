@@ -22,35 +22,50 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from parley.v1 import setting_pb2 as parley_dot_v1_dot_setting__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/voting.proto\x12\tparley.v1\"\xc7\x04\n\x04Vote\x12\x17\n\x0fwinner_agent_id\x18\x01 \x01(\t\x12)\n\x08strength\x18\x02 \x01(\x0e\x32\x17.parley.v1.VoteStrength\x12&\n\x07options\x18\x03 \x03(\x0b\x32\x15.parley.v1.VoteOption\x12\"\n\x07\x62\x61llots\x18\x04 \x03(\x0b\x32\x11.parley.v1.Ballot\x12\x1b\n\x13\x61\x62stained_agent_ids\x18\x05 \x03(\t\x12\x16\n\x0etied_agent_ids\x18\x06 \x03(\t\x12\x1a\n\x12left_out_agent_ids\x18\x07 \x03(\t\x12\'\n\x06method\x18\x08 \x01(\x0e\x32\x17.parley.v1.VotingMethod\x12+\n\x0bweighted_by\x18\t \x01(\x0e\x32\x16.parley.v1.VoteWeights\x12\x0e\n\x06quorum\x18\n \x01(\x05\x12\x1f\n\x12self_votes_allowed\x18\x0b \x01(\x08H\x00\x88\x01\x01\x12&\n\x06groups\x18\x0c \x03(\x0b\x32\x16.parley.v1.ChoiceGroup\x12\x34\n\x13strength_by_ballots\x18\r \x01(\x0e\x32\x17.parley.v1.VoteStrength\x12\x17\n\x0fleft_out_weight\x18\x0e \x01(\x01\x12\x11\n\tone_voice\x18\x0f \x01(\t\x12\x36\n\x15undiscounted_strength\x18\x10 \x01(\x0e\x32\x17.parley.v1.VoteStrengthB\x15\n\x13_self_votes_allowed\">\n\x0b\x43hoiceGroup\x12\x11\n\tagent_ids\x18\x01 \x03(\t\x12\r\n\x05votes\x18\x02 \x01(\x05\x12\r\n\x05share\x18\x03 \x01(\x01\"\xc3\x02\n\x0eVotingSettings\x12\'\n\x06method\x18\x01 \x01(\x0e\x32\x17.parley.v1.VotingMethod\x12+\n\x0bweighted_by\x18\x02 \x01(\x0e\x32\x16.parley.v1.VoteWeights\x12\x1d\n\x10\x61llow_self_votes\x18\x03 \x01(\x08H\x00\x88\x01\x01\x12\x16\n\tearly_end\x18\x04 \x01(\x08H\x01\x88\x01\x01\x12\x1a\n\rgroup_choices\x18\x05 \x01(\x08H\x02\x88\x01\x01\x12\'\n\x07\x62\x61llots\x18\x06 \x01(\x0e\x32\x16.parley.v1.VoteBallots\x12\x19\n\x0cjudge_ballot\x18\x07 \x01(\x08H\x03\x88\x01\x01\x42\x13\n\x11_allow_self_votesB\x0c\n\n_early_endB\x10\n\x0e_group_choicesB\x0f\n\r_judge_ballot\"\xe2\x01\n\x08\x44\x65\x63ision\x12\'\n\x07\x62\x61llots\x18\x01 \x01(\x0e\x32\x16.parley.v1.VoteBallots\x12\x1e\n\x05\x63ount\x18\x02 \x01(\x0b\x32\x0f.parley.v1.Vote\x12\x16\n\x0ejudge_agent_id\x18\x03 \x01(\t\x12*\n\tpositions\x18\x04 \x03(\x0b\x32\x17.parley.v1.HeldPosition\x12\x15\n\rcore_agent_id\x18\x05 \x01(\t\x12\x1b\n\x13\x63ore_is_first_draft\x18\x06 \x01(\x08\x12\x15\n\rwhy_last_vote\x18\x07 \x01(\t\"`\n\x0cHeldPosition\x12\x10\n\x08position\x18\x01 \x01(\t\x12\x17\n\x0f\x66irst_agent_ids\x18\x02 \x03(\t\x12\x16\n\x0elast_agent_ids\x18\x03 \x03(\t\x12\r\n\x05share\x18\x04 \x01(\x01\"<\n\nVoteOption\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05votes\x18\x02 \x01(\x05\x12\r\n\x05share\x18\x03 \x01(\x01\"g\n\x06\x42\x61llot\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x17\n\x0f\x63hoice_agent_id\x18\x02 \x01(\t\x12\x12\n\nconfidence\x18\x03 \x01(\x01\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0e\n\x06weight\x18\x05 \x01(\x01*f\n\x0bVoteBallots\x12\x1c\n\x18VOTE_BALLOTS_UNSPECIFIED\x10\x00\x12\x1d\n\x19VOTE_BALLOTS_FIRST_DRAFTS\x10\x01\x12\x1a\n\x16VOTE_BALLOTS_LAST_VOTE\x10\x02*\xa3\x01\n\x0cVotingMethod\x12\x1d\n\x19VOTING_METHOD_UNSPECIFIED\x10\x00\x12\x1a\n\x16VOTING_METHOD_MAJORITY\x10\x01\x12\x1f\n\x1bVOTING_METHOD_SUPERMAJORITY\x10\x02\x12\x1b\n\x17VOTING_METHOD_UNANIMOUS\x10\x03\x12\x1a\n\x16VOTING_METHOD_WEIGHTED\x10\x04*v\n\x0bVoteWeights\x12\x1c\n\x18VOTE_WEIGHTS_UNSPECIFIED\x10\x00\x12\x18\n\x14VOTE_WEIGHTS_RATINGS\x10\x01\x12\x14\n\x10VOTE_WEIGHTS_ELO\x10\x02\x12\x19\n\x15VOTE_WEIGHTS_ACCURACY\x10\x03*\xce\x01\n\x0cVoteStrength\x12\x1d\n\x19VOTE_STRENGTH_UNSPECIFIED\x10\x00\x12\x1b\n\x17VOTE_STRENGTH_UNANIMOUS\x10\x01\x12\x18\n\x14VOTE_STRENGTH_STRONG\x10\x02\x12\x1a\n\x16VOTE_STRENGTH_MODERATE\x10\x03\x12\x16\n\x12VOTE_STRENGTH_WEAK\x10\x04\x12\x17\n\x13VOTE_STRENGTH_SPLIT\x10\x05\x12\x1b\n\x17VOTE_STRENGTH_CONTESTED\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16parley/v1/voting.proto\x12\tparley.v1\x1a\x17parley/v1/setting.proto\"\xc7\x04\n\x04Vote\x12\x17\n\x0fwinner_agent_id\x18\x01 \x01(\t\x12)\n\x08strength\x18\x02 \x01(\x0e\x32\x17.parley.v1.VoteStrength\x12&\n\x07options\x18\x03 \x03(\x0b\x32\x15.parley.v1.VoteOption\x12\"\n\x07\x62\x61llots\x18\x04 \x03(\x0b\x32\x11.parley.v1.Ballot\x12\x1b\n\x13\x61\x62stained_agent_ids\x18\x05 \x03(\t\x12\x16\n\x0etied_agent_ids\x18\x06 \x03(\t\x12\x1a\n\x12left_out_agent_ids\x18\x07 \x03(\t\x12\'\n\x06method\x18\x08 \x01(\x0e\x32\x17.parley.v1.VotingMethod\x12+\n\x0bweighted_by\x18\t \x01(\x0e\x32\x16.parley.v1.VoteWeights\x12\x0e\n\x06quorum\x18\n \x01(\x05\x12\x1f\n\x12self_votes_allowed\x18\x0b \x01(\x08H\x00\x88\x01\x01\x12&\n\x06groups\x18\x0c \x03(\x0b\x32\x16.parley.v1.ChoiceGroup\x12\x34\n\x13strength_by_ballots\x18\r \x01(\x0e\x32\x17.parley.v1.VoteStrength\x12\x17\n\x0fleft_out_weight\x18\x0e \x01(\x01\x12\x11\n\tone_voice\x18\x0f \x01(\t\x12\x36\n\x15undiscounted_strength\x18\x10 \x01(\x0e\x32\x17.parley.v1.VoteStrengthB\x15\n\x13_self_votes_allowed\">\n\x0b\x43hoiceGroup\x12\x11\n\tagent_ids\x18\x01 \x03(\t\x12\r\n\x05votes\x18\x02 \x01(\x05\x12\r\n\x05share\x18\x03 \x01(\x01\"\xe7\t\n\x0eVotingSettings\x12\xfd\x01\n\x06method\x18\x01 \x01(\x0e\x32\x17.parley.v1.VotingMethodB\xd3\x01\xaa\xce\x18\xce\x01\n\xad\x01How much of the votes a proposal must have. `majority`: more than half; `supermajority`: two thirds; `unanimous`: all; `weighted`: more than half of their weight by ratings.\x12\tconsensus\x1a\x08weighted\xaa\x01\x06voting\x12\xf5\x01\n\x0bweighted_by\x18\x02 \x01(\x0e\x32\x16.parley.v1.VoteWeightsB\xc7\x01\xaa\xce\x18\xc2\x01\n\x88\x01What votes weigh by. `elo`: rating and calibration; `accuracy`: how often the voter was right; `ratings`: as the ratings service is set.\"5`ratings` with the consensus `weighted`, else nothing\x12Z\n\x10\x61llow_self_votes\x18\x03 \x01(\x08\x42;\xaa\xce\x18\x37\n/Whether an agent may vote for its own proposal.\x1a\x04trueH\x00\x88\x01\x01\x12}\n\tearly_end\x18\x04 \x01(\x08\x42\x65\xaa\xce\x18\x61\nIWhether a vote ends once neither winner nor strength can change any more.\x12\x0evote_early_end\x1a\x04trueH\x01\x88\x01\x01\x12}\n\rgroup_choices\x18\x05 \x01(\x08\x42\x61\xaa\xce\x18]\n>Whether proposals that say the same beyond doubt count as one.\x12\x15group_similar_choices\x1a\x04trueH\x02\x88\x01\x01\x12\xdc\x01\n\x07\x62\x61llots\x18\x06 \x01(\x0e\x32\x16.parley.v1.VoteBallotsB\xb2\x01\xaa\xce\x18\xad\x01\n\x9c\x01What decides. `first-drafts`: the position of each voter\'s first draft, written before it had read another; `last-vote`: the votes over the final proposals.\x1a\x0c\x66irst-drafts\x12^\n\x0cjudge_ballot\x18\x07 \x01(\x08\x42\x43\xaa\xce\x18?\n7Whether the judge\'s own choice counts as one more vote.\x1a\x04trueH\x03\x88\x01\x01\x42\x13\n\x11_allow_self_votesB\x0c\n\n_early_endB\x10\n\x0e_group_choicesB\x0f\n\r_judge_ballot\"\xe2\x01\n\x08\x44\x65\x63ision\x12\'\n\x07\x62\x61llots\x18\x01 \x01(\x0e\x32\x16.parley.v1.VoteBallots\x12\x1e\n\x05\x63ount\x18\x02 \x01(\x0b\x32\x0f.parley.v1.Vote\x12\x16\n\x0ejudge_agent_id\x18\x03 \x01(\t\x12*\n\tpositions\x18\x04 \x03(\x0b\x32\x17.parley.v1.HeldPosition\x12\x15\n\rcore_agent_id\x18\x05 \x01(\t\x12\x1b\n\x13\x63ore_is_first_draft\x18\x06 \x01(\x08\x12\x15\n\rwhy_last_vote\x18\x07 \x01(\t\"`\n\x0cHeldPosition\x12\x10\n\x08position\x18\x01 \x01(\t\x12\x17\n\x0f\x66irst_agent_ids\x18\x02 \x03(\t\x12\x16\n\x0elast_agent_ids\x18\x03 \x03(\t\x12\r\n\x05share\x18\x04 \x01(\x01\"<\n\nVoteOption\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05votes\x18\x02 \x01(\x05\x12\r\n\x05share\x18\x03 \x01(\x01\"g\n\x06\x42\x61llot\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x17\n\x0f\x63hoice_agent_id\x18\x02 \x01(\t\x12\x12\n\nconfidence\x18\x03 \x01(\x01\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0e\n\x06weight\x18\x05 \x01(\x01*f\n\x0bVoteBallots\x12\x1c\n\x18VOTE_BALLOTS_UNSPECIFIED\x10\x00\x12\x1d\n\x19VOTE_BALLOTS_FIRST_DRAFTS\x10\x01\x12\x1a\n\x16VOTE_BALLOTS_LAST_VOTE\x10\x02*\xa3\x01\n\x0cVotingMethod\x12\x1d\n\x19VOTING_METHOD_UNSPECIFIED\x10\x00\x12\x1a\n\x16VOTING_METHOD_MAJORITY\x10\x01\x12\x1f\n\x1bVOTING_METHOD_SUPERMAJORITY\x10\x02\x12\x1b\n\x17VOTING_METHOD_UNANIMOUS\x10\x03\x12\x1a\n\x16VOTING_METHOD_WEIGHTED\x10\x04*v\n\x0bVoteWeights\x12\x1c\n\x18VOTE_WEIGHTS_UNSPECIFIED\x10\x00\x12\x18\n\x14VOTE_WEIGHTS_RATINGS\x10\x01\x12\x14\n\x10VOTE_WEIGHTS_ELO\x10\x02\x12\x19\n\x15VOTE_WEIGHTS_ACCURACY\x10\x03*\xce\x01\n\x0cVoteStrength\x12\x1d\n\x19VOTE_STRENGTH_UNSPECIFIED\x10\x00\x12\x1b\n\x17VOTE_STRENGTH_UNANIMOUS\x10\x01\x12\x18\n\x14VOTE_STRENGTH_STRONG\x10\x02\x12\x1a\n\x16VOTE_STRENGTH_MODERATE\x10\x03\x12\x16\n\x12VOTE_STRENGTH_WEAK\x10\x04\x12\x17\n\x13VOTE_STRENGTH_SPLIT\x10\x05\x12\x1b\n\x17VOTE_STRENGTH_CONTESTED\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.v1.voting_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_VOTEBALLOTS']._serialized_start=1507
-  _globals['_VOTEBALLOTS']._serialized_end=1609
-  _globals['_VOTINGMETHOD']._serialized_start=1612
-  _globals['_VOTINGMETHOD']._serialized_end=1775
-  _globals['_VOTEWEIGHTS']._serialized_start=1777
-  _globals['_VOTEWEIGHTS']._serialized_end=1895
-  _globals['_VOTESTRENGTH']._serialized_start=1898
-  _globals['_VOTESTRENGTH']._serialized_end=2104
-  _globals['_VOTE']._serialized_start=38
-  _globals['_VOTE']._serialized_end=621
-  _globals['_CHOICEGROUP']._serialized_start=623
-  _globals['_CHOICEGROUP']._serialized_end=685
-  _globals['_VOTINGSETTINGS']._serialized_start=688
-  _globals['_VOTINGSETTINGS']._serialized_end=1011
-  _globals['_DECISION']._serialized_start=1014
-  _globals['_DECISION']._serialized_end=1240
-  _globals['_HELDPOSITION']._serialized_start=1242
-  _globals['_HELDPOSITION']._serialized_end=1338
-  _globals['_VOTEOPTION']._serialized_start=1340
-  _globals['_VOTEOPTION']._serialized_end=1400
-  _globals['_BALLOT']._serialized_start=1402
-  _globals['_BALLOT']._serialized_end=1505
+  _globals['_VOTINGSETTINGS'].fields_by_name['method']._loaded_options = None
+  _globals['_VOTINGSETTINGS'].fields_by_name['method']._serialized_options = b'\252\316\030\316\001\n\255\001How much of the votes a proposal must have. `majority`: more than half; `supermajority`: two thirds; `unanimous`: all; `weighted`: more than half of their weight by ratings.\022\tconsensus\032\010weighted\252\001\006voting'
+  _globals['_VOTINGSETTINGS'].fields_by_name['weighted_by']._loaded_options = None
+  _globals['_VOTINGSETTINGS'].fields_by_name['weighted_by']._serialized_options = b'\252\316\030\302\001\n\210\001What votes weigh by. `elo`: rating and calibration; `accuracy`: how often the voter was right; `ratings`: as the ratings service is set.\"5`ratings` with the consensus `weighted`, else nothing'
+  _globals['_VOTINGSETTINGS'].fields_by_name['allow_self_votes']._loaded_options = None
+  _globals['_VOTINGSETTINGS'].fields_by_name['allow_self_votes']._serialized_options = b'\252\316\0307\n/Whether an agent may vote for its own proposal.\032\004true'
+  _globals['_VOTINGSETTINGS'].fields_by_name['early_end']._loaded_options = None
+  _globals['_VOTINGSETTINGS'].fields_by_name['early_end']._serialized_options = b'\252\316\030a\nIWhether a vote ends once neither winner nor strength can change any more.\022\016vote_early_end\032\004true'
+  _globals['_VOTINGSETTINGS'].fields_by_name['group_choices']._loaded_options = None
+  _globals['_VOTINGSETTINGS'].fields_by_name['group_choices']._serialized_options = b'\252\316\030]\n>Whether proposals that say the same beyond doubt count as one.\022\025group_similar_choices\032\004true'
+  _globals['_VOTINGSETTINGS'].fields_by_name['ballots']._loaded_options = None
+  _globals['_VOTINGSETTINGS'].fields_by_name['ballots']._serialized_options = b'\252\316\030\255\001\n\234\001What decides. `first-drafts`: the position of each voter\'s first draft, written before it had read another; `last-vote`: the votes over the final proposals.\032\014first-drafts'
+  _globals['_VOTINGSETTINGS'].fields_by_name['judge_ballot']._loaded_options = None
+  _globals['_VOTINGSETTINGS'].fields_by_name['judge_ballot']._serialized_options = b'\252\316\030?\n7Whether the judge\'s own choice counts as one more vote.\032\004true'
+  _globals['_VOTEBALLOTS']._serialized_start=2464
+  _globals['_VOTEBALLOTS']._serialized_end=2566
+  _globals['_VOTINGMETHOD']._serialized_start=2569
+  _globals['_VOTINGMETHOD']._serialized_end=2732
+  _globals['_VOTEWEIGHTS']._serialized_start=2734
+  _globals['_VOTEWEIGHTS']._serialized_end=2852
+  _globals['_VOTESTRENGTH']._serialized_start=2855
+  _globals['_VOTESTRENGTH']._serialized_end=3061
+  _globals['_VOTE']._serialized_start=63
+  _globals['_VOTE']._serialized_end=646
+  _globals['_CHOICEGROUP']._serialized_start=648
+  _globals['_CHOICEGROUP']._serialized_end=710
+  _globals['_VOTINGSETTINGS']._serialized_start=713
+  _globals['_VOTINGSETTINGS']._serialized_end=1968
+  _globals['_DECISION']._serialized_start=1971
+  _globals['_DECISION']._serialized_end=2197
+  _globals['_HELDPOSITION']._serialized_start=2199
+  _globals['_HELDPOSITION']._serialized_end=2295
+  _globals['_VOTEOPTION']._serialized_start=2297
+  _globals['_VOTEOPTION']._serialized_end=2357
+  _globals['_BALLOT']._serialized_start=2359
+  _globals['_BALLOT']._serialized_end=2462
 # @@protoc_insertion_point(module_scope)

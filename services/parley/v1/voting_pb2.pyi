@@ -294,22 +294,22 @@ class VotingSettings(_message.Message):
     BALLOTS_FIELD_NUMBER: _builtins.int
     JUDGE_BALLOT_FIELD_NUMBER: _builtins.int
     method: Global___VotingMethod.ValueType
-    """How much an option must have to win. Default: weighted."""
+    """How much an option must have to win."""
     weighted_by: Global___VoteWeights.ValueType
-    """What ballots weigh by. Default: as the ratings service is set to weigh where `method` is weighted, else nothing."""
+    """What ballots weigh by."""
     allow_self_votes: _builtins.bool
-    """Whether an agent may vote for its own proposal. Default: true."""
+    """Whether an agent may vote for its own proposal."""
     early_end: _builtins.bool
-    """Whether a vote ends as soon as neither winner nor strength can change any more. Default: true."""
+    """Whether a vote ends as soon as neither winner nor strength can change any more."""
     group_choices: _builtins.bool
     """Whether proposals that say the same count as one; never two that contradict each other, or of which that cannot be
-    told. Default: true.
+    told.
     """
     ballots: Global___VoteBallots.ValueType
-    """Which ballots decide. Default: the first drafts."""
+    """Which ballots decide."""
     judge_ballot: _builtins.bool
     """Whether the judge's own choice is one more ballot of the decision; where it is an agent that has one, it has no second.
-    With the ballots of the last vote all of them are waited for then, whatever `early_end` says. Default: true.
+    With the ballots of the last vote all of them are waited for then, whatever `early_end` says.
     """
     def __init__(
         self,

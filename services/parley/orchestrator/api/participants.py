@@ -13,6 +13,7 @@ from parley.orchestrator.model.spec import (
 from parley.orchestrator.peers.roster import Roster
 from parley.orchestrator.roles.catalogue import Roles, UnknownRoleError
 from parley.role_file import Role
+from parley.runtime.contract_settings import check_settings
 from parley.runtime.validation import AGENT_ID, CONTROL_CHARACTER, MAX_PATH_CHARACTERS, Violations
 from parley.v1 import agent_pb2, debate_pb2
 
@@ -20,7 +21,6 @@ __all__ = ["ParticipantResolver", "ValidationContext"]
 
 _MAX_AGENTS = 32
 _MAX_PROMPT_BYTES = 64 * 1024
-_MAX_TOOL_CALLS = 100
 _MAX_SECTIONS = 32
 _SYSTEM = "system"
 _FALLBACK_ROLES = ("generalist", "judge")
@@ -154,14 +154,13 @@ class ParticipantResolver:
                 field=f"{field}.routes[{place}]",
                 otherwise=f"unknown route {route[:80]!r}; {roster.describe_routes()}",
             )
-        if agent.HasField("temperature"):
-            check(that=0 <= agent.temperature <= 2, field=f"{field}.temperature", otherwise="must be 0 to 2")
         for name in ("system_prompt", "summary_prompt", "clarification_prompt", "evaluation_prompt"):
             if agent.HasField(name):
                 text = getattr(agent, name).text
                 fine = bool(text.strip()) and len(text.encode()) <= _MAX_PROMPT_BYTES
                 check(that=fine, field=f"{field}.{name}.text", otherwise="must not be blank, at most 64 KiB")
         self._check_tools(field, agent)
+        check_settings(self.violations, field, agent)
         return replace(agent_from_proto(agent), role=role)
 
     def _check_own_role(self, field: str, agent: agent_pb2.Agent) -> None:
@@ -210,7 +209,6 @@ class ParticipantResolver:
             check(that=named, field=f"{field}.tools[{place}]", otherwise="is not a known tool")
             check(that=tool not in seen, field=f"{field}.tools[{place}]", otherwise="is there twice")
             seen.add(tool)
-        self.violations.check_range(f"{field}.tool_call_limit", agent.tool_call_limit, 0, _MAX_TOOL_CALLS)
 
     def _resolve_role_name(self, field: str, name: str, whose: str = "") -> str:
         """Return the role's own name where this one is an alias, and the name as it is where the role is not known."""

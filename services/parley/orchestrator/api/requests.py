@@ -1,6 +1,6 @@
 """Requests checked once, whole, at the edge: what comes out is a specification that can be run, or every bad field."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from parley.orchestrator.api.labels import check_labels
@@ -17,6 +17,7 @@ from parley.orchestrator.model.spec import (
     ContextDocument,
     DebateSpec,
 )
+from parley.runtime.contract_settings import check_settings
 from parley.runtime.errors import FieldViolation, invalid_argument
 from parley.runtime.validation import (
     CONTROL_CHARACTER,
@@ -32,7 +33,9 @@ __all__ = ["check_id", "check_request_id", "spec_of"]
 _MAX_QUESTION_BYTES = 256 * 1024
 _MAX_DOCUMENTS = 2000
 _MAX_CONTEXT_BYTES = 4 * 1024 * 1024
-_MAX_CONCURRENCY = 1024
+_SETTINGS_OF_FORMATS = frozenset(
+    each.name for each in debate_pb2.DebateSpec.DESCRIPTOR.oneofs_by_name["format_settings"].fields
+)
 
 
 def check_id(field: str, debate_id: str) -> str:
@@ -63,7 +66,7 @@ def spec_of(request: orchestrator_pb2.CreateDebateRequest, known: ValidationCont
     _check_question(violations, spec.question, debate_format)
     _check_texts(violations, spec)
     check_labels(violations, "spec.labels", spec.labels)
-    _check_numbers(violations, spec)
+    check_settings(violations, "spec", spec, but=_SETTINGS_OF_FORMATS)
     count = len(spec.agents or known.roster.default_team)
     _check_settings(violations, spec, known.formats, count)
     kind = _kind_of_settings(violations, spec, debate_format) if debate_format else None
@@ -130,9 +133,8 @@ def _kind_of_settings(
 def _check_concurrency(
     violations: Violations, concurrency: Mapping[str, int], debate_format: Format | None
 ) -> None:
-    for label, count in sorted(concurrency.items()):
+    for label in sorted(concurrency):
         field = f"spec.concurrency.{label[:80]}"
-        violations.check_range(field, count, 1, _MAX_CONCURRENCY)
         if debate_format is not None and label not in debate_format.concurrency:
             known = ", ".join(sorted(debate_format.concurrency)) or "none"
             violations.add(field, f"is no label of the format {debate_format.name}; known labels: {known}")
@@ -152,7 +154,6 @@ def _check_question(violations: Violations, question: str, debate_format: Format
 
 
 def _check_texts(violations: Violations, spec: debate_pb2.DebateSpec) -> None:
-    violations.check_label("spec.domain", spec.domain)
     size = sum(len(each.text.encode()) for each in spec.context)
     violations.check(
         that=size <= _MAX_CONTEXT_BYTES, field="spec.context", otherwise="must be at most 4 MiB together"
@@ -179,28 +180,3 @@ def _check_texts(violations: Violations, spec: debate_pb2.DebateSpec) -> None:
             otherwise=f"must be at most {MAX_PATH_CHARACTERS} characters, none of them a control character",
         )
         seen.add(document.path)
-
-
-def _check_numbers(violations: Violations, spec: debate_pb2.DebateSpec) -> None:
-    ranges: Iterable[tuple[str, int, int]] = (
-        ("spec.max_output_tokens", spec.max_output_tokens, 1_000_000),
-        ("spec.history_limit", spec.history_limit, 20),
-        ("spec.clarifications.max_per_agent", spec.clarifications.max_per_agent, 5),
-        ("spec.clarifications.max_times", spec.clarifications.max_times, 3),
-        ("spec.limits.max_tokens", spec.limits.max_tokens, 1_000_000_000_000),
-        ("spec.limits.max_cost_micros", spec.limits.max_cost_micros, 1_000_000_000_000),
-    )
-    for field, value, maximum in ranges:
-        violations.check_range(field, value, 0, maximum)
-    times: Iterable[tuple[str, int, int, str]] = (
-        ("call", 1, 3600, "1 second to 1 hour"),
-        ("round", 1, 24 * 3600, "1 second to 24 hours"),
-        ("total", 1, 7 * 24 * 3600, "1 second to 7 days"),
-        ("checkpoint", 1, 7 * 24 * 3600, "1 second to 7 days"),
-        ("waiting", 0, 24 * 3600, "0 to 24 hours"),
-    )
-    for name, shortest, longest, words in times:
-        if spec.limits.HasField(name):  # type: ignore[arg-type]
-            seconds = getattr(spec.limits, name).ToMilliseconds() / 1000
-            fine = shortest <= seconds <= longest
-            violations.check(that=fine, field=f"spec.limits.{name}", otherwise=f"must be {words}")

@@ -8,6 +8,7 @@ from google.protobuf.message import Message
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.spec import DebateSpec, Limits
 from parley.orchestrator.model.tasks import Activity
+from parley.runtime.contract_settings import check_settings
 from parley.runtime.validation import Violations
 from parley.v1.debate_pb2 import Debate as DebateMessage
 from parley.v1.debate_pb2 import Outcome
@@ -40,11 +41,11 @@ def _description_only(outcome: Outcome) -> Iterator[AnswerPart]:
     yield AnswerPart("", outcome.description)
 
 
-def _check_nothing(_violations: Violations, _settings: Message, _agents: int) -> None:
+def _check_no_rule(_violations: Violations, _settings: Message, _agents: int) -> None:
     pass
 
 
-def _check_no_names(_violations: Violations, _settings: Message, _agents: Collection[str]) -> None:
+def _check_no_name(_violations: Violations, _settings: Message, _agents: Collection[str]) -> None:
     pass
 
 
@@ -56,15 +57,21 @@ class Settings:
         name: The field there.
         defaults: The message with every field set; what a specification leaves unset is taken from it.
         demonstration: The defaults of a debate that a very small model holds; None: the same.
-        check: Notes the fields that are out of their range, below `spec.NAME`; it is told how many agents debate.
-        check_names: Notes the fields that name somebody who does not debate; it is told the ids of those who do.
+        check_rules: Notes the fields, below `spec.NAME`, that break a rule between fields, or with the number of agents. Ranges are
+            in the contract.
+        check_names: Notes the fields that name an agent that is not among those that debate.
     """
 
     name: str
     defaults: Message
-    check: Callable[[Violations, Message, int], None] = _check_nothing
-    check_names: Callable[[Violations, Message, Collection[str]], None] = _check_no_names
+    check_rules: Callable[[Violations, Message, int], None] = _check_no_rule
+    check_names: Callable[[Violations, Message, Collection[str]], None] = _check_no_name
     demonstration: Message | None = None
+
+    def check(self, violations: Violations, given: Message, agents: int) -> None:
+        """Note every field that is out of its range or breaks a rule; so many agents debate."""
+        check_settings(violations, f"spec.{self.name}", given)
+        self.check_rules(violations, given, agents)
 
     def with_defaults(self, given: Message | None, *, is_demonstration: bool = False) -> Message:
         """Return the settings with defaults in place of what is unset, or 0."""

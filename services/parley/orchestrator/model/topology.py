@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from parley.runtime.contract_settings import default_of
 from parley.v1.arena_pb2 import (
     TOPOLOGY_KIND_ALL_TO_ALL,
     TOPOLOGY_KIND_RING,
@@ -17,7 +18,7 @@ from parley.v1.arena_pb2 import (
 
 __all__ = ["DEFAULT_SPARSITY", "KINDS", "Edge", "RoundParticipants", "describe_topology", "draw_edges"]
 
-DEFAULT_SPARSITY: Final = 0.5
+DEFAULT_SPARSITY: Final[float] = default_of(Topology, "sparsity")
 
 Edge = tuple[str, str]
 """Who criticizes, and whose proposal."""

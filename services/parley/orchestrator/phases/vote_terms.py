@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from parley.orchestrator.model.voting import Rule
+from parley.runtime.contract_settings import with_defaults
 from parley.runtime.validation import Violations
 from parley.v1.voting_pb2 import (
     VOTE_BALLOTS_FIRST_DRAFTS,
@@ -13,7 +14,6 @@ from parley.v1.voting_pb2 import (
     VOTING_METHOD_MAJORITY,
     VOTING_METHOD_SUPERMAJORITY,
     VOTING_METHOD_UNANIMOUS,
-    VOTING_METHOD_UNSPECIFIED,
     VOTING_METHOD_WEIGHTED,
     VoteBallots,
     VoteWeights,
@@ -23,22 +23,10 @@ from parley.v1.voting_pb2 import (
 
 __all__ = [
     "PANEL_TERMS",
-    "VOTING_DEFAULTS",
     "VoteTerms",
-    "check_voting_settings",
-    "said_of_voting",
+    "check_self_votes",
     "vote_terms",
 ]
-
-VOTING_DEFAULTS: Final = VotingSettings(
-    method=VOTING_METHOD_WEIGHTED,
-    allow_self_votes=True,
-    early_end=True,
-    group_choices=True,
-    ballots=VOTE_BALLOTS_FIRST_DRAFTS,
-    judge_ballot=True,
-)
-"""What `vote_terms` takes a format's settings by, where they do not say otherwise."""
 
 _RULES: Final = {
     VOTING_METHOD_MAJORITY: Rule.MAJORITY,
@@ -85,14 +73,6 @@ PANEL_TERMS: Final = VoteTerms(group_choices=False, are_told=False)
 """A plain majority, as panels have held it from the first version on."""
 
 
-def said_of_voting(settings: VotingSettings) -> VotingSettings:
-    """Return what settings say; what they do not say is taken from `VOTING_DEFAULTS`."""
-    said = VotingSettings()
-    said.CopyFrom(VOTING_DEFAULTS)
-    said.MergeFrom(settings)
-    return said
-
-
 def vote_terms(
     settings: VotingSettings,
     *,
@@ -103,7 +83,7 @@ def vote_terms(
     round_number: int = 0,
 ) -> VoteTerms:
     """Return the terms that checked settings come to, in a debate that these `ballots` decide."""
-    said = said_of_voting(settings)
+    said = with_defaults(settings)
     weighted_by = said.weighted_by
     if said.method == VOTING_METHOD_WEIGHTED and weighted_by == VOTE_WEIGHTS_UNSPECIFIED:
         weighted_by = VOTE_WEIGHTS_RATINGS
@@ -121,23 +101,8 @@ def vote_terms(
     )
 
 
-def check_voting_settings(violations: Violations, path: str, settings: VotingSettings, voters: int) -> None:
-    """Note the settings that no vote of so many agents can be held by, below `path`."""
-    violations.check(
-        that=settings.method in _RULES or settings.method == VOTING_METHOD_UNSPECIFIED,
-        field=f"{path}.method",
-        otherwise="is not a known method",
-    )
-    violations.check(
-        that=settings.weighted_by in VoteWeights.values(),
-        field=f"{path}.weighted_by",
-        otherwise="is not a known weight",
-    )
-    violations.check(
-        that=settings.ballots in VoteBallots.values(),
-        field=f"{path}.ballots",
-        otherwise="are not known ballots",
-    )
+def check_self_votes(violations: Violations, path: str, settings: VotingSettings, voters: int) -> None:
+    """Note settings below `path` that forbid votes for one's own proposal, if too few agents vote."""
     forbids_self_votes = settings.HasField("allow_self_votes") and not settings.allow_self_votes
     violations.check(
         that=voters > 2 or not forbids_self_votes,

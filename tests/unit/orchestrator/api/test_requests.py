@@ -126,7 +126,7 @@ def test_every_bad_field_of_tools_is_listed(limit: int) -> None:
         ("spec.agents[0].agent.tools[1]", "is not a known tool"),
         ("spec.agents[0].agent.tools[2]", "is not a known tool"),
         ("spec.agents[0].agent.tools[3]", "is there twice"),
-        ("spec.agents[0].agent.tool_call_limit", "must be 0 to 100"),
+        ("spec.agents[0].agent.tool_call_limit", f"is {limit}, must be 1 to 100, or 0 for the default"),
         ("spec.judge.agent.tools[0]", "is not a known tool"),
         ("spec.judge.agent.tools[1]", "is not a known tool"),
     ]

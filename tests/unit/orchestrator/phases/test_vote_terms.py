@@ -3,7 +3,8 @@
 import pytest
 
 from parley.orchestrator.model.voting import Rule
-from parley.orchestrator.phases.vote_terms import VoteTerms, check_voting_settings, vote_terms
+from parley.orchestrator.phases.vote_terms import VoteTerms, check_self_votes, vote_terms
+from parley.runtime.contract_settings import check_settings
 from parley.runtime.errors import ParleyError
 from parley.runtime.validation import Violations
 from parley.v1.voting_pb2 import (
@@ -58,7 +59,8 @@ def test_a_weighted_vote_weighs_by_the_ratings_unless_it_says_by_what(said: int)
 def test_settings_that_no_vote_can_be_held_by_are_refused_together() -> None:
     violations = Violations()
     settings = VotingSettings(method=9, weighted_by=9, ballots=9, allow_self_votes=False)  # type: ignore[arg-type]
-    check_voting_settings(violations, "spec.voting", settings, 2)
+    check_settings(violations, "spec.voting", settings)
+    check_self_votes(violations, "spec.voting", settings, 2)
     with pytest.raises(ParleyError) as refused:
         violations.refuse()
     assert [each.field for each in refused.value.violations] == [
@@ -71,6 +73,6 @@ def test_settings_that_no_vote_can_be_held_by_are_refused_together() -> None:
 
 def test_three_agents_may_vote_without_their_own_proposals() -> None:
     violations = Violations()
-    check_voting_settings(violations, "spec.voting", VotingSettings(allow_self_votes=False), 3)
-    check_voting_settings(violations, "spec.voting", VotingSettings(allow_self_votes=True), 2)
+    check_self_votes(violations, "spec.voting", VotingSettings(allow_self_votes=False), 3)
+    check_self_votes(violations, "spec.voting", VotingSettings(allow_self_votes=True), 2)
     violations.refuse()

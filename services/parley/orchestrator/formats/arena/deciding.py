@@ -20,8 +20,9 @@ from parley.orchestrator.model.voting import Group, group_options
 from parley.orchestrator.peers.services import truncate_text
 from parley.orchestrator.phases.judge_proposals import Judgement
 from parley.orchestrator.phases.vote_result import Electorate, surest
-from parley.orchestrator.phases.vote_terms import VoteTerms, said_of_voting, vote_terms
+from parley.orchestrator.phases.vote_terms import VoteTerms, vote_terms
 from parley.orchestrator.phases.weigh_votes import vote_weights
+from parley.runtime.contract_settings import with_defaults
 from parley.v1.arena_pb2 import DUTY_PROPOSER, DUTY_VOTER, RankedProposal
 from parley.v1.convergence_pb2 import GroupPositionsRequest, Stand
 from parley.v1.debate_pb2 import DraftGroup
@@ -84,7 +85,7 @@ class Judged:
 
 async def basis_of(arena: Discussion) -> Basis:
     """Return what the debate is decided from. It is known before the first vote, and holds to the end."""
-    if said_of_voting(arena.settings.voting).ballots == VOTE_BALLOTS_LAST_VOTE:
+    if with_defaults(arena.settings.voting).ballots == VOTE_BALLOTS_LAST_VOTE:
         return Basis(VOTE_BALLOTS_LAST_VOTE)
     proposers = {each.id for each in arena.agents(DUTY_PROPOSER)}
     others = sorted(each.id for each in arena.agents(DUTY_VOTER) if each.id not in proposers)
@@ -114,7 +115,7 @@ def offered(arena: Discussion, basis: Basis, judge: AgentSpec, number: int) -> S
     voters = {each.id for each in arena.agents(DUTY_VOTER)}
     found = [each for each in basis.drafts if voters.intersection(each.agent_ids)]
     is_choice = len(found) > 1 and all(each.position for each in found)
-    if not (is_choice and said_of_voting(arena.settings.voting).judge_ballot) or judge.id in voters:
+    if not (is_choice and with_defaults(arena.settings.voting).judge_ballot) or judge.id in voters:
         return ()
     arena.debate.random(f"round/{number}/judge/positions").shuffle(found)
     return found
@@ -161,7 +162,7 @@ async def _by_last_vote(
     best = single_best(scores, groups)
     voters = [*(each.agent_id for each in vote.ballots), *vote.abstained_agent_ids]
     judge = judged.judge
-    if best is None or judge.id in voters or not said_of_voting(arena.settings.voting).judge_ballot:
+    if best is None or judge.id in voters or not with_defaults(arena.settings.voting).judge_ballot:
         return Decision(ballots=VOTE_BALLOTS_LAST_VOTE, count=vote)
     weights = await vote_weights(arena.debate, [judge], terms)
     reason = next(each.reason for each in ranking if each.agent_id == best)

@@ -24,7 +24,7 @@ from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import quotation
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.situation import Situation
-from parley.orchestrator.phases.vote_terms import said_of_voting
+from parley.runtime.contract_settings import with_defaults
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.arena_pb2 import (
     ArenaSettings,
@@ -125,7 +125,7 @@ class Discussion:
 
     def group_drafts(self, asked: Callable[[], AgentSpec]) -> None:
         """Begin to group the first drafts; who `asked` returns is asked where the model is unsure, if anything hangs on it."""
-        by_drafts = said_of_voting(self.settings.voting).ballots == VOTE_BALLOTS_FIRST_DRAFTS
+        by_drafts = with_defaults(self.settings.voting).ballots == VOTE_BALLOTS_FIRST_DRAFTS
         is_needed = by_drafts or self.settings.stopping.unanimous_drafts
         grouping = group_drafts(self.debate, self.works(), asked if is_needed else None)
         self._grouping = self.tasks.create_task(grouping)

@@ -7,33 +7,23 @@ from typing import Final
 from google.protobuf.message import Message
 
 from parley.orchestrator.engine.format import Settings
-from parley.orchestrator.phases.vote_terms import VOTING_DEFAULTS, check_voting_settings
+from parley.orchestrator.phases.vote_terms import check_self_votes
+from parley.runtime.contract_settings import with_defaults
 from parley.runtime.validation import AGENT_ID, Violations
 from parley.v1.arena_pb2 import (
-    DEBATE_PROTOCOL_COLLABORATIVE,
     DUTY_PROPOSER,
     DUTY_VOTER,
-    JUDGE_CHOICE_DESIGNATED,
     JUDGE_CHOICE_VOTED,
     TOPOLOGY_KIND_ALL_TO_ALL,
     TOPOLOGY_KIND_SPARSE,
     TOPOLOGY_KIND_STAR,
     ArenaSettings,
-    DebateProtocol,
     Duty,
-    JudgeChoice,
-    StoppingSettings,
     TeamSettings,
     Topology,
-    TopologyKind,
 )
 
 __all__ = ["SETTINGS", "topology_of"]
-
-_MAX_REVISION_ROUNDS: Final = 20
-_MAX_EXTENDED_ROUNDS: Final = 10
-_MAX_INTERVENTIONS: Final = 10
-_MAX_ROUND: Final = _MAX_REVISION_ROUNDS + _MAX_EXTENDED_ROUNDS + 5
 
 
 def topology_of(settings: ArenaSettings, number: int) -> Topology:
@@ -45,23 +35,9 @@ def topology_of(settings: ArenaSettings, number: int) -> Topology:
     return told
 
 
-def _check(violations: Violations, settings: Message, agents: int) -> None:
+def _check_rules(violations: Violations, settings: Message, agents: int) -> None:
     assert isinstance(settings, ArenaSettings)
     path = "spec.arena"
-    violations.check_setting(f"{path}.revision_rounds", settings.revision_rounds, _MAX_REVISION_ROUNDS)
-    violations.check_range(
-        f"{path}.max_extended_rounds", settings.max_extended_rounds, 0, _MAX_EXTENDED_ROUNDS
-    )
-    violations.check(
-        that=settings.protocol in DebateProtocol.values(),
-        field=f"{path}.protocol",
-        otherwise="is not a known protocol",
-    )
-    violations.check(
-        that=settings.judge_choice in JudgeChoice.values(),
-        field=f"{path}.judge_choice",
-        otherwise="is not a known choice",
-    )
     seats = min(settings.team.size, agents) or agents
     violations.check(
         that=settings.judge_choice != JUDGE_CHOICE_VOTED or seats > 2,
@@ -70,16 +46,12 @@ def _check(violations: Violations, settings: Message, agents: int) -> None:
     )
     _check_topology(violations, f"{path}.topology", settings.topology)
     for place, each in enumerate(settings.topologies):
-        violations.check_range(f"{path}.topologies[{place}].round", each.round, 2, _MAX_ROUND)
         _check_topology(violations, f"{path}.topologies[{place}].topology", each.topology)
     _check_single(violations, f"{path}.topologies", (each.round for each in settings.topologies), "round")
     voters = seats - _without(settings.team, DUTY_VOTER)
-    check_voting_settings(violations, f"{path}.voting", settings.voting, voters)
-    _check_stopping(violations, f"{path}.stopping", settings.stopping)
+    check_self_votes(violations, f"{path}.voting", settings.voting, voters)
     _check_duties(violations, f"{path}.team.duties", settings.team, seats)
     _check_choice_of_team(violations, f"{path}.team", settings, agents)
-    for name, most in (("max_interventions", _MAX_INTERVENTIONS), ("threshold_percent", 100)):
-        violations.check_setting(f"{path}.trickster.{name}", getattr(settings.trickster, name), most)
 
 
 def _check_names(violations: Violations, settings: Message, agents: Collection[str]) -> None:
@@ -97,9 +69,6 @@ def _check_names(violations: Violations, settings: Message, agents: Collection[s
 
 
 def _check_topology(violations: Violations, path: str, topology: Topology) -> None:
-    violations.check(
-        that=topology.kind in TopologyKind.values(), field=f"{path}.kind", otherwise="is not a known topology"
-    )
     if topology.hub_agent_id:
         violations.check(
             that=topology.kind == TOPOLOGY_KIND_STAR,
@@ -117,34 +86,15 @@ def _check_topology(violations: Violations, path: str, topology: Topology) -> No
             field=f"{path}.sparsity",
             otherwise="only a sparse topology has one",
         )
-        violations.check(
-            that=0 < topology.sparsity <= 1,
-            field=f"{path}.sparsity",
-            otherwise="must be above 0 and at most 1",
-        )
-
-
-def _check_stopping(violations: Violations, path: str, stopping: StoppingSettings) -> None:
-    for name in (
-        "convergence_threshold_percent",
-        "ready_share_percent",
-        "ready_confidence_percent",
-        "confidence_threshold_percent",
-        "stable_positions_percent",
-    ):
-        violations.check_setting(f"{path}.{name}", getattr(stopping, name), 100)
-    violations.check(
-        that=stopping.sequential_percent == 0 or 50 <= stopping.sequential_percent <= 100,
-        field=f"{path}.sequential_percent",
-        otherwise="must be from 50 to 100",
-    )
 
 
 def _check_choice_of_team(violations: Violations, path: str, settings: ArenaSettings, agents: int) -> None:
     team = settings.team
-    violations.check_range(f"{path}.size", team.size, 2 if team.size else 0, agents)
-    violations.check_range(f"{path}.exploration_share", team.exploration_share, 0, 1)
-    violations.check_label(f"{path}.domain", team.domain)
+    violations.check(
+        that=team.size <= agents,
+        field=f"{path}.size",
+        otherwise=f"is {team.size}, must be at most {agents}, the number of agents",
+    )
     violations.check(
         that=bool(team.size) or not team.HasField("exploration_share"),
         field=f"{path}.exploration_share",
@@ -199,28 +149,7 @@ def _without(team: TeamSettings, duty: "Duty.ValueType") -> int:
 
 SETTINGS: Final = Settings(
     name="arena",
-    defaults=ArenaSettings(
-        revision_rounds=3,
-        max_extended_rounds=1,
-        protocol=DEBATE_PROTOCOL_COLLABORATIVE,
-        topology=Topology(kind=TOPOLOGY_KIND_ALL_TO_ALL),
-        voting=VOTING_DEFAULTS,
-        stopping=StoppingSettings(
-            convergence=True,
-            convergence_threshold_percent=90,
-            ready_signal=True,
-            ready_share_percent=75,
-            ready_confidence_percent=80,
-            judge_termination=False,
-            unanimous_drafts=True,
-            stable_positions=True,
-            stable_positions_percent=5,
-            sequential=False,
-            sequential_percent=90,
-        ),
-        judge_choice=JUDGE_CHOICE_DESIGNATED,
-        verification=True,
-    ),
-    check=_check,
+    defaults=with_defaults(ArenaSettings()),
+    check_rules=_check_rules,
     check_names=_check_names,
 )

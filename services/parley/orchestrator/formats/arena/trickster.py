@@ -13,6 +13,7 @@ from parley.orchestrator.model.hollowness import features_of, hollow_probability
 from parley.orchestrator.model.tasks import user_part
 from parley.orchestrator.phases.assess_support import Support, assess_support
 from parley.orchestrator.phases.prompting import quotation
+from parley.runtime.contract_settings import default_of
 from parley.v1.arena_pb2 import (
     TRICKSTER_VERDICT_CHALLENGED,
     TRICKSTER_VERDICT_NO_INTERVENTION_LEFT,
@@ -20,6 +21,7 @@ from parley.v1.arena_pb2 import (
     TRICKSTER_VERDICT_SOUND,
     AgreementFeatures,
     TricksterFinding,
+    TricksterSettings,
     TricksterVerdict,
 )
 from parley.v1.debate_pb2 import (
@@ -31,11 +33,8 @@ from parley.v1.debate_pb2 import (
 from parley.v1.event_pb2 import RoundsEnded, TricksterLooked
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = ["MAX_INTERVENTIONS", "THRESHOLD_PERCENT", "is_challenged", "with_support"]
+__all__ = ["is_challenged", "with_support"]
 
-MAX_INTERVENTIONS: Final = 2
-"""How often it challenges, unless the debate says otherwise."""
-THRESHOLD_PERCENT: Final = 50
 _AGREEMENT: Final = frozenset(
     {
         STOP_REASON_CONVERGED,
@@ -76,7 +75,7 @@ async def is_challenged(arena: Discussion, number: int, ended: RoundsEnded) -> b
         said = await assess_support(arena.debate, judge_of(arena), number, work, arena.requirements.told())
     if said is not None:
         probability = with_support(probability, said.mean)
-    threshold = settings.threshold_percent or THRESHOLD_PERCENT
+    threshold = settings.threshold_percent or default_of(TricksterSettings, "threshold_percent")
     verdict = _verdict(arena, number, is_hollow=100 * probability >= threshold)
     told = _told(challenge_of(features), said) if verdict == TRICKSTER_VERDICT_CHALLENGED else ()
     finding = TricksterFinding(
@@ -99,7 +98,8 @@ def _verdict(arena: Discussion, number: int, *, is_hollow: bool) -> TricksterVer
         return TRICKSTER_VERDICT_SOUND
     if number >= arena.last_revision:
         return TRICKSTER_VERDICT_NO_ROUND_LEFT
-    if len(arena.challenges) >= (arena.settings.trickster.max_interventions or MAX_INTERVENTIONS):
+    most = arena.settings.trickster.max_interventions or default_of(TricksterSettings, "max_interventions")
+    if len(arena.challenges) >= most:
         return TRICKSTER_VERDICT_NO_INTERVENTION_LEFT
     return TRICKSTER_VERDICT_CHALLENGED
 

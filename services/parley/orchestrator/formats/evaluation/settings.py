@@ -5,15 +5,14 @@ from typing import Final
 from google.protobuf.message import Message
 
 from parley.orchestrator.engine.format import Settings
+from parley.runtime.contract_settings import with_defaults
 from parley.runtime.validation import AGENT_ID, DEBATE_ID, Violations
 from parley.v1.evaluation_pb2 import EvaluationSettings
 
 __all__ = ["SETTINGS"]
 
-_MAX_SECONDS: Final = 3600
 
-
-def _check(violations: Violations, settings: Message, _agents: int) -> None:
+def _check_rules(violations: Violations, settings: Message, _agents: int) -> None:
     assert isinstance(settings, EvaluationSettings)
     violations.check(
         that=bool(DEBATE_ID.fullmatch(settings.debate_id)),
@@ -25,14 +24,11 @@ def _check(violations: Violations, settings: Message, _agents: int) -> None:
         field="spec.evaluation.evaluated",
         otherwise="must not be set: it is read from the debate",
     )
-    for agent, timeout in sorted(settings.timeouts.items()):
+    for agent in sorted(settings.timeouts):
         field = f"spec.evaluation.timeouts.{agent[:80]}"
         violations.check(that=bool(AGENT_ID.fullmatch(agent)), field=field, otherwise="is not an agent's id")
-        violations.check(
-            that=1 <= timeout.ToMilliseconds() / 1000 <= _MAX_SECONDS,
-            field=field,
-            otherwise="must be 1 second to 1 hour",
-        )
 
 
-SETTINGS = Settings(name="evaluation", defaults=EvaluationSettings(include_proposals=False), check=_check)
+SETTINGS: Final = Settings(
+    name="evaluation", defaults=with_defaults(EvaluationSettings()), check_rules=_check_rules
+)

@@ -86,8 +86,8 @@ def test_every_bad_setting_is_named() -> None:
     bad = PanelSettings(rounds=-1, termination=Termination(rule=77, threshold_percent=-1))  # type: ignore[arg-type]
     assert bad_fields(bad) == [
         "spec.panel.rounds",
-        "spec.panel.termination.threshold_percent",
         "spec.panel.termination.rule",
+        "spec.panel.termination.threshold_percent",
     ]
 
 
