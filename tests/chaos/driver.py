@@ -13,7 +13,7 @@ import aiohttp
 import grpc
 
 from parley.client import DebateSpec, ParleyClient, ParleyError
-from parley.client.watching import Stream, watch_events
+from parley.client.watching import WatchStream, watch_events
 from parley.orchestrator.log.journal import log_name
 from parley.runtime.channel import channel
 from parley.runtime.errors import from_rpc_error
@@ -127,7 +127,7 @@ class Clients:
         """Watch a debate to its end, over however many streams that takes."""
         streams: list[list[Seen]] = []
 
-        def opened(last: int) -> Stream:
+        def opened(last: int) -> WatchStream:
             seen: list[Seen] = []
             streams.append(seen)
             request = orchestrator_pb2.WatchDebateRequest(debate_id=debate, after_sequence=last)

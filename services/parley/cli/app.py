@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from parley.cli.api_keys import api_keys
+from parley.cli.administration import STORAGE_COMMANDS, api_keys
 from parley.cli.command_name import COMPLETION_VARIABLE
 from parley.cli.execute import execute
 from parley.cli.input.parameters import (
@@ -21,9 +21,7 @@ from parley.cli.input.parameters import (
     server_option,
     trust_option,
 )
-from parley.cli.keeping import STORAGE_COMMANDS
-from parley.cli.printing import print_text
-from parley.cli.progress_style import STYLES
+from parley.cli.printing import STYLES, print_text
 from parley.cli.steering import STEERING_COMMANDS
 
 __all__ = ["parley"]
@@ -275,7 +273,7 @@ def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FB
 @server_option("orchestrator")
 def feedback(debate_id: str, word: str, message: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """Say of a finished debate that it was good, or not; the latest word counts."""
-    from parley.cli.commands.feedback import submit_feedback
+    from parley.cli.commands.debates import submit_feedback
 
     execute(submit_feedback(server, debate_id, 1 if word == "up" else -1, message, as_json=as_json))
 
@@ -311,7 +309,7 @@ def report(debate_id: str, output: Path | None, server: str | None) -> None:
 @trust_option
 def agents(config: Path | None, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List the agents, and the routes with the state of their breakers."""
-    from parley.cli.commands.agents import list_agents
+    from parley.cli.commands.listings import list_agents
 
     execute(list_agents(server, config, as_json=as_json))
 
@@ -322,7 +320,7 @@ def agents(config: Path | None, as_json: bool, server: str | None) -> None:  # n
 @trust_option
 def roles(config: Path | None, as_json: bool) -> None:  # noqa: FBT001
     """List the roles that agents can have, and where each comes from."""
-    from parley.cli.commands.roles import list_roles
+    from parley.cli.commands.listings import list_roles
     from parley.cli.translate_errors import translate_errors
 
     with translate_errors():
@@ -335,7 +333,7 @@ def roles(config: Path | None, as_json: bool) -> None:  # noqa: FBT001
 @server_option("ratings service")
 def ratings(domain: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List how agents have done against each other, best first."""
-    from parley.cli.commands.ratings import list_ratings
+    from parley.cli.commands.listings import list_ratings
 
     execute(list_ratings(server, domain, as_json=as_json))
 

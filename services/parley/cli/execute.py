@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from parley.cli.dotenv_file import load_dotenv
+from parley.cli.working_folder import load_dotenv
 
 __all__ = ["execute"]
 

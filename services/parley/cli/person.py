@@ -1,4 +1,4 @@
-"""Whether a person sits before the command, and what they type."""
+"""The terminal's user: whether there is one, and what they type after a prompt."""
 
 import asyncio
 import os
@@ -7,7 +7,9 @@ import sys
 import termios
 from typing import Final, TextIO
 
-__all__ = ["can_ask", "discard_input", "is_terminal", "read_input"]
+from parley.cli.printing import say, say_text
+
+__all__ = ["ask", "can_ask", "can_redraw", "discard_input", "is_terminal", "read_input"]
 
 _MAX_BYTES: Final = 4096
 """What a terminal takes of one line; it drops the rest."""
@@ -51,3 +53,37 @@ async def read_input() -> str | None:
 
 def _has_more(descriptor: int) -> bool:
     return bool(select.select([descriptor], [], [], 0)[0])
+
+
+def can_redraw(stream: TextIO) -> bool:
+    """Return whether the stream is a terminal that knows more than plain lines."""
+    return stream.isatty() and os.environ.get("TERM", "").lower() not in {"", "dumb", "unknown"}
+
+
+_MAX_ANSWER_BYTES: Final = 8 * 1024
+_MAX_LINE_BYTES: Final = 4095
+"""What a terminal keeps of a line, its end included: of a longer one, the rest is lost."""
+
+
+async def ask(asked: str) -> str | None:
+    """Ask in one line, if it is not empty, and return what is answered, empty where nothing is; None for Ctrl-D."""
+    if asked:
+        say(asked)
+    while True:
+        say_text("> ")
+        text = None
+        try:
+            text = await read_input()
+        finally:
+            if text is None:  # Ctrl-D, or it was broken off: what comes next begins a line
+                say_text("\n")
+        if text is None:
+            return None
+        if any(len(line.encode()) >= _MAX_LINE_BYTES for line in text.split("\n")):
+            say(
+                "That is more than a terminal takes in one line; break it into several and paste them together."
+            )
+        elif len(text.encode()) > _MAX_ANSWER_BYTES:
+            say("That is more than 8 KiB; say it in fewer words.")
+        else:
+            return text.strip()

@@ -4,10 +4,11 @@ What models, clients, endpoints and files wrote is in most of it, so nothing in 
 """
 
 import sys
+from typing import Final, Literal, get_args
 
 from parley.runtime.printable import printable, printable_line
 
-__all__ = ["erase_line", "print_line", "print_text", "say", "say_line", "say_text"]
+__all__ = ["STYLES", "Style", "erase_line", "print_line", "print_text", "say", "say_line", "say_text"]
 
 
 def print_line(text: str) -> None:
@@ -45,3 +46,9 @@ def erase_line() -> None:
     """Take back what stands on the terminal's last line."""
     sys.stderr.write("\r\x1b[K")
     sys.stderr.flush()
+
+
+Style = Literal["live", "lines", "none"]
+"""In place with a panel an agent; an event a line; not at all."""
+
+STYLES: Final[tuple[Style, ...]] = get_args(Style)

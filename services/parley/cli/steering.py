@@ -158,7 +158,7 @@ def answer(
 
     TEXT answers all of it; without TEXT and --to, the questions are put one by one on the terminal.
     """
-    from parley.cli.commands.answer import AnswerOptions, answer_questions
+    from parley.cli.commands.intervene import AnswerOptions, answer_questions
 
     _intervene(
         server,

@@ -8,13 +8,11 @@ async with ParleyClient("localhost:7401") as parley:
 `SyncParleyClient` is the same without asyncio.
 """
 
-from parley.client.agents import GatewayClient
 from parley.client.blocking import SyncGatewayClient, SyncParleyClient, SyncRatingsClient
 from parley.client.debates import ParleyClient
-from parley.client.event_names import event_name
+from parley.client.events import event_kind, event_name, event_payload
 from parley.client.export import export
-from parley.client.payload import event_kind, event_payload
-from parley.client.ratings import RatingsClient
+from parley.client.listings import GatewayClient, RatingsClient
 from parley.client.watching import TextPiece
 from parley.runtime.errors import ParleyError
 from parley.v1.access_pb2 import AccessRole

@@ -15,11 +15,10 @@ from functools import wraps
 from types import TracebackType
 from typing import Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
-from parley.client.agents import GatewayClient
 from parley.client.connection import Connection
 from parley.client.debates import ParleyClient
 from parley.client.export import export
-from parley.client.ratings import RatingsClient
+from parley.client.listings import GatewayClient, RatingsClient
 
 __all__ = ["SyncConnection", "SyncGatewayClient", "SyncParleyClient", "SyncRatingsClient"]
 

@@ -10,8 +10,8 @@ import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.client.connection import Connection
-from parley.client.watching import LogStream, Stream, TextPiece, read_stored_events, watch_events
-from parley.client.whole import TOO_LARGE, fill_answer, fill_contributions, fill_documents
+from parley.client.large_debate import TOO_LARGE, fill_answer, fill_contributions, fill_documents
+from parley.client.watching import LogStream, TextPiece, WatchStream, read_stored_events, watch_events
 from parley.runtime.errors import ParleyError
 from parley.v1 import access_pb2, debate_pb2, event_pb2, key_pb2, orchestrator_pb2, orchestrator_pb2_grpc
 
@@ -120,7 +120,7 @@ class ParleyClient(Connection):
         Broken streams are taken up again where they broke. With `text`, pieces of text of calls in flight come too.
         """
 
-        def open_stream(last: int) -> Stream:
+        def open_stream(last: int) -> WatchStream:
             request = orchestrator_pb2.WatchDebateRequest(
                 debate_id=debate_id, after_sequence=last, text_deltas=text
             )

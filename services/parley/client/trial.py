@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from parley.client.debates import ParleyClient
-from parley.client.payload import event_kind
+from parley.client.events import event_kind
 from parley.client.watching import TextPiece
 from parley.runtime.errors import ConfigurationError, ParleyError
 from parley.v1.agent_pb2 import Agent

@@ -3,6 +3,6 @@
 People wrote its texts; no model did. It may know the orchestrator, which says what a record means, and the contract.
 """
 
-from parley.example.recorded import LOG, ExampleDebate, read_example
+from parley.example.record import LOG, ExampleDebate, read_example
 
 __all__ = ["LOG", "ExampleDebate", "read_example"]

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import pytest
 
-from parley.client.event_names import EVENT_NAMES, event_name
+from parley.client.events import EVENT_NAMES, event_name
 from parley.client.watching import TextPiece
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from parley.example.recorded import read_events
+from parley.example.record import read_events
 from parley.v1.event_pb2 import Concluded
 from tests.support.orchestration import backstage, check_log, left_behind
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.cli.terminal.remark import summary_line
+from parley.cli.terminal.account import summary_line
 from parley.orchestrator.api.conversion import debate_to_proto
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report

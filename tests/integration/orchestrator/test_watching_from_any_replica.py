@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.client.watching import Stream, TextPiece, watch_events
+from parley.client.watching import TextPiece, WatchStream, watch_events
 from parley.orchestrator.model.delta import Delta
 from parley.orchestrator.watch.watching import DebateWatcher, Heartbeat
 from parley.runtime.server import RunningServer
@@ -79,7 +79,7 @@ def relays(monkeypatch: pytest.MonkeyPatch) -> Relays:
 
 
 def opener(replica: Orchestrator, debate: str, **fields: Any) -> Any:
-    def opened(after: int) -> Stream:
+    def opened(after: int) -> WatchStream:
         request = orchestrator_pb2.WatchDebateRequest(
             debate_id=debate, after_sequence=after, text_deltas=True, **fields
         )

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.client.watching import Stream, watch_events
+from parley.client.watching import WatchStream, watch_events
 from parley.orchestrator.watch.watching import slow_reader_error
 from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import RunningServer
@@ -75,7 +75,7 @@ async def test_a_client_that_was_cut_comes_back_by_itself_and_others_are_not_kep
     async with long_debate(gateway, gateway_server, tmp_path) as (served, narrow, debate):
         opened: list[int] = []
 
-        def open_after(after: int) -> Stream:
+        def open_after(after: int) -> WatchStream:
             opened.append(after)
             return narrow.WatchDebate(
                 orchestrator_pb2.WatchDebateRequest(debate_id=debate, after_sequence=after)

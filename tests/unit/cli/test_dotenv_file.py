@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli.dotenv_file import load_dotenv
 from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.input.config_file import find_config
-from parley.cli.trust import trust_files
+from parley.cli.working_folder import load_dotenv, trust_files
 
 NAMES = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "PARLEY_MODEL", "MY_TOKEN", "DATABASE_URL")
 

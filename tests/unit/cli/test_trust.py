@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from parley.cli import trust
+from parley.cli import working_folder
 from parley.cli.app import parley
 from parley.cli.errors import CommandError
 from parley.cli.input.config_file import DEFAULT_FILES, find_config
@@ -70,7 +70,7 @@ def test_a_role_of_the_folder_that_is_a_link_to_a_file_outside_needs_trust(folde
 def test_trust_is_for_a_path_and_its_content(folder: Path) -> None:
     file = folder / "parley.yaml"
     file.write_text(ENDPOINT)
-    with trust.trust_files():
+    with working_folder.trust_files():
         find_config(None)
     assert find_config(None) is not None
     file.write_text(ENDPOINT + "# changed\n")
@@ -82,7 +82,7 @@ def test_trust_is_for_a_path_and_its_content(folder: Path) -> None:
 
 def test_a_file_of_the_folder_that_became_a_link_out_of_it_needs_trust_anew(folder: Path) -> None:
     (folder / "parley.yaml").write_text(ENDPOINT + HARMLESS)
-    with trust.trust_files():
+    with working_folder.trust_files():
         find_config(None)
     assert find_config(None) is not None
     (folder / "prompts/own.md").unlink()
@@ -96,7 +96,7 @@ def test_what_is_asked_names_files_outside_first_then_hosts_and_how_many_more(
 ) -> None:
     providers = [f"{{name: p{number}, base_url: 'https://h{number}.example/v1'}}" for number in range(22)]
     (folder / "parley.yaml").write_text(f"providers: [{', '.join(providers)}]\n{OUTSIDE}")
-    monkeypatch.setattr(trust, "can_ask", lambda: True)
+    monkeypatch.setattr(working_folder, "can_ask", lambda: True)
     monkeypatch.setattr("sys.stdin", (folder / "typed").open("w+"))
     with pytest.raises(CommandError, match="is not trusted"):
         find_config(None)
@@ -115,7 +115,7 @@ def test_on_a_terminal_it_is_asked_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (folder / "parley.yaml").write_text(ENDPOINT)
-    monkeypatch.setattr(trust, "can_ask", lambda: True)
+    monkeypatch.setattr(working_folder, "can_ask", lambda: True)
     monkeypatch.setattr("sys.stdin", (folder / "typed").open("w+"))
     (folder / "typed").write_text(answer)
     if not is_taken:
@@ -143,7 +143,7 @@ def test_a_setting_of_the_environment_trusts_but_not_one_of_the_folder(
 def test_env_gives_keys_and_nothing_else_until_it_is_trusted(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from parley.cli.dotenv_file import load_dotenv
+    from parley.cli.working_folder import load_dotenv
 
     (folder / ".env").write_text(
         "OPENAI_BASE_URL=https://thief.example/v1\nOPENAI_API_KEY=k\nPARLEY_MODEL=m\n"
@@ -153,7 +153,7 @@ def test_env_gives_keys_and_nothing_else_until_it_is_trusted(
     assert os.environ["OPENAI_API_KEY"] == "k"
     said = capsys.readouterr().err
     assert "Not read from .env, which is not trusted: OPENAI_BASE_URL, PARLEY_MODEL" in said
-    with trust.trust_files():
+    with working_folder.trust_files():
         load_dotenv()
     assert os.environ["OPENAI_BASE_URL"] == "https://thief.example/v1"
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,17 +13,18 @@ from typing import TYPE_CHECKING, Final
 import grpc
 
 from parley.cli.command_name import command_name
-from parley.cli.errors import GENERAL, CommandError
-from parley.cli.printing import say
-from parley.cli.terminal.starting import announce_slow_start
+from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
+from parley.cli.person import can_redraw
+from parley.cli.printing import erase_line, say, say_text
 from parley.cli.translate_errors import first_error
-from parley.client import ParleyError
+from parley.client import ParleyClient, ParleyError
 from parley.runtime.errors import is_transport
+from parley.runtime.validation import DEBATE_ID
 
 if TYPE_CHECKING:  # heavy: a command that has a server does not need it
     from parley.local import Purpose
 
-__all__ = ["Connection", "connect", "report_shared_system"]
+__all__ = ["Connection", "announce_slow_start", "connect", "find_debate_id", "report_shared_system"]
 
 _REACH_SECONDS: Final = 5.0
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -127,3 +130,49 @@ def _wrong_server_error(server: str, what: str, error: Exception) -> CommandErro
     if is_transport(first):
         return CommandError(f"no {what} answers at {server}: {first.message}")
     return None
+
+
+_MAX_NAMED: Final = 3
+
+
+async def find_debate_id(parley: ParleyClient, written: str) -> str:
+    """Return the id that begins as written; a whole one as it stands. Raise CommandError unless it is one debate's."""
+    if DEBATE_ID.fullmatch(written):
+        return written
+    found = [each.id async for each in parley.list() if each.id.startswith(written)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise CommandError(f"no debate's id begins with {written}; {command_name()} list shows them")
+    named = ", ".join(found[:_MAX_NAMED]) + (", …" if len(found) > _MAX_NAMED else "")
+    raise CommandError(f"ids of {len(found)} debates begin with {written}: {named}", INVALID_ARGUMENTS)
+
+
+_SILENT_SECONDS: Final = 1.0
+
+
+@contextmanager
+def announce_slow_start(*, told: bool = True) -> Iterator[None]:
+    """Say `starting…` on stderr where the block takes longer than a second.
+
+    On a terminal it is gone afterwards; elsewhere it is said only if `told`.
+    """
+    in_place = can_redraw(sys.stderr)
+    said = threading.Event()
+
+    def announce() -> None:
+        if in_place or told:
+            said.set()
+            say_text("starting…" if in_place else "starting…\n")
+
+    # A thread of its own: what starts keeps the event loop busy with imports.
+    timer = threading.Timer(_SILENT_SECONDS, announce)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if in_place and said.is_set():
+            erase_line()

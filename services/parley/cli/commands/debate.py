@@ -12,27 +12,25 @@ from typing import Final
 import grpc
 
 from parley.cli.command_name import command_name
-from parley.cli.commands.connection import Connection, connect, report_shared_system
+from parley.cli.commands.connection import Connection, connect, find_debate_id, report_shared_system
 from parley.cli.commands.debate_failure import debate_failure
-from parley.cli.commands.find_debate import find_debate_id
 from parley.cli.commands.follow import CheckpointExpiredError, Follower, PausedError, StillWaitingError
 from parley.cli.commands.interrupts import Interrupts
-from parley.cli.commands.use_model import set_model
-from parley.cli.dotenv_file import load_dotenv
+from parley.cli.commands.models import models_line, set_model
 from parley.cli.errors import INTERRUPTED, CommandError
 from parley.cli.input.agents import treat_unknown_names_as_roles
 from parley.cli.input.debate_request import DebateOptions, DebateRequest, debate_request
-from parley.cli.input.locate_refusal import locate_refusal
 from parley.cli.input.output_path import check_output_path, report_path
+from parley.cli.input.refusals import locate_refusal
 from parley.cli.printing import say, say_line
-from parley.cli.statuses import ENDED
 from parley.cli.terminal.account import account_lines
-from parley.cli.terminal.answering import models_line
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import choose_style
-from parley.cli.terminal.limits_and_waits import ending_text
+from parley.cli.terminal.event_texts import ending_text
 from parley.cli.terminal.results import write_answer, write_decision, write_report
+from parley.cli.terminal.words import ENDED
 from parley.cli.translate_errors import translate_errors
+from parley.cli.working_folder import load_dotenv
 from parley.client import Debate, DebateSpec, GatewayClient, ParleyClient, ParleyError
 from parley.runtime.errors import is_transport
 from parley.v1.debate_pb2 import (

@@ -1,4 +1,4 @@
-"""The commands that read debates: lists, one debate, its events and its report."""
+"""The commands about stored debates: list them, show or watch one, print its report, give feedback."""
 
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -6,26 +6,27 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Final, Self
 
+import grpc
+
 from parley.cli.command_name import command_name
-from parley.cli.commands.ask_at_checkpoints import CheckpointPrompter
-from parley.cli.commands.connection import Connection, connect
-from parley.cli.commands.find_debate import find_debate_id
+from parley.cli.commands.checkpoint_prompts import CheckpointPrompter
+from parley.cli.commands.connection import Connection, connect, find_debate_id
+from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.output_path import check_output_path
 from parley.cli.person import can_ask
 from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
-from parley.cli.terminal.debate_list import debate_rows
-from parley.cli.terminal.debate_overview import overview_lines
+from parley.cli.terminal.debate_overview import feedback_text, overview_lines
 from parley.cli.terminal.event_lines import contribution_text, event_lines
 from parley.cli.terminal.files import write_file
+from parley.cli.terminal.markdown import print_indented, print_markdown
 from parley.cli.terminal.message_json import json_value, message_to_json, message_to_json_line, to_json
 from parley.cli.terminal.progress import DebateProgress, advance
-from parley.cli.terminal.rendered import print_indented, print_markdown
-from parley.cli.terminal.table import is_narrow, print_table
-from parley.client import Debate, DebateSummary, Event, ParleyClient, event_kind
+from parley.cli.terminal.tables import debate_rows, is_narrow, print_table
+from parley.client import Debate, DebateSummary, Event, ParleyClient, ParleyError, event_kind
 from parley.runtime.printable import printable
 
-__all__ = ["list_debates", "report", "show", "watch"]
+__all__ = ["list_debates", "report", "show", "submit_feedback", "watch"]
 
 _PATIENCE: Final = 5.0
 
@@ -153,3 +154,25 @@ async def report(server: str | None, debate_id: str, output: Path | None) -> Non
         print_text(text if text.endswith("\n") else f"{text}\n")
     else:
         write_file(output, printable(text))
+
+
+async def submit_feedback(
+    server: str | None, debate_id: str, value: int, message: str, *, as_json: bool
+) -> None:
+    """Record a word on a debate and print what is recorded. Raise CommandError."""
+    async with (
+        connect(server, purpose="ratings") as link,
+        ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
+    ):
+        found = await find_debate_id(parley, debate_id)
+        try:
+            feedback = await parley.submit_feedback(found, value, message)
+        except ParleyError as error:
+            if error.code == grpc.StatusCode.INVALID_ARGUMENT and error.violations:
+                bad = (f"--{each.field}: {each.description}" for each in error.violations)
+                raise CommandError("; ".join(bad), INVALID_ARGUMENTS) from None
+            raise
+    if as_json:
+        print_text(to_json({"debate_id": found, **json_value(feedback)}))
+    else:
+        print_line(f"Recorded for {found}: {feedback_text(feedback)}")

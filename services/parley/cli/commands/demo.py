@@ -1,24 +1,25 @@
-"""The command that plays an example debate."""
+"""The command that plays an example debate: its events, and between them the text of steps in flight, piece by piece."""
 
 import asyncio
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import Final
 
 import click
 
 from parley.cli.command_name import command_name
 from parley.cli.commands.interrupts import cancel_on_interrupt
-from parley.cli.commands.playback import play_at_speed, timed_items
 from parley.cli.printing import say
 from parley.cli.terminal.display import DisplayState, choose_style, open_display
-from parley.cli.terminal.rendered import print_markdown
+from parley.cli.terminal.markdown import print_markdown
 from parley.cli.terminal.results import write_answer
-from parley.client import Event
+from parley.client import Event, TextPiece, event_payload
 from parley.example import read_example
-from parley.runtime.clock import SystemClock
+from parley.runtime.clock import Clock, SystemClock
+from parley.v1.event_pb2 import StepStarted, StepSucceeded
 
-__all__ = ["is_on_terminal", "play", "print_report"]
+__all__ = ["TimedItem", "is_on_terminal", "play", "play_at_speed", "print_report", "timed_items"]
 
 
 def play(speed: float) -> None:
@@ -61,3 +62,50 @@ def _say_wrapped(text: str) -> None:
         return
     for line in click.wrap_text(text, shutil.get_terminal_size().columns).splitlines():
         say(line)
+
+
+_PIECES_A_SECOND: Final = 10
+_SILENT_SHARE: Final = 0.25
+"""Of the time that a step takes: until its first words come."""
+
+TimedItem = tuple[float, Event | TextPiece]
+"""Something that is seen, and when: in seconds from the first event on."""
+
+
+def timed_items(events: Sequence[Event]) -> list[TimedItem]:
+    """Return what was to be seen, in order. Where text came while a step ran is not recorded: it is spread evenly."""
+    found: list[TimedItem] = []
+    began: dict[str, float] = {}
+    for event in events:
+        at = _seconds(event) - _seconds(events[0])
+        found.append((at, event))
+        match event_payload(event):
+            case StepStarted():
+                began[event.key] = at
+            case StepSucceeded(reply=reply) if event.key in began and reply.text:
+                found += _split_text(event, reply.text, began[event.key], at)
+    return sorted(found, key=lambda moment: moment[0])
+
+
+async def play_at_speed(
+    played: Iterable[TimedItem], speed: float, clock: Clock
+) -> AsyncIterator[Event | TextPiece]:
+    """Yield what is seen when it is due, so many times as fast."""
+    began = clock.monotonic()
+    for at, seen in played:
+        await clock.sleep(began + at / speed - clock.monotonic())
+        yield seen
+
+
+def _split_text(event: Event, text: str, began: float, ended: float) -> Iterator[TimedItem]:
+    """Yield a step's text as it came, all of it before the step's end."""
+    first = began + (ended - began) * _SILENT_SHARE
+    count = max(1, int((ended - first) * _PIECES_A_SECOND))
+    size = -(-len(text) // count)
+    for number, offset in enumerate(range(0, len(text), size)):
+        at = first + (ended - first) * number / count
+        yield at, TextPiece(event.key, event.attempt, 1, offset, text[offset : offset + size])
+
+
+def _seconds(event: Event) -> float:
+    return event.time.ToNanoseconds() / 1e9

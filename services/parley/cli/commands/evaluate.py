@@ -2,17 +2,17 @@
 
 import asyncio
 
+from parley.cli.commands.connection import find_debate_id
 from parley.cli.commands.debate import DebateCommand
-from parley.cli.commands.find_debate import find_debate_id
-from parley.cli.dotenv_file import load_dotenv
 from parley.cli.input.evaluation_request import (
     EvaluationOptions,
     debate_options,
     evaluation_request,
     output_format,
 )
-from parley.cli.terminal.evaluation import write_evaluation
+from parley.cli.terminal.results import write_evaluation
 from parley.cli.translate_errors import translate_errors
+from parley.cli.working_folder import load_dotenv
 from parley.client import Debate, DebateSpec, ParleyClient
 
 __all__ = ["run_evaluation"]

@@ -6,15 +6,14 @@ from typing import Final
 
 import grpc
 
-from parley.cli.commands.ask_at_checkpoints import CheckpointPrompter, is_known_kind
+from parley.cli.commands.checkpoint_prompts import CheckpointPrompter, is_known_kind
 from parley.cli.commands.interrupts import Interrupts
 from parley.cli.person import can_ask
-from parley.cli.printing import say
-from parley.cli.progress_style import Style
+from parley.cli.printing import Style, say
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import Display, DisplayState, open_display
+from parley.cli.terminal.event_lines import resumed_text
 from parley.cli.terminal.progress import advance
-from parley.cli.terminal.progress_lines import resumed_text
 from parley.cli.translate_errors import first_error
 from parley.client import Event, ParleyClient, ParleyError, TextPiece, event_kind
 

@@ -1,19 +1,22 @@
-"""Interventions in a debate, put to the system that runs it."""
+"""The commands that steer a debate: interventions, sent to the system that runs it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import grpc
 
 from parley.cli.command_name import command_name
-from parley.cli.commands.connection import Connection, connect
-from parley.cli.commands.find_debate import find_debate_id
-from parley.cli.errors import INVALID_ARGUMENTS, CommandError
+from parley.cli.commands.checkpoint_prompts import ask_questions, send_answers
+from parley.cli.commands.connection import Connection, connect, find_debate_id
+from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
+from parley.cli.person import can_ask
 from parley.cli.printing import print_line
-from parley.cli.statuses import ENDED
+from parley.cli.terminal.words import ENDED
 from parley.client import ParleyClient, ParleyError
+from parley.v1.debate_pb2 import Debate, Question
 
-__all__ = ["Intervention", "intervene", "resume_debate"]
+__all__ = ["AnswerOptions", "Intervention", "answer_questions", "intervene", "resume_debate"]
 
 _PATIENCE: Final = 5.0
 _ARGUMENTS: Final = {
@@ -82,3 +85,60 @@ def _explain(error: ParleyError) -> CommandError | None:
             "nobody has taken this up yet; it is kept, and counts as soon as a Parley runs the debate"
         )
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """What the command line says.
+
+    Attributes:
+        text: To the questions as a whole.
+        answers: Question, by number or id, and text.
+        checkpoint: Key; empty for whichever is open.
+    """
+
+    text: str | None
+    answers: Sequence[tuple[str, str]]
+    enough: bool
+    checkpoint: str
+
+
+def answer_questions(given: AnswerOptions) -> Callable[[ParleyClient, str], Awaitable[int]]:
+    """Return what answers a debate's questions. Raise CommandError where nobody says anything."""
+    if given.text is None and not given.answers and not can_ask():
+        raise CommandError(
+            "give TEXT, or --to QUESTION TEXT; without a terminal nobody can be asked", INVALID_ARGUMENTS
+        )
+
+    async def answer(parley: ParleyClient, debate_id: str) -> int:
+        if given.text is not None and not given.answers:
+            return await parley.answer(
+                debate_id, given.text, enough=given.enough, checkpoint=given.checkpoint
+            )
+        debate = await parley.get_summary(debate_id)
+        key, questions = _find_questions(debate, given.checkpoint)
+        if given.text is None and not given.answers:
+            typed = await ask_questions(debate, questions)
+            return await send_answers(parley, debate_id, key, typed)
+        answers = {_find_question_id(name, questions): text for name, text in given.answers}
+        text = given.text or ""
+        return await parley.answer(debate_id, text, answers=answers, enough=given.enough, checkpoint=key)
+
+    return answer
+
+
+def _find_questions(debate: Debate, wanted: str) -> tuple[str, Sequence[Question]]:
+    waiting = debate.waiting
+    if waiting.WhichOneof("request") != "questions" or wanted not in {"", waiting.checkpoint}:
+        where = f"checkpoint {wanted}" if wanted else "a checkpoint with questions"
+        raise CommandError(f"debate {debate.id} does not wait at {where}; nothing was recorded", GENERAL)
+    return waiting.checkpoint, waiting.questions.questions
+
+
+def _find_question_id(name: str, questions: Sequence[Question]) -> str:
+    """Return the id of the question that is meant by its number or its id."""
+    for number, each in enumerate(questions, 1):
+        if name in {each.id, str(number)}:
+            return each.id
+    known = ", ".join(f"{number} ({each.id})" for number, each in enumerate(questions, 1))
+    raise CommandError(f"--to: there is no question {name!r}; questions: {known}", INVALID_ARGUMENTS)

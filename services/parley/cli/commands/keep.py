@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from parley.cli.commands.connection import connect
-from parley.cli.commands.find_debate import find_debate_id
-from parley.cli.commands.typed_answer import ask
+from parley.cli.commands.connection import connect, find_debate_id
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.input.output_path import check_output_path
-from parley.cli.person import can_ask
+from parley.cli.person import ask, can_ask
 from parley.cli.printing import print_line, say
-from parley.cli.terminal.shorten import one_line
+from parley.cli.terminal.words import one_line
 from parley.client import Debate, ParleyClient, export
 
 __all__ = ["back_up_data", "delete_debate", "export_debates", "restore_data"]

@@ -12,7 +12,7 @@ from parley.cli.commands.connection import connect
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.message_json import to_json
-from parley.cli.terminal.table import print_table
+from parley.cli.terminal.tables import print_table
 from parley.cli.terminal.words import enum_text
 from parley.client import AccessRole, ApiKey, ParleyClient, ParleyError
 from parley.runtime.clock import SystemClock

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from parley.cli.command_name import command_name
+from parley.cli.commands.connection import announce_slow_start
+from parley.cli.commands.models import models_line
 from parley.cli.errors import CONFIGURATION, INVALID_ARGUMENTS, CommandError
 from parley.cli.input.config_file import find_config
 from parley.cli.printing import print_line, say
-from parley.cli.statuses import ACTIVE
-from parley.cli.terminal.answering import models_line
-from parley.cli.terminal.starting import announce_slow_start
+from parley.cli.terminal.words import ACTIVE
 from parley.cli.translate_errors import first_error
 from parley.client import DebateSpec, GatewayClient, ParleyClient, ParleyError
 

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Final
 
 from parley import config
-from parley.cli.dotenv_file import load_dotenv
 from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.printing import say
-from parley.cli.trust import is_trusted
+from parley.cli.working_folder import is_trusted, load_dotenv
 from parley.config import ConfigFile
 
 __all__ = ["DEFAULT_FILES", "find_config"]

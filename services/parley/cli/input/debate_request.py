@@ -1,25 +1,25 @@
 """What `parley debate` is asked to do, from its options and the files they name."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.agents import select_agents
-from parley.cli.input.clarifications import check_clarifications
 from parley.cli.input.config_file import DEFAULT_FILES, find_config
 from parley.cli.input.context_documents import Context, read_context
 from parley.cli.input.output_path import check_output_path
 from parley.cli.input.question import read_question
-from parley.cli.input.refuse_early import check_without_system
+from parley.cli.input.refusals import check_without_system
 from parley.cli.input.spec import build_spec, option_name
-from parley.cli.person import can_ask
-from parley.cli.progress_style import Style
+from parley.cli.person import can_ask, is_terminal
+from parley.cli.printing import Style
 from parley.client import DebateSpec
 from parley.config import ConfigFile
 from parley.config.formats import format_named
 from parley.v1.debate_pb2 import ContextDocument
 
-__all__ = ["DebateOptions", "DebateRequest", "check_list_options", "debate_request"]
+__all__ = ["DebateOptions", "DebateRequest", "check_clarifications", "check_list_options", "debate_request"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,3 +186,20 @@ def _new_debate_options(options: DebateOptions) -> list[str]:
         "--label": options.labels or None,
     }
     return [name for name, value in beside.items() if value is not None]
+
+
+def check_clarifications(found: ConfigFile | None, clarify: bool | None) -> None:  # noqa: FBT001 (the option)
+    """Refuse clarifications, asked for by the option or else by the file, without a terminal. Raise CommandError."""
+    of_file = clarify is None and found is not None and bool(found.debate.interactive_clarifications)
+    if not (clarify or of_file):
+        return
+    missing = [
+        name for name, stream in (("stdin", sys.stdin), ("stderr", sys.stderr)) if not is_terminal(stream)
+    ]
+    if not missing:
+        return
+    why = f"the agents ask on a terminal, and {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} none"
+    if found is not None and of_file:
+        place = found.places.of("debate.interactive_clarifications")
+        raise CommandError(f"{place}: {why}; --no-clarify begins without asking", INVALID_ARGUMENTS)
+    raise CommandError(f"--clarify: {why}; leave it out to begin without asking", INVALID_ARGUMENTS)

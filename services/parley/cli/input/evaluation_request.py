@@ -9,7 +9,7 @@ from parley.cli.input.agents import participant, select_evaluators
 from parley.cli.input.config_file import DEFAULT_FILES, find_config
 from parley.cli.input.debate_request import DebateOptions, DebateRequest
 from parley.cli.input.output_path import check_output_path
-from parley.cli.input.refuse_early import check_without_system
+from parley.cli.input.refusals import check_without_system
 from parley.cli.input.spec import WAITING_SECONDS
 from parley.client import DebateSpec
 from parley.config import Agent, ConfigFile, DebateEntry

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from parley.cli.command_name import command_name
-from parley.cli.trust import trust_files
+from parley.cli.working_folder import trust_files
 
 __all__ = [
     "Address",

@@ -1,24 +1,45 @@
-"""What was said and what it took, round by round, after a debate."""
+"""What a finished debate took and came to: round by round, and in one line."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from parley.cli.terminal.checkpoints import clarification_lines
-from parley.cli.terminal.rounds import rounds_end_text, vote_lines
-from parley.cli.terminal.shorten import first_line
+from parley.cli.terminal.event_texts import rounds_end_text, vote_lines
 from parley.cli.terminal.words import (
     cost_text,
     debating_agents,
     duration_text,
     failure_lines,
+    first_line,
     rounds_text,
     run_seconds,
 )
 from parley.client import Debate
 from parley.v1.agent_pb2 import Agent, ToolCall
-from parley.v1.debate_pb2 import Contribution, Work
+from parley.v1.debate_pb2 import (
+    STOP_REASON_AGENTS_READY,
+    STOP_REASON_ALL_ROUNDS_HELD,
+    STOP_REASON_CLEAR_WINNER,
+    STOP_REASON_CONFIDENCE_REACHED,
+    STOP_REASON_CONVERGED,
+    STOP_REASON_COST_BUDGET,
+    STOP_REASON_JUDGE,
+    STOP_REASON_PERSON,
+    STOP_REASON_PROBABLE_ENOUGH,
+    STOP_REASON_QUALITY_REACHED,
+    STOP_REASON_STABLE_DISAGREEMENT,
+    STOP_REASON_STABLE_POSITIONS,
+    STOP_REASON_STAGNATION,
+    STOP_REASON_TOKEN_BUDGET,
+    STOP_REASON_TOTAL_TIMEOUT,
+    STOP_REASON_UNANIMOUS_DRAFTS,
+    Contribution,
+    DraftGroups,
+    Work,
+)
 
-__all__ = ["account_lines"]
+__all__ = ["account_lines", "agreement_texts", "summary_line"]
 
 _WIDTH = 100
 
@@ -107,3 +128,85 @@ def _tools_used(calls: Iterable[ToolCall]) -> str:
 def _work_text(work: Work) -> str:
     target = f" of {work.target_agent_id}" if work.target_agent_id else ""
     return f"{work.agent_id}, {work.title or work.activity}{target}"
+
+
+_STOP_REASONS: Final = {
+    STOP_REASON_ALL_ROUNDS_HELD: "all rounds held",
+    STOP_REASON_CONVERGED: "ended by agreement",
+    STOP_REASON_STABLE_DISAGREEMENT: "ended by stable disagreement",
+    STOP_REASON_QUALITY_REACHED: "ended by quality",
+    STOP_REASON_TOTAL_TIMEOUT: "ended by its time limit",
+    STOP_REASON_TOKEN_BUDGET: "ended by its budget of tokens",
+    STOP_REASON_COST_BUDGET: "ended by its budget of money",
+    STOP_REASON_PERSON: "ended by a person",
+    STOP_REASON_AGENTS_READY: "ended since the agents were ready",
+    STOP_REASON_CONFIDENCE_REACHED: "ended by confidence",
+    STOP_REASON_JUDGE: "ended by the judge",
+    STOP_REASON_UNANIMOUS_DRAFTS: "no debate, since the first drafts agree",
+    STOP_REASON_STABLE_POSITIONS: "ended since positions hardly changed",
+    STOP_REASON_PROBABLE_ENOUGH: "no debate, since the best rated were sure enough",
+    STOP_REASON_STAGNATION: "ended since nothing new was said",
+    STOP_REASON_CLEAR_WINNER: "ended since one side had won",
+}
+"""Why the rounds ended, in few words."""
+
+
+def summary_line(debate: Debate) -> str:
+    """Return `2 of 3 first drafts agree (ada, bo) · all rounds held · scores: ada 8, bo 7.5 · m · 7 calls · 1,234 tokens · $0.01 · 5 s`."""
+    return " · ".join(_summary_parts(debate))
+
+
+def _summary_parts(debate: Debate) -> Iterator[str]:
+    if debate.demonstration:
+        yield "demonstration"
+    yield from agreement_texts(debate)
+    if debate.stop_reason in _STOP_REASONS:
+        yield _STOP_REASONS[debate.stop_reason]
+    if debate.outcome.scores:
+        yield f"scores: {', '.join(f'{each.agent_id} {each.score:.3g}' for each in debate.outcome.scores)}"
+    models = dict.fromkeys(each.reply.model for each in debate.contributions if each.reply.model)
+    if models:
+        yield ", ".join(models)
+    yield "1 call" if debate.calls == 1 else f"{debate.calls} calls"
+    usage = debate.usage
+    yield f"{usage.input_tokens + usage.output_tokens:,} tokens"
+    if usage.HasField("cost_micros"):
+        yield cost_text(usage.cost_micros)
+    yield duration_text(run_seconds(debate))
+
+
+_MAX_PAIRS = 6
+"""Who agrees with whom is told for no more critiques than this; then they are counted."""
+
+
+def agreement_texts(debate: Debate) -> Iterator[str]:
+    """Yield `2 of 3 first drafts agree (ada, bo)` and `in round 3 bo agreed with ada`; nothing for what is not certain."""
+    if debate.first_drafts.groups:
+        yield _drafts_text(debate.first_drafts)
+    said = [each for each in debate.contributions if each.reply.critique.HasField("agrees")]
+    if said:
+        last = max(each.work.round for each in said)
+        yield f"in round {last} {_critics_text([each for each in said if each.work.round == last])}"
+
+
+def _drafts_text(drafts: DraftGroups) -> str:
+    voters = sum(len(group.agent_ids) for group in drafts.groups)
+    if not drafts.majority:
+        return f"no majority among {voters} first drafts"
+    agreeing = drafts.groups[0].agent_ids
+    return f"{len(agreeing)} of {voters} first drafts agree ({', '.join(agreeing)})"
+
+
+def _critics_text(said: Sequence[Contribution]) -> str:
+    agreed = [each.work for each in said if each.reply.critique.agrees]
+    if not agreed:
+        return "no critic agreed"
+    if len(agreed) == len(said):
+        return "every critic agreed"
+    if len(agreed) > _MAX_PAIRS:
+        return f"{len(agreed)} of {len(said)} critiques agreed"
+    authors = dict.fromkeys(each.target_agent_id for each in agreed)
+    return "; ".join(
+        f"{' and '.join(each.agent_id for each in agreed if each.target_agent_id == author)} agreed with {author}"
+        for author in authors
+    )

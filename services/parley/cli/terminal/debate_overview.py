@@ -4,12 +4,19 @@ from collections.abc import Iterable
 from typing import Final
 
 from parley.cli.command_name import command_name
-from parley.cli.statuses import ACTIVE, ENDED, RESUMABLE
 from parley.cli.terminal.checkpoints import clarification_lines
-from parley.cli.terminal.limits_and_waits import ending_text
-from parley.cli.terminal.rounds import rounds_end_text, vote_text
-from parley.cli.terminal.shorten import one_line
-from parley.cli.terminal.words import cost_text, debating_agents, enum_text, failure_lines, local_time_text
+from parley.cli.terminal.event_texts import ending_text, rounds_end_text, vote_text
+from parley.cli.terminal.words import (
+    ACTIVE,
+    ENDED,
+    RESUMABLE,
+    cost_text,
+    debating_agents,
+    enum_text,
+    failure_lines,
+    local_time_text,
+    one_line,
+)
 from parley.client import Debate, DebateStatus
 from parley.v1.debate_pb2 import Feedback
 

@@ -6,14 +6,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from parley.cli.printing import say
-from parley.cli.progress_style import Style
-from parley.cli.terminal.agents_at_work import AgentsProgress, apply_event, apply_text
-from parley.cli.terminal.capability import can_redraw
+from parley.cli.person import can_redraw
+from parley.cli.printing import Style, say
+from parley.cli.terminal.event_lines import progress_line
 from parley.cli.terminal.live_view import LiveView
 from parley.cli.terminal.painter import Painter
-from parley.cli.terminal.progress import DebateProgress, advance
-from parley.cli.terminal.progress_lines import progress_line
+from parley.cli.terminal.progress import AgentsProgress, DebateProgress, advance, apply_event, apply_text
 from parley.client import Event, TextPiece, event_kind
 
 __all__ = ["VIEWS", "Display", "DisplayState", "View", "choose_style", "open_display"]

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from parley.cli.terminal.agents_at_work import AgentProgress, AgentsProgress, StepProgress
-from parley.cli.terminal.progress import DebateProgress
-from parley.cli.terminal.progress_lines import status_line
+from parley.cli.terminal.event_lines import status_line
+from parley.cli.terminal.progress import AgentProgress, AgentsProgress, DebateProgress, StepProgress
 from parley.cli.terminal.words import work_text
 from parley.runtime.printable import picture_text
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from parley.cli.terminal.capability import can_redraw
+from parley.cli.person import can_redraw
 from parley.runtime.printable import printable_line
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it

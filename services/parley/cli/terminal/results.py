@@ -1,20 +1,25 @@
-"""The answer, the report and the decision of a debate, put where they belong."""
+"""The results of a debate or an evaluation, printed or written to files: answer, report, decision, scores."""
 
+import csv
+import io
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from parley.cli.errors import CommandError
-from parley.cli.printing import say
+from parley.cli.printing import print_text, say
+from parley.cli.terminal.account import summary_line
 from parley.cli.terminal.files import write_file, write_new_file
-from parley.cli.terminal.message_json import message_to_json
-from parley.cli.terminal.remark import summary_line
-from parley.cli.terminal.rendered import print_footer, print_markdown
+from parley.cli.terminal.markdown import print_footer, print_markdown
+from parley.cli.terminal.message_json import json_value, message_to_json, to_json
+from parley.cli.terminal.words import enum_text
 from parley.client import Debate
 from parley.runtime.printable import printable
+from parley.v1.evaluation_pb2 import EvaluationDimension, EvaluationOutcome
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
 
-__all__ = ["write_answer", "write_decision", "write_report"]
+__all__ = ["csv_text", "write_answer", "write_decision", "write_evaluation", "write_report"]
 
 _DECISIONS: Final = Path("docs", "decisions")
 """Where decision documents are written, below the working folder."""
@@ -63,3 +68,89 @@ def write_decision(decision: GetDecisionResponse) -> None:
         say(f"warning: the decision was not written: {error}")
     else:
         say(f"Decision: {path}")
+
+
+_HEAD: Final = ("debate", "evaluation", "evaluator", "dimension", "score", "reason")
+_AVERAGE: Final = "(average)"
+_OVERALL: Final = "overall"
+_FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_evaluation(evaluation: Debate, form: str, output: Path | None) -> None:
+    """Print the evaluation as `markdown`, `json` or `csv`, or write it to the file. Raise CommandError.
+
+    Where it cannot be written, it is printed.
+    """
+    text = _text(evaluation, form)
+    if output is None:
+        _print(text, form)
+        if form == "markdown":
+            print_footer(summary_line(evaluation))
+        return
+    try:
+        write_file(output, text)
+    except CommandError as error:
+        _print(text, form)
+        raise CommandError(f"--output {error}", error.code) from None
+    say(f"Evaluation: {output}")
+    say(summary_line(evaluation))
+
+
+def csv_text(evaluation: Debate) -> str:
+    """Return a row for each evaluator and dimension, then one for each average, as RFC 4180 has it.
+
+    A score that was not given is an empty cell. What a spreadsheet would take for a formula begins with an apostrophe.
+    """
+    written = io.StringIO()
+    rows = csv.writer(written)
+    rows.writerow(_HEAD)
+    outcome = evaluation.outcome.evaluation
+    for row in (*_score_rows(outcome), *_average_rows(outcome)):
+        rows.writerow(map(_cell, (outcome.debate_id, evaluation.id, *row)))
+    return written.getvalue()
+
+
+def _text(evaluation: Debate, form: str) -> str:
+    if form == "csv":
+        return csv_text(evaluation)
+    if form == "json":
+        return to_json({"id": evaluation.id, **json_value(evaluation.outcome.evaluation)})
+    return printable(evaluation.answer.rstrip("\n") + "\n")
+
+
+def _print(text: str, form: str) -> None:
+    if form == "markdown":
+        print_markdown(text)
+    else:
+        print_text(text)
+
+
+def _score_rows(outcome: EvaluationOutcome) -> Iterator[Sequence[str]]:
+    for evaluator in outcome.evaluators:
+        given = {each.dimension: each for each in evaluator.scores}
+        for dimension in _dimensions():
+            score = given.get(dimension)
+            shown = f"{score.score:g}" if score is not None else ""
+            yield evaluator.agent_id, _name(dimension), shown, score.reason if score is not None else ""
+        yield evaluator.agent_id, _OVERALL, f"{evaluator.overall:.2f}", ""
+
+
+def _average_rows(outcome: EvaluationOutcome) -> Iterator[Sequence[str]]:
+    averages = {each.dimension: each.average for each in outcome.averages}
+    for dimension in _dimensions():
+        average = averages.get(dimension)
+        yield _AVERAGE, _name(dimension), "" if average is None else f"{average:.2f}", ""
+    yield _AVERAGE, _OVERALL, f"{outcome.overall:.2f}", ""
+
+
+def _dimensions() -> list[EvaluationDimension.ValueType]:
+    return [number for number in EvaluationDimension.values() if number]
+
+
+def _name(dimension: EvaluationDimension.ValueType) -> str:
+    return enum_text(EvaluationDimension.DESCRIPTOR, dimension)
+
+
+def _cell(text: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula, and no terminal for more than text."""
+    return printable(f"'{text}" if text.lstrip(" ").startswith(_FORMULA_SIGNS) else text)

@@ -1,21 +1,40 @@
-"""What the services call things, as people call them."""
+"""The contract's values as short texts for people; statuses in groups; text cut to a width."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC
+from typing import Final
 
 from google.protobuf.descriptor import EnumDescriptor
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from parley.client import DebateStatus
+from parley.runtime.printable import printable, printable_line
 from parley.v1.agent_pb2 import Agent
-from parley.v1.debate_pb2 import Debate, FailedContribution, Work
+from parley.v1.debate_pb2 import (
+    DEBATE_STATUS_CANCELLED,
+    DEBATE_STATUS_COMPLETED,
+    DEBATE_STATUS_FAILED,
+    DEBATE_STATUS_PAUSED,
+    DEBATE_STATUS_PENDING,
+    DEBATE_STATUS_RUNNING,
+    DEBATE_STATUS_WAITING,
+    Debate,
+    FailedContribution,
+    Work,
+)
 
 __all__ = [
+    "ACTIVE",
+    "ENDED",
+    "RESUMABLE",
     "cost_text",
     "debating_agents",
     "duration_text",
     "enum_text",
     "failure_lines",
+    "first_line",
     "local_time_text",
+    "one_line",
     "phase_text",
     "rounds_text",
     "run_seconds",
@@ -109,3 +128,29 @@ def local_time_text(time: Timestamp) -> str:
 def utc_time_text(time: Timestamp) -> str:
     """Return the time of day that everybody reads alike, such as `14:05:09 UTC`."""
     return f"{time.ToDatetime(UTC):%H:%M:%S} UTC"
+
+
+ACTIVE: Final[frozenset[DebateStatus.ValueType]] = frozenset(
+    {DEBATE_STATUS_PENDING, DEBATE_STATUS_RUNNING, DEBATE_STATUS_WAITING}
+)
+"""Somebody runs the debate, or should."""
+RESUMABLE: Final[frozenset[DebateStatus.ValueType]] = frozenset({DEBATE_STATUS_PAUSED, DEBATE_STATUS_FAILED})
+"""The debate rests until a person resumes it."""
+ENDED: Final[frozenset[DebateStatus.ValueType]] = frozenset(
+    {DEBATE_STATUS_COMPLETED, DEBATE_STATUS_CANCELLED}
+)
+"""Nothing comes after it."""
+
+
+def one_line(text: str, width: int) -> str:
+    """Return the text on one line, cut to the width."""
+    return _cut(printable_line(text), width)
+
+
+def first_line(text: str, width: int) -> str:
+    """Return the first line that is not blank, cut to the width; empty where there is none."""
+    return _cut(next((line.strip() for line in printable(text).splitlines() if line.strip()), ""), width)
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else f"{line[: width - 1]}…"

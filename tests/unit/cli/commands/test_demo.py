@@ -9,7 +9,7 @@ import pytest
 
 from parley.cli.__main__ import run
 from parley.cli.commands import demo
-from parley.cli.commands.playback import play_at_speed, timed_items
+from parley.cli.commands.demo import play_at_speed, timed_items
 from parley.client import Event, TextPiece, event_payload
 from parley.example import read_example
 from parley.runtime.clock import SystemClock

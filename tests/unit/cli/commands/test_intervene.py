@@ -8,9 +8,8 @@ import pytest
 from google.protobuf.message import Message
 
 from parley.cli.__main__ import run
-from parley.cli.terminal.event_lines import event_lines
+from parley.cli.terminal.event_lines import event_lines, status_line
 from parley.cli.terminal.progress import DebateProgress, advance
-from parley.cli.terminal.progress_lines import status_line
 from parley.runtime.errors import FieldViolation, ParleyError, failed_precondition, invalid_argument
 from parley.v1.debate_pb2 import (
     DEBATE_STATUS_WAITING,

@@ -1,9 +1,14 @@
-"""What `--verbose` tells after a debate."""
+"""What `--verbose` and the last line say of a debate: what it took, and how far the agents agreed."""
 
-from parley.cli.terminal.account import account_lines
+from itertools import permutations
+
+from parley.cli.terminal.account import account_lines, agreement_texts, summary_line
+from parley.cli.terminal.debate_overview import overview_lines
 from parley.client import Debate
 from parley.v1.agent_pb2 import Agent, PromptText, ToolCall
+from parley.v1.critique_pb2 import Critique
 from parley.v1.debate_pb2 import (
+    STOP_REASON_ALL_ROUNDS_HELD,
     Answer,
     Clarification,
     Contribution,
@@ -15,6 +20,7 @@ from parley.v1.debate_pb2 import (
     QuestionAnswer,
     Questions,
     Reply,
+    StopReason,
     Work,
 )
 
@@ -137,3 +143,64 @@ def test_every_prompt_that_replaces_a_roles_is_told() -> None:
     agent.clarification_prompt.CopyFrom(PromptText(text="Ask.", source="/p/ask.md"))
     agent.summary_prompt.CopyFrom(PromptText(text="Cut.", source="/p/cut.md"))
     assert "  ada (): built-in; summaries: /p/cut.md; clarifications: /p/ask.md\n" in told(state)
+
+
+def test_a_demonstration_is_called_one_first() -> None:
+    assert summary_line(Debate(demonstration=True, calls=2)).startswith("demonstration · 2 calls")
+    assert "demonstration" not in summary_line(Debate(calls=2))
+
+
+def test_an_overview_calls_it_one_too() -> None:
+    assert any(
+        "a demonstration" in line for line in overview_lines(Debate(demonstration=True), "", alone=False)
+    )
+    assert not any("demonstration" in line for line in overview_lines(Debate(), "", alone=False))
+
+
+def test_why_the_rounds_ended_is_told_in_few_words_for_every_reason() -> None:
+    assert "all rounds held" in summary_line(Debate(stop_reason=STOP_REASON_ALL_ROUNDS_HELD, calls=2))
+    told = {summary_line(Debate(stop_reason=each, calls=2)) for each in StopReason.values()}
+    assert len(told) == len(StopReason.values()), "each in words of its own, none for what is not known"
+
+
+def critique(number: int, critic: str, author: str, agrees: bool | None) -> Contribution:
+    work = Work(agent_id=critic, activity="critique", round=number, target_agent_id=author)
+    return Contribution(work=work, reply=Reply(text="…", critique=Critique(agrees=agrees)))
+
+
+def test_who_agrees_with_whom_is_what_critics_of_the_last_round_said() -> None:
+    debate = Debate(
+        contributions=[
+            critique(1, "ada", "bo", agrees=True),
+            critique(2, "bo", "ada", agrees=True),
+            critique(2, "cy", "ada", agrees=True),
+            critique(2, "ada", "bo", agrees=False),
+            critique(2, "ada", "cy", agrees=None),
+        ],
+        calls=5,
+    )
+    assert list(agreement_texts(debate)) == ["in round 2 bo and cy agreed with ada"]
+    assert summary_line(debate).startswith("in round 2 bo and cy agreed with ada · 5 calls")
+
+
+def test_all_and_none_are_said_in_a_word() -> None:
+    pairs = list(permutations(("ada", "bo", "cy"), 2))
+    for agrees, told in ((True, "every critic agreed"), (False, "no critic agreed")):
+        debate = Debate(contributions=[critique(1, *pair, agrees=agrees) for pair in pairs])
+        assert list(agreement_texts(debate)) == [f"in round 1 {told}"]
+
+
+def test_many_are_counted() -> None:
+    pairs = list(permutations("abcd", 2))
+    made = [critique(1, *pair, agrees=place > 0) for place, pair in enumerate(pairs)]
+    assert list(agreement_texts(Debate(contributions=made))) == ["in round 1 11 of 12 critiques agreed"]
+
+
+def test_what_critics_said_stands_behind_the_first_drafts_and_nothing_where_nothing_was_said() -> None:
+    drafts = DraftGroups(groups=[DraftGroup(agent_ids=["ada", "bo"])], majority=True)
+    debate = Debate(first_drafts=drafts, contributions=[critique(3, "ada", "bo", agrees=False)])
+    assert list(agreement_texts(debate)) == [
+        "2 of 2 first drafts agree (ada, bo)",
+        "in round 3 no critic agreed",
+    ]
+    assert not list(agreement_texts(Debate(contributions=[critique(1, "ada", "bo", agrees=None)])))

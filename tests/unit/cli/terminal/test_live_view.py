@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from parley.cli.terminal.agents_at_work import AgentProgress, StepProgress
 from parley.cli.terminal.live_view import LiveView, PanelGrid, arrange_panels
-from parley.cli.terminal.progress import DebateProgress, PhaseProgress
+from parley.cli.terminal.progress import AgentProgress, DebateProgress, PhaseProgress, StepProgress
 from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import StepStarted
 

@@ -5,8 +5,8 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.cli.terminal.event_lines import progress_line, resumed_text, status_line
 from parley.cli.terminal.progress import DebateProgress, PhaseProgress, advance
-from parley.cli.terminal.progress_lines import progress_line, resumed_text, status_line
 from parley.v1.debate_pb2 import DebateFailure, EndRounds, Intervention, Work
 from parley.v1.event_pb2 import (
     CheckpointClosed,

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from parley.cli.progress_style import STYLES, Style
+from parley.cli.printing import STYLES, Style
 from parley.cli.terminal.display import VIEWS, Display, DisplayState, open_display
 from parley.cli.terminal.progress import advance
 from parley.client import Event, TextPiece

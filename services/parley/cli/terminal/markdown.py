@@ -4,8 +4,8 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Final, TextIO
 
+from parley.cli.person import can_redraw
 from parley.cli.printing import print_text, say, say_text
-from parley.cli.terminal.capability import can_redraw
 from parley.runtime.printable import printable, printable_line
 
 if TYPE_CHECKING:  # heavy: only a terminal needs it

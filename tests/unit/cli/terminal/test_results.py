@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli.terminal.evaluation import csv_text, write_evaluation
+from parley.cli.terminal.results import csv_text, write_evaluation
 from parley.v1.debate_pb2 import Debate, Outcome
 from parley.v1.evaluation_pb2 import (
     EVALUATION_DIMENSION_PERFORMANCE,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.example import LOG, read_example, recorded
+from parley.example import LOG, read_example, record
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.events import CorruptEventError
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
@@ -19,13 +19,13 @@ def said() -> dict[str, str]:
     """What the agents say in the record, by step."""
     return {
         event.key: event.payload.reply.text
-        for event in recorded.read_events()
+        for event in record.read_events()
         if isinstance(event.payload, StepSucceeded) and event.payload.work.agent_id
     }
 
 
 def test_the_record_comes_to_a_completed_debate_with_an_answer_and_a_report() -> None:
-    events = list(recorded.read_events())
+    events = list(record.read_events())
     check_log(events)
     example = read_example()
     assert example.debate.status == DEBATE_STATUS_COMPLETED
@@ -40,7 +40,7 @@ def test_a_record_that_was_changed_is_refused(tmp_path: Path, monkeypatch: pytes
     lines = LOG.read_text("ascii").splitlines()
     changed = tmp_path / "debate.log"
     changed.write_text("\n".join([*lines[:5], *lines[6:]]), "ascii")
-    monkeypatch.setattr(recorded, "LOG", changed)
+    monkeypatch.setattr(record, "LOG", changed)
     with pytest.raises(CorruptEventError):
         read_example()
 

@@ -1,14 +1,14 @@
-"""Whether files that lie in the working directory may say where keys and questions go.
+"""Files of the working directory: the variables of `.env`, and whether a file may say where keys and questions go.
 
 Whoever clones a repository and runs a command in it has not read its files. So such a file is trusted by name and content, once
-for each; what was trusted is remembered in the person's own state folder.
+for each; the user's own state folder stores which files are trusted.
 """
 
 import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -16,16 +16,16 @@ from typing import Final
 
 from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.person import can_ask
-from parley.cli.printing import say_text
+from parley.cli.printing import say, say_text
 from parley.runtime.printable import printable_line
 from parley.runtime.private_files import make_folder
 
-__all__ = ["TRUST_VARIABLE", "is_trusted", "trust_files"]
+__all__ = ["TRUST_VARIABLE", "is_trusted", "load_dotenv", "trust_files"]
 
 TRUST_VARIABLE: Final = "PARLEY_TRUST_CONFIG"
 """Set to `true`, files of any working directory are trusted. It is never taken from `.env`."""
 
-_FILE: Final = "parley/trusted.json"
+_TRUST_FILE: Final = "parley/trusted.json"
 _SHOWN: Final = 20
 _by_option: ContextVar[bool] = ContextVar("trusted by option", default=False)
 
@@ -78,7 +78,7 @@ def _confirm(path: Path, reaching: Sequence[str]) -> bool:
 
 
 def _trust_file() -> Path:
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / _FILE
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / _TRUST_FILE
 
 
 def _read_trusted() -> Mapping[str, str]:
@@ -102,3 +102,51 @@ def _remember(trusted: Mapping[str, str]) -> None:
         raise CommandError(
             f"{store}: what is trusted cannot be written: {error.strerror or error}", CONFIGURATION
         ) from None
+
+
+_DOTENV_FILE: Final = ".env"
+_NAMES: Final = frozenset({"AZURE_OPENAI_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY"})
+_PREFIX: Final = "PARLEY_"
+_KEYS: Final = _NAMES - {"OPENAI_BASE_URL"}
+"""What harms nobody: a key goes to its own host, whoever wrote it down."""
+
+
+def load_dotenv(names: Collection[str] = ()) -> None:
+    """Set the variables of `.env` that we read, and those in `names`, where they are not set; say which on stderr.
+
+    What else is in the file belongs to others. What says where questions and keys go, or how Parley runs, is left out of a file that
+    is not trusted. Raise CommandError for a file that cannot be read.
+    """
+    path = Path(_DOTENV_FILE)
+    if not path.is_file():
+        return
+    from dotenv import dotenv_values  # heavy: only a folder with the file needs it
+
+    try:
+        with path.open(encoding="utf-8") as file:
+            given = dotenv_values(stream=file, interpolate=False)
+    except UnicodeDecodeError:
+        raise CommandError(f"{_DOTENV_FILE}: is not UTF-8 text", CONFIGURATION) from None
+    except OSError as error:
+        raise CommandError(
+            f"{_DOTENV_FILE}: cannot be read: {error.strerror or error}", CONFIGURATION
+        ) from None
+    taken = {
+        name: value
+        for name, value in given.items()
+        if value and name not in os.environ and (name in _NAMES or name in names or _is_ours(name))
+    }
+    reaching = [name for name in taken if name not in _KEYS and name not in names]
+    if reaching and not is_trusted(path, path.read_bytes(), reaching):
+        say(
+            f"Not read from {_DOTENV_FILE}, which is not trusted: {', '.join(reaching)}; read it, and then say --trust-config or set "
+            f"{TRUST_VARIABLE}=true"
+        )
+        taken = {name: value for name, value in taken.items() if name not in reaching}
+    if taken:
+        os.environ.update(taken)
+        say(f"Read from {_DOTENV_FILE}: {', '.join(taken)}")
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(_PREFIX) and name.isidentifier() and name != TRUST_VARIABLE

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from parley.cli.terminal.table import is_narrow, print_table
+from parley.cli.terminal.tables import is_narrow, print_table
 
 ROWS = [
     ("ID", "QUESTION"),

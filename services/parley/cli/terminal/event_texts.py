@@ -1,9 +1,12 @@
-"""What is decided between rounds, in words: whether they go on, and how the first drafts group."""
+"""Limits, waits, checkpoints and the ends of rounds as texts, which several displays share."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from parley.cli.terminal.shorten import first_line
+from google.protobuf.message import Message
+
+from parley.cli.terminal.checkpoints import closed_text, opened_text
+from parley.cli.terminal.words import first_line, utc_time_text
 from parley.client import Debate
 from parley.v1.arena_pb2 import (
     TRICKSTER_VERDICT_CHALLENGED,
@@ -13,9 +16,59 @@ from parley.v1.arena_pb2 import (
     TricksterFinding,
 )
 from parley.v1.debate_pb2 import DraftGroups
-from parley.v1.event_pb2 import RoundAssessed
+from parley.v1.event_pb2 import (
+    CheckpointClosed,
+    CheckpointExpired,
+    CheckpointOpened,
+    LimitReached,
+    RoundAssessed,
+    WaitFinished,
+    WaitStarted,
+)
 
-__all__ = ["assessment_text", "rounds_end_text", "trickster_text", "vote_lines", "vote_text"]
+__all__ = [
+    "assessment_text",
+    "ending_text",
+    "limit_or_wait_text",
+    "rounds_end_text",
+    "trickster_text",
+    "vote_lines",
+    "vote_text",
+]
+
+_ENDINGS: Final = {
+    "total_timeout": "ended early by its time limit",
+    "token_budget": "ended early by its budget of tokens",
+    "cost_budget": "ended early by its budget of money",
+}
+
+
+def ending_text(ended_by: str) -> str:
+    """Return `ended early by its time limit`."""
+    return _ENDINGS.get(ended_by, f"ended early: {ended_by}")
+
+
+def limit_or_wait_text(payload: Message | None) -> str | None:  # noqa: PLR0911 (a case a kind)
+    """Return one line on a limit, a wait or a checkpoint; None for any other event."""
+    match payload:
+        case LimitReached(limit="round_timeout", round=number, used=used):
+            return (
+                f"round {number}: its limit has passed after {used:.0f} s; it goes on without whoever is late"
+            )
+        case LimitReached(limit=limit):
+            return f"{ending_text(limit)}; only the answer is still asked for"
+        case WaitStarted(reason=reason, message=message, agent_id=agent, phase=phase, until=until):
+            return f"waiting for {agent} in {phase} until {utc_time_text(until)}: {reason}: {message}"
+        case WaitFinished():
+            return "trying again"
+        case CheckpointOpened() as opened:
+            return opened_text(opened)
+        case CheckpointClosed() as closed:
+            return closed_text(closed)
+        case CheckpointExpired():
+            return "nobody came in time"
+        case _:
+            return None
 
 
 _CONSEQUENCES: Final = {

@@ -2,7 +2,7 @@
 
 from google.protobuf.message import Message
 
-from parley.cli.terminal.agents_at_work import MAX_TEXT, AgentsProgress, apply_event, apply_text
+from parley.cli.terminal.progress import MAX_TEXT, AgentsProgress, apply_event, apply_text
 from parley.client import TextPiece
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateSpec, Participant, Work

@@ -1,19 +1,137 @@
-"""Asking the person at the terminal what a checkpoint asks, while the debate is followed."""
+"""What a checkpoint asks, put to the user at the terminal while the debate is followed."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Final, Self
 
 import grpc
 
-from parley.cli.commands.put_choices import Action, ask_approval, ask_direction
-from parley.cli.commands.put_questions import ask_questions, send_answers
-from parley.cli.printing import say
+from parley.cli.person import ask, discard_input
+from parley.cli.printing import say, say_line
 from parley.cli.terminal.checkpoints import Checkpoint
+from parley.cli.terminal.markdown import show_markdown
+from parley.cli.terminal.words import debating_agents
 from parley.client import Event, ParleyClient, ParleyError, event_kind
+from parley.v1.debate_pb2 import Debate, Question
 
-__all__ = ["CheckpointPrompter", "is_known_kind"]
+__all__ = [
+    "Action",
+    "Answers",
+    "CheckpointPrompter",
+    "ask_approval",
+    "ask_direction",
+    "ask_questions",
+    "is_known_kind",
+    "send_answers",
+]
+
+Action = Callable[[ParleyClient, str, str], Awaitable[int]]
+"""Does in the debate with an id, at the checkpoint with a key, what a person chose; returns the sequence of its event."""
+
+_DIRECTIONS: Final = {"continue": "c", "guide": "g", "end": "e"}
+_APPROVALS: Final = {"approve": "a", "yes": "a", "y": "a", "refuse": "r", "no": "r", "n": "r"}
+
+
+async def ask_direction(text: str) -> Action | None:
+    """Show where the debate stands, and return what is chosen; None for Ctrl-D."""
+    _show(text)
+    while True:
+        choice = await _ask_choice("[C]ontinue  [G]uide  [E]nd early", _DIRECTIONS)
+        if choice != "g":
+            return {"c": _continue, "e": _end}.get(choice or "")
+        guidance = await ask("Your guidance:")
+        if guidance:
+            return lambda parley, debate_id, key: parley.guide(debate_id, guidance, checkpoint=key)
+        say("No guidance was given.")
+
+
+async def ask_approval(text: str) -> Action | None:
+    """Show what is to be approved, and return what is chosen; None for Ctrl-D."""
+    _show(text)
+    while True:
+        choice = await _ask_choice("[A]pprove  [R]efuse", _APPROVALS)
+        if choice != "r":
+            return _approve if choice == "a" else None
+        why = await ask("Why, or what should change? An empty line says nothing, Ctrl-D goes back.")
+        if why is not None:
+            return lambda parley, debate_id, key: parley.approve(
+                debate_id, why, approved=False, checkpoint=key
+            )
+
+
+async def _continue(parley: ParleyClient, debate_id: str, key: str) -> int:
+    return await parley.continue_debate(debate_id, checkpoint=key)
+
+
+async def _end(parley: ParleyClient, debate_id: str, key: str) -> int:
+    return await parley.end_rounds(debate_id, checkpoint=key)
+
+
+async def _approve(parley: ParleyClient, debate_id: str, key: str) -> int:
+    return await parley.approve(debate_id, checkpoint=key)
+
+
+def _show(text: str) -> None:
+    discard_input()
+    show_markdown(text)
+
+
+async def _ask_choice(choices: str, words: Mapping[str, str]) -> str | None:
+    """Return the letter of the choice that is typed, by its letter or a word for it; None for Ctrl-D."""
+    letters = {*words.values()}
+    asked = choices
+    while True:
+        say_line(asked)  # as it stands, with two spaces between choices
+        typed = await ask("")
+        if typed is None:
+            return None
+        letter = words.get(typed.lower(), typed.lower())
+        if letter in letters:
+            return letter
+        asked = f"Type a letter: {choices}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a person says to questions.
+
+    Attributes:
+        texts: By the id of the question; what was skipped is not there.
+        enough: Whether nothing more is to be asked.
+    """
+
+    texts: Mapping[str, str]
+    enough: bool
+
+
+async def ask_questions(debate: Debate, questions: Sequence[Question]) -> Answers:
+    """Put the questions one at a time and return what is typed."""
+    names = {agent.id: agent.name for agent in debating_agents(debate)}
+    moderator = debate.spec.judge.agent.id
+    is_moderators = bool(moderator) and all(each.agent_id == moderator for each in questions)
+    who = "The moderator has" if is_moderators else "The agents have"
+    discard_input()
+    count = f"{len(questions)} questions" if len(questions) > 1 else "a question"
+    say(f"{who} {count}. An empty line skips one, Ctrl-D ends the questions: the debate begins.")
+    said: dict[str, str] = {}
+    for number, question in enumerate(questions, 1):
+        asks = "" if is_moderators else names.get(question.agent_id) or question.agent_id
+        text = await ask(f"{number}/{len(questions)} {asks}{': ' if asks else ''}{question.text}")
+        if text is None:
+            return Answers(said, enough=True)
+        if text:
+            said[question.id] = text
+    return Answers(said, enough=False)
+
+
+async def send_answers(parley: ParleyClient, debate_id: str, key: str, answers: Answers) -> int:
+    """Record what a person said, or that they said nothing; return the sequence of the event."""
+    if answers.texts:
+        return await parley.answer(debate_id, answers=answers.texts, enough=answers.enough, checkpoint=key)
+    return await parley.continue_debate(debate_id, checkpoint=key)
+
 
 _KNOWN: Final = frozenset({"questions", "direction", "approval"})
 _CLOSED: Final = {

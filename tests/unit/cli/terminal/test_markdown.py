@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from parley.cli.terminal.rendered import print_indented, print_markdown
+from parley.cli.terminal.markdown import print_indented, print_markdown
 
 ANSWER = r"""# Use one
 

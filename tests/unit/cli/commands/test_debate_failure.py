@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.cli.commands.likely_cause import explain_provider_failure
+from parley.cli.commands.debate_failure import explain_provider_failure
 from parley.config import Provider
 
 OPENAI = Provider("openai", "openai", api_key_env="OPENAI_API_KEY", declared=False)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from parley.cli.terminal.answering import models_line
+from parley.cli.commands.models import models_line
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateSpec, Participant
 from parley.v1.gateway_pb2 import FoundServer, ListRoutesResponse, RouteStatus

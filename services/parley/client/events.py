@@ -1,15 +1,32 @@
-"""The few names by which other debate systems call what happens, for watchers that were written for these.
+"""The payload and the kind of an event, and the names that other debate systems use.
 
-The log's own kinds say more; its sequence is the one total order, whatever an event is called.
+match event_payload(event):
+    case event_pb2.RoundStarted(number=number, total=total):
+        print(f"round {number}/{total}")
 """
 
 from collections.abc import Mapping
 from typing import Final
 
+from google.protobuf.message import Message
+
 from parley.client.watching import TextPiece
+from parley.v1 import event_pb2
 from parley.v1.event_pb2 import Event, StepSucceeded
 
-__all__ = ["EVENT_NAMES", "event_name"]
+__all__ = ["EVENT_NAMES", "event_kind", "event_name", "event_payload"]
+
+
+def event_payload(event: event_pb2.Event) -> Message | None:
+    """Return what the event says, such as a `StepStarted`; None for a kind that this client does not know."""
+    kind = event.WhichOneof("payload")
+    return None if kind is None else getattr(event, kind)
+
+
+def event_kind(event: event_pb2.Event) -> str:
+    """Return the name of the event's kind, such as `step_started`; empty for one that this client does not know."""
+    return event.WhichOneof("payload") or ""
+
 
 EVENT_NAMES: Final = (
     "debate_start",

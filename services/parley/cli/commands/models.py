@@ -1,6 +1,6 @@
-"""One model for every agent of a new debate."""
+"""The models that answer: the one that --model names for all agents, or those that answer by default."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from parley import config
@@ -10,9 +10,9 @@ from parley.client import DebateSpec, GatewayClient
 from parley.config.messages import agent_message
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Participant
-from parley.v1.gateway_pb2 import ListRoutesResponse
+from parley.v1.gateway_pb2 import FoundServer, ListRoutesResponse
 
-__all__ = ["set_model"]
+__all__ = ["models_line", "set_model"]
 
 _PATIENCE: Final = 30.0
 
@@ -61,3 +61,43 @@ def _expand_agents(spec: DebateSpec, known: Mapping[str, Agent], team: tuple[str
             )
     if not spec.HasField("judge"):
         spec.judge.agent.CopyFrom(known.get(judge) or agent_message(config.defaults().judge))
+
+
+def models_line(spec: DebateSpec, listed: ListRoutesResponse, *, own: bool) -> str | None:
+    """Return what is said of the models that answer; None where somebody chose them.
+
+    `own` says whether the keys that count are those set here.
+    """
+    used = set(_routes(spec, listed))
+    small = [route.model for route in listed.routes if route.demonstration and route.name in used]
+    if small:
+        unset = "No key and no base URL is set" if own else "The Parley that runs was started without a key"
+        return (
+            f"{unset}: the small model {small[0]} answers on this machine. This is a demonstration: a debate takes it about a "
+            "minute, and what it says is often nonsense."
+        )
+    found = [each for each in listed.found_servers if any(_is_route_of(route, each) for route in used)]
+    return _found_servers_line(found, listed.default_routes) if found else None
+
+
+def _routes(spec: DebateSpec, listed: ListRoutesResponse) -> Iterator[str]:
+    named = [each.agent for each in spec.agents] + ([spec.judge.agent] if spec.HasField("judge") else [])
+    for agent in named:
+        yield from agent.routes or listed.default_routes
+    if not spec.agents or not spec.HasField("judge"):
+        yield from listed.default_routes
+
+
+def _is_route_of(route: str, server: FoundServer) -> bool:
+    return route.partition("/")[0] == server.provider
+
+
+def _found_servers_line(found: Iterable[FoundServer], default_routes: Iterable[str]) -> str:
+    servers = list(found)
+    where = " and ".join(f"{each.title} ({each.base_url})" for each in servers)
+    count = sum(len(each.models) for each in servers)
+    others = f"; PARLEY_MODEL=… takes another of the {count} models there" if count > 1 else ""
+    return (
+        f"No key and no base URL is set, and this machine runs {where}: {', then '.join(default_routes)} answers{others}; "
+        "PARLEY_LOCAL_SERVERS=off leaves it alone."
+    )

@@ -1,0 +1,112 @@
+"""The commands that manage what is stored, debates and API keys, and their options."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from parley.cli.execute import execute
+from parley.cli.input.parameters import DebateId, debate_argument, json_option, server_option
+
+__all__ = ["STORAGE_COMMANDS", "api_keys"]
+
+_PATH: Final = click.Path(path_type=Path)
+_orchestrator_option = server_option("orchestrator")
+
+
+@click.command()
+@debate_argument
+@click.option("--ratings", is_flag=True, help="Also take its match away from the ratings of its agents.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask. Needed where nobody can be asked.")
+@_orchestrator_option
+def delete(debate_id: str, ratings: bool, yes: bool, server: str | None) -> None:  # noqa: FBT001
+    """Delete a debate for good: its log, and what memory kept of it."""
+    from parley.cli.commands.keep import delete_debate
+
+    execute(delete_debate(server, debate_id, ratings=ratings, is_sure=yes))
+
+
+@click.command()
+@click.argument("file", type=_PATH)
+@click.argument("debate_ids", metavar="[ID]...", type=DebateId(), nargs=-1)
+@_orchestrator_option
+def export(file: Path, debate_ids: Sequence[str], server: str | None) -> None:
+    """Write all debates, or those named, into a ZIP file: events and reports."""
+    from parley.cli.commands.keep import export_debates
+
+    execute(export_debates(server, file, debate_ids))
+
+
+@click.command()
+@click.argument("folder", type=_PATH)
+def backup(folder: Path) -> None:
+    """Copy the data on this machine into a new folder, also while Parley runs."""
+    from parley.cli.commands.keep import back_up_data
+
+    execute(back_up_data(folder))
+
+
+@click.command()
+@click.argument("folder", type=_PATH)
+def restore(folder: Path) -> None:
+    """Put a backup back, where this machine holds no data."""
+    from parley.cli.commands.keep import restore_data
+
+    execute(restore_data(folder))
+
+
+STORAGE_COMMANDS: Final = (delete, export, backup, restore)
+
+
+_store_option = server_option("orchestrator", "the store that PARLEY_STORE names")
+
+
+@click.group("keys")
+def api_keys() -> None:
+    """Make, list and revoke API keys, in the store that PARLEY_STORE names or at a server."""
+
+
+@api_keys.command("add")
+@click.argument("name")
+@click.option(
+    "--tenant",
+    metavar="NAME",
+    help="Whose debates it sees. Default: default; at a server, the tenant of PARLEY_TOKEN.",
+)
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    type=click.Choice(["read", "debate", "steer", "admin"]),
+    default=["debate", "steer"],
+    show_default=True,
+    help="What it may do; may be given several times.",
+)
+@_store_option
+def add_key(name: str, tenant: str | None, roles: tuple[str, ...], server: str | None) -> None:
+    """Make a key and print it, this once; NAME says who has it."""
+    from parley.cli.commands import keys
+
+    execute(keys.add_key(server, name, tenant, roles))
+
+
+@api_keys.command("list")
+@click.option("--tenant", metavar="NAME", help="Only this tenant's.")
+@json_option
+@_store_option
+def list_keys(tenant: str | None, as_json: bool, server: str | None) -> None:  # noqa: FBT001
+    """List the keys, without what lets anybody in."""
+    from parley.cli.commands import keys
+
+    execute(keys.list_keys(server, tenant, as_json=as_json))
+
+
+@api_keys.command("revoke")
+@click.argument("key_id", metavar="ID")
+@_store_option
+def revoke_key(key_id: str, server: str | None) -> None:
+    """Revoke a key by its id."""
+    from parley.cli.commands import keys
+
+    execute(keys.revoke_key(server, key_id))

@@ -1,0 +1,114 @@
+"""The commands that list agents and routes, roles, and ratings."""
+
+from pathlib import Path
+from typing import Final, Literal
+
+from parley.cli.commands.connection import connect, report_shared_system
+from parley.cli.errors import INVALID_ARGUMENTS, CommandError
+from parley.cli.input.config_file import find_config
+from parley.cli.printing import print_text, say
+from parley.cli.terminal.message_json import json_value, to_json
+from parley.cli.terminal.tables import agent_rows, print_table, route_rows
+from parley.cli.terminal.words import local_time_text
+from parley.client import GatewayClient, RatingsClient
+from parley.v1.ratings_pb2 import Rating
+
+__all__ = ["list_agents", "list_ratings", "list_roles"]
+
+_PATIENCE: Final = 5.0
+
+
+async def list_agents(server: str | None, config_path: Path | None, *, as_json: bool) -> None:
+    """Print agents and routes."""
+    if server is not None and config_path is not None:
+        raise CommandError(
+            "--config is read by the server itself; leave it out with --server", INVALID_ARGUMENTS
+        )
+    found = find_config(config_path) if server is None else None
+    path = Path(found.places.name) if found is not None else None
+    async with (
+        connect(server, path, purpose="agents", what="gateway") as link,
+        GatewayClient(link.gateway or link.orchestrator, patience=_PATIENCE) as gateway,
+    ):
+        report_shared_system(link)
+        listed, routes = await gateway.list_agents(), await gateway.list_routes()
+    if as_json:
+        print_text(to_json({"agents": json_value(listed), "routes": json_value(routes)}))
+        return
+    print_table(agent_rows(listed, routes))
+    print_text("\n")
+    print_table(route_rows(routes))
+
+
+_BUILT_IN: Final = "built-in"
+
+
+def list_roles(config_path: Path | None, *, as_json: bool) -> None:
+    """Print the roles of the configuration file and of the folder beside it, then those that Parley ships."""
+    from parley.local import list_roles as built_in_roles  # heavy: the command line's help needs none of it
+
+    found = find_config(config_path)
+    own = found.roles if found is not None else ()
+    roles = [(each.name, each.aliases, each.source) for each in own]
+    names = {name for name, _, _ in roles}
+    roles += [(name, others, _BUILT_IN) for name, others in built_in_roles().items() if name not in names]
+    if as_json:
+        told = [{"role": name, "aliases": list(others), "source": source} for name, others, source in roles]
+        print_text(to_json(told))
+    else:
+        rows = [(name, ", ".join(others), source) for name, others, source in roles]
+        print_table([("ROLE", "OTHER NAMES", "FROM"), *rows])
+
+
+async def list_ratings(server: str | None, domain: str, *, as_json: bool) -> None:
+    """Print how agents have done, best first."""
+    async with (
+        connect(server, purpose="ratings", what="ratings service") as link,
+        RatingsClient(link.ratings or link.orchestrator, patience=_PATIENCE) as listed,
+    ):
+        found = [each async for each in listed.list(domain)]
+    if as_json:
+        print_text(to_json([json_value(each) for each in found]))
+        return
+    print_table(
+        [
+            (
+                "AGENT",
+                "RATING",
+                "MATCHES",
+                "WON",
+                "DRAWN",
+                "LOST",
+                "JUDGED",
+                "RIGHT",
+                "BRIER",
+                "ECE",
+                "UP",
+                "DOWN",
+                "LAST MATCH",
+            ),
+            *map(_row, found),
+        ]
+    )
+    if not found:
+        say(f"No match is recorded {f'in the domain {domain}' if domain else 'yet'}.")
+
+
+def _row(rating: Rating) -> tuple[str, ...]:
+    matches = (rating.matches, rating.wins, rating.draws, rating.losses)
+    return (
+        rating.agent_id,
+        f"{rating.elo:.0f}",
+        *map(str, matches),
+        str(rating.judged_answers),
+        str(rating.right_answers),
+        _share(rating, "brier_score"),
+        _share(rating, "expected_calibration_error"),
+        str(rating.approvals),
+        str(rating.disapprovals),
+        local_time_text(rating.last_match_at),
+    )
+
+
+def _share(rating: Rating, name: Literal["brier_score", "expected_calibration_error"]) -> str:
+    return f"{getattr(rating, name):.2f}" if rating.HasField(name) else "-"
