@@ -24,10 +24,10 @@ DEBATE: Final = "deb-20260101-000000-aaaaaaaa"
 """Stands for a debate that is there."""
 
 _STANDS = [
-    convergence_pb2.Stand(
+    convergence_pb2.AgentPosition(
         agent_id="one", position="Keep one service.", text="One is enough for four people."
     ),
-    convergence_pb2.Stand(
+    convergence_pb2.AgentPosition(
         agent_id="two", position="Split it in five.", text="Five teams need five services."
     ),
 ]
@@ -80,13 +80,17 @@ _ALL: Sequence[Message] = (
     ),
     gateway_pb2.GenerateRequest(
         agent=_AGENT,
-        prompt=[gateway_pb2.PromptPart(role=gateway_pb2.PROMPT_ROLE_USER, text="Say something.", give=1)],
+        prompt=[
+            gateway_pb2.PromptPart(
+                role=gateway_pb2.PROMPT_ROLE_USER, text="Say something.", shrink_priority=1
+            )
+        ],
         schema=gateway_pb2.AnswerSchema(name="position", json_schema='{"type": "object"}'),
     ),
     gateway_pb2.GetAgentRequest(agent_id="architect"),
     convergence_pb2.EmbedRequest(text="One service is enough.", model=convergence_pb2.EMBEDDING_MODEL_FAST),
-    convergence_pb2.AssessRequest(question="One or several?", stands=_STANDS, previous=_STANDS),
-    convergence_pb2.GroupPositionsRequest(question="One or several?", stands=_STANDS),
+    convergence_pb2.AssessRequest(question="One or several?", positions=_STANDS, previous=_STANDS),
+    convergence_pb2.GroupPositionsRequest(question="One or several?", positions=_STANDS),
     ratings_pb2.RecordMatchRequest(
         debate_id=DEBATE,
         domain="general",

@@ -478,7 +478,7 @@ def _steered_gateway() -> ScriptedGateway:
 
 
 def _assess_moderated(request: AssessRequest) -> AssessResponse:
-    one, other, *_ = sorted(each.agent_id for each in request.stands)
+    one, other, *_ = sorted(each.agent_id for each in request.positions)
     return AssessResponse(
         verdict=CONVERGENCE_VERDICT_CONTINUING,
         agreement_percent=40,

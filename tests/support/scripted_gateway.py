@@ -465,7 +465,7 @@ class _Convergence(convergence_pb2_grpc.ConvergenceServiceServicer):
             return _with_contradictions(self._script.group_by(request))
         if self._script.group is not None:
             return _with_contradictions(self._script.group())
-        ids = sorted(stand.agent_id for stand in request.stands)
+        ids = sorted(stand.agent_id for stand in request.positions)
         group = convergence_pb2.PositionGroup(
             agent_ids=ids, representative_agent_id=ids[0], position="all of one mind"
         )

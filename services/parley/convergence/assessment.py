@@ -35,7 +35,7 @@ class Verdict(Enum):
     CONTINUING = "continuing"
     REFINING = "refining"
     DIVERGING = "diverging"
-    CANNOT_BE_TOLD = "cannot be told"
+    UNDETERMINED = "cannot be told"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _verdict(
     if agreement.least >= thresholds.agreement:
         return Verdict.CONVERGED
     if agreement.most >= thresholds.agreement:
-        return Verdict.CANNOT_BE_TOLD
+        return Verdict.UNDETERMINED
     settled = (
         len(stability) == len(present.reading.positions) and min(stability.values()) >= thresholds.stability
     )

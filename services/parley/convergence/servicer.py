@@ -32,7 +32,7 @@ _VERDICTS: Final = {
     Verdict.CONTINUING: pb.CONVERGENCE_VERDICT_CONTINUING,
     Verdict.REFINING: pb.CONVERGENCE_VERDICT_REFINING,
     Verdict.DIVERGING: pb.CONVERGENCE_VERDICT_DIVERGING,
-    Verdict.CANNOT_BE_TOLD: pb.CONVERGENCE_VERDICT_CANNOT_BE_TOLD,
+    Verdict.UNDETERMINED: pb.CONVERGENCE_VERDICT_UNDETERMINED,
 }
 
 
@@ -88,7 +88,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
         defaults = Thresholds()
         assessment = await self._rounds.assess(
             request.question,
-            _positions(request.stands),
+            _positions(request.positions),
             _positions(request.previous),
             [Critic(each.critic_agent_id, each.target_agent_id, each.agrees) for each in request.critics],
             Thresholds(
@@ -119,7 +119,9 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
     ) -> pb.GroupPositionsResponse:
         """Group agents by position."""
         _check_group(request)
-        grouping, reading = await self._rounds.group(_positions(request.stands), _decisions(request.settled))
+        grouping, reading = await self._rounds.group(
+            _positions(request.positions), _decisions(request.settled)
+        )
         return pb.GroupPositionsResponse(
             groups=[
                 pb.PositionGroup(
@@ -136,7 +138,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
         )
 
 
-def _positions(stands: Iterable[pb.Stand]) -> list[AgentPosition]:
+def _positions(stands: Iterable[pb.AgentPosition]) -> list[AgentPosition]:
     return [AgentPosition(each.agent_id, each.position, each.text) for each in stands]
 
 
@@ -183,7 +185,7 @@ def _check_embed(request: pb.EmbedRequest) -> None:
 def _check_assess(request: pb.AssessRequest) -> None:
     violations = Violations()
     violations.check_text("question", request.question, max_characters=_MAX_CHARACTERS)
-    _check_stands(violations, "stands", request.stands, minimum=2)
+    _check_stands(violations, "positions", request.positions, minimum=2)
     _check_stands(violations, "previous", request.previous, minimum=0)
     _check_critics(violations, request.critics)
     _check_settled(violations, request)
@@ -207,14 +209,14 @@ def _check_critics(violations: Violations, critics: Sequence[pb.CriticVerdict]) 
 
 
 def _check_settled(violations: Violations, request: pb.AssessRequest | pb.GroupPositionsRequest) -> None:
-    agents = {each.agent_id for each in request.stands}
+    agents = {each.agent_id for each in request.positions}
     seen: set[tuple[str, str]] = set()
     for place, each in enumerate(request.settled):
         path, pair = f"settled[{place}]", _sort_pair(each.agent_id, each.other_agent_id)
         violations.check(
             that=pair[0] != pair[1] and agents >= set(pair),
             field=path,
-            otherwise="must name two different agents of `stands`",
+            otherwise="must name two different agents of `positions`",
         )
         violations.check(that=pair not in seen, field=path, otherwise="is there twice")
         seen.add(pair)
@@ -223,12 +225,14 @@ def _check_settled(violations: Violations, request: pb.AssessRequest | pb.GroupP
 def _check_group(request: pb.GroupPositionsRequest) -> None:
     violations = Violations()
     violations.check_text("question", request.question, max_characters=_MAX_CHARACTERS)
-    _check_stands(violations, "stands", request.stands, minimum=1)
+    _check_stands(violations, "positions", request.positions, minimum=1)
     _check_settled(violations, request)
     violations.refuse()
 
 
-def _check_stands(violations: Violations, field: str, stands: Sequence[pb.Stand], *, minimum: int) -> None:
+def _check_stands(
+    violations: Violations, field: str, stands: Sequence[pb.AgentPosition], *, minimum: int
+) -> None:
     violations.check_agent_count(field, len(stands), minimum=minimum, maximum=_MAX_AGENTS)
     seen: set[str] = set()
     for place, stand in enumerate(stands):

@@ -43,7 +43,7 @@ def response(event: Event) -> gateway_pb2.GenerateResponse:
         usage=_usage(event.usage),
         truncated=answer.truncated,
         prompt_characters_left_out=answer.characters_left_out,
-        reasks=answer.reasks,
+        repeats=answer.reasks,
         stored=event.stored,
         tool_calls=[_tool_call(each) for each in answer.tool_calls],
     )

@@ -185,7 +185,9 @@ def _part(part: gateway_pb2.PromptPart, field: str, paths: set[str], violations:
     violations.check(
         that=role is not None, field=f"{field}.role", otherwise="must be SYSTEM, USER or ASSISTANT"
     )
-    violations.check(that=part.give >= 0, field=f"{field}.give", otherwise="must be 0 or more")
+    violations.check(
+        that=part.shrink_priority >= 0, field=f"{field}.shrink_priority", otherwise="must be 0 or more"
+    )
     if part.document:
         violations.check(
             that=role in {"user", None},
@@ -193,7 +195,7 @@ def _part(part: gateway_pb2.PromptPart, field: str, paths: set[str], violations:
             otherwise="only a USER part may be a document",
         )
         _check_path(part.document, f"{field}.document", paths, violations)
-    return PromptPart(role or "", part.text, part.give, part.document)
+    return PromptPart(role or "", part.text, part.shrink_priority, part.document)
 
 
 def _check_path(given: str, field: str, seen: set[str], violations: Violations) -> None:

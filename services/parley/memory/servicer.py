@@ -50,7 +50,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
                     question=found.debate.question,
                     conclusion=found.debate.conclusion,
                     domain=found.debate.domain,
-                    likeness_percent=100 * found.likeness,
+                    similarity_percent=100 * found.likeness,
                     concluded_at=_timestamp(found.debate.concluded_at),
                 )
         except StorageError as error:

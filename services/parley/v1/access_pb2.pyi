@@ -5,8 +5,8 @@ Who may call what: the role that each RPC needs.
 
 A caller shows who it is in the metadata of each call (`authorization: Bearer KEY_OR_TOKEN`) or by its certificate. Every RPC
 also answers UNAUTHENTICATED `NO_CREDENTIALS`, `BAD_CREDENTIALS` or `EXPIRED_CREDENTIALS`, and PERMISSION_DENIED
-`ROLE_MISSING`. A service that asks nobody who they are, as on one machine, takes the tenant from the metadata
-`parley-tenant`, and `default` where there is none.
+`ROLE_MISSING`. A service that does not authenticate, as on one machine, takes the tenant from the metadata
+`parley-tenant`, and `default` if there is none.
 """
 
 from google.protobuf import descriptor as _descriptor
@@ -31,7 +31,7 @@ class _AccessRole:
 class _AccessRoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AccessRole.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ACCESS_ROLE_UNSPECIFIED: _AccessRole.ValueType  # 0
-    """Of an RPC: nobody may call it."""
+    """Of an RPC: no caller may use it."""
     ACCESS_ROLE_READ: _AccessRole.ValueType  # 1
     """Read what the tenant's debates are and were."""
     ACCESS_ROLE_DEBATE: _AccessRole.ValueType  # 2
@@ -47,7 +47,7 @@ class AccessRole(_AccessRole, metaclass=_AccessRoleEnumTypeWrapper):
     """What a caller may do. `ADMIN` includes `READ`, `DEBATE` and `STEER`; `DEBATE` and `STEER` include `READ`."""
 
 ACCESS_ROLE_UNSPECIFIED: AccessRole.ValueType  # 0
-"""Of an RPC: nobody may call it."""
+"""Of an RPC: no caller may use it."""
 ACCESS_ROLE_READ: AccessRole.ValueType  # 1
 """Read what the tenant's debates are and were."""
 ACCESS_ROLE_DEBATE: AccessRole.ValueType  # 2
@@ -67,7 +67,7 @@ class _CallQueue:
 class _CallQueueEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CallQueue.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     CALL_QUEUE_UNSPECIFIED: _CallQueue.ValueType  # 0
-    """Not said: as READ."""
+    """Unspecified: as READ."""
     CALL_QUEUE_NONE: _CallQueue.ValueType  # 1
     """Calls do not wait, as of those that are rare or mostly idle."""
     CALL_QUEUE_READ: _CallQueue.ValueType  # 2
@@ -85,7 +85,7 @@ class CallQueue(_CallQueue, metaclass=_CallQueueEnumTypeWrapper):
     """
 
 CALL_QUEUE_UNSPECIFIED: CallQueue.ValueType  # 0
-"""Not said: as READ."""
+"""Unspecified: as READ."""
 CALL_QUEUE_NONE: CallQueue.ValueType  # 1
 """Calls do not wait, as of those that are rare or mostly idle."""
 CALL_QUEUE_READ: CallQueue.ValueType  # 2
@@ -101,6 +101,6 @@ Global___CallQueue: _TypeAlias = CallQueue  # noqa: Y015
 NEEDS_FIELD_NUMBER: _builtins.int
 QUEUE_FIELD_NUMBER: _builtins.int
 needs: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, Global___AccessRole.ValueType]
-"""What a caller must have. Every RPC of Parley says it; one that does not is refused to all who must say who they are."""
+"""What a caller must have. Every RPC of Parley declares it; one that does not is refused to all callers that must authenticate."""
 queue: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, Global___CallQueue.ValueType]
 """The queue in which its calls wait."""

@@ -5,8 +5,8 @@ Who may call what: the role that each RPC needs.
 
 A caller shows who it is in the metadata of each call (`authorization: Bearer KEY_OR_TOKEN`) or by its certificate. Every RPC
 also answers UNAUTHENTICATED `NO_CREDENTIALS`, `BAD_CREDENTIALS` or `EXPIRED_CREDENTIALS`, and PERMISSION_DENIED
-`ROLE_MISSING`. A service that asks nobody who they are, as on one machine, takes the tenant from the metadata
-`parley-tenant`, and `default` where there is none.
+`ROLE_MISSING`. A service that does not authenticate, as on one machine, takes the tenant from the metadata
+`parley-tenant`, and `default` if there is none.
 """
 
 from collections import abc as _abc

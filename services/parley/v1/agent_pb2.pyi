@@ -26,7 +26,7 @@ class _Tool:
 class _ToolEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tool.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TOOL_UNSPECIFIED: _Tool.ValueType  # 0
-    """Not said; refused."""
+    """Unspecified; refused."""
     TOOL_CONTEXT_SEARCH: _Tool.ValueType  # 1
     """Finds the passages nearest to some words."""
     TOOL_FILE_READ: _Tool.ValueType  # 2
@@ -38,7 +38,7 @@ class Tool(_Tool, metaclass=_ToolEnumTypeWrapper):
     """A way to look at the context documents that travel with a debate, and at nothing else."""
 
 TOOL_UNSPECIFIED: Tool.ValueType  # 0
-"""Not said; refused."""
+"""Unspecified; refused."""
 TOOL_CONTEXT_SEARCH: Tool.ValueType  # 1
 """Finds the passages nearest to some words."""
 TOOL_FILE_READ: Tool.ValueType  # 2
@@ -107,7 +107,7 @@ class Agent(_message.Message):
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedScalarFieldContainer[Global___Tool.ValueType]:
-        """Tools the agent may use on the debate's context documents while it answers. It is told of the documents and looks
+        """Tools the agent may use on the debate's context documents while it answers. Its prompt lists the documents and it looks
         them up, instead of having them in its prompt. Empty: none, and the documents stand in the prompt.
         """
 
@@ -117,7 +117,7 @@ class Agent(_message.Message):
 
     @_builtins.property
     def own_role(self) -> Global___OwnRole:
-        """The prompts of `role`, where that is a role of the caller's own; it may go by the name of one that the orchestrator
+        """The prompts of `role`, if that is a role of the caller's own; it may go by the name of one that the orchestrator
         knows. Agents of one debate with the same role have the same prompts. Unset: `role` is one that the orchestrator knows.
         """
 
@@ -219,11 +219,11 @@ class OwnRole(_message.Message):
     SECTIONS_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
     source: _builtins.str
-    """Where it was read, such as a path. At most 1024 characters. Recorded in the debate, never opened."""
+    """Its source, such as a path. At most 1024 characters. Recorded in the debate, never opened."""
     @_builtins.property
     def sections(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Prompts by what they are for, such as `propose`, 1 to 32, each not blank and at most 64 KiB. `system` is required. What else
-        the format needs is taken from the role `generalist`, or for the judge from `judge`. Empty in a debate that is told: its
+        the format needs is taken from the role `generalist`, or for the judge from `judge`. Empty in a debate that is returned: its
         first event holds the prompts.
         """
 
@@ -277,7 +277,7 @@ Global___ToolCall: _TypeAlias = ToolCall  # noqa: Y015
 
 @_typing.final
 class PromptText(_message.Message):
-    """The text of a prompt and where it came from."""
+    """The text of a prompt and its source."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -318,7 +318,7 @@ class SummarySettings(_message.Message):
     """
     max_length: _builtins.int
     """Length in characters a summary is cut to. 0: the default, 2500; with an automatic threshold a share of the agent's
-    context where that is more: 3 characters for 32 tokens.
+    context if that is more: 3 characters for 32 tokens.
     """
     def __init__(
         self,

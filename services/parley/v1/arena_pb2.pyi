@@ -37,7 +37,7 @@ class _DebateProtocolEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Debate
     """Critics ask what a proposal takes for granted, and authors answer with reasons or give in."""
 
 class DebateProtocol(_DebateProtocol, metaclass=_DebateProtocolEnumTypeWrapper):
-    """What agents are told to do in each phase. It changes how they argue, and not how their work is counted: votes are cast and
+    """Instructions for agents in each phase. It changes how they argue, and not how their work is counted: votes are cast and
     work is judged alike under each.
     """
 
@@ -68,10 +68,10 @@ class _TopologyKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Topology
     TOPOLOGY_KIND_STAR: _TopologyKind.ValueType  # 4
     """The hub criticizes everybody, and everybody criticizes the hub."""
     TOPOLOGY_KIND_SPARSE: _TopologyKind.ValueType  # 5
-    """Each edge is drawn with a probability. The draw follows from debate and round."""
+    """Each edge is chosen with a probability. The draw follows from debate and round."""
 
 class TopologyKind(_TopologyKind, metaclass=_TopologyKindEnumTypeWrapper):
-    """Kinds of topologies. All are drawn anew each round, among those who take part in it. Whoever has a proposal has a critic,
+    """Kinds of topologies. All are chosen again each round, among those who take part in it. Each author of a proposal has a critic,
     provided that there is another agent that may criticize.
     """
 
@@ -86,7 +86,7 @@ TOPOLOGY_KIND_RING: TopologyKind.ValueType  # 3
 TOPOLOGY_KIND_STAR: TopologyKind.ValueType  # 4
 """The hub criticizes everybody, and everybody criticizes the hub."""
 TOPOLOGY_KIND_SPARSE: TopologyKind.ValueType  # 5
-"""Each edge is drawn with a probability. The draw follows from debate and round."""
+"""Each edge is chosen with a probability. The draw follows from debate and round."""
 Global___TopologyKind: _TypeAlias = TopologyKind  # noqa: Y015
 
 class _JudgeChoice:
@@ -104,21 +104,21 @@ class _JudgeChoiceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JudgeChoi
     JUDGE_CHOICE_LAST: _JudgeChoice.ValueType  # 3
     """The last of the agents that can judge."""
     JUDGE_CHOICE_VOTED: _JudgeChoice.ValueType  # 4
-    """The one that the others vote for, before the first round; nobody votes for itself, so that it takes three
-    agents. Where nobody has voted: `DebateSpec.judge`, with a warning.
+    """The one that the others vote for, before the first round; no agent votes for itself, so it takes three
+    agents. If no agent has voted: `DebateSpec.judge`, with a warning.
     """
     JUDGE_CHOICE_BY_RATING: _JudgeChoice.ValueType  # 5
-    """The one with the highest Elo rating in the debate's domain, or overall where it has no match there. Where no agent has a
+    """The one with the highest Elo rating in the debate's domain, or overall if it has no match there. If no agent has a
     match, or the ratings are away: `DebateSpec.judge`, with a warning.
     """
     JUDGE_CHOICE_BY_CALIBRATION: _JudgeChoice.ValueType  # 6
-    """The one whose stated confidence has fitted its record best, in the same way. Where no agent has stated any, or the ratings
+    """The one whose stated confidence has fitted its record best, in the same way. If no agent has stated any, or the ratings
     are away: `DebateSpec.judge`, with a warning.
     """
 
 class JudgeChoice(_JudgeChoice, metaclass=_JudgeChoiceEnumTypeWrapper):
-    """Ways to choose the judge, among the agents that take part. It is not the author of what it judges where that can be avoided;
-    where it cannot, the debate has a warning.
+    """Ways to choose the judge, among the agents that take part. It is not the author of what it judges if that can be avoided;
+    if it cannot, the debate has a warning.
     """
 
 JUDGE_CHOICE_UNSPECIFIED: JudgeChoice.ValueType  # 0
@@ -130,15 +130,15 @@ JUDGE_CHOICE_RANDOM: JudgeChoice.ValueType  # 2
 JUDGE_CHOICE_LAST: JudgeChoice.ValueType  # 3
 """The last of the agents that can judge."""
 JUDGE_CHOICE_VOTED: JudgeChoice.ValueType  # 4
-"""The one that the others vote for, before the first round; nobody votes for itself, so that it takes three
-agents. Where nobody has voted: `DebateSpec.judge`, with a warning.
+"""The one that the others vote for, before the first round; no agent votes for itself, so it takes three
+agents. If no agent has voted: `DebateSpec.judge`, with a warning.
 """
 JUDGE_CHOICE_BY_RATING: JudgeChoice.ValueType  # 5
-"""The one with the highest Elo rating in the debate's domain, or overall where it has no match there. Where no agent has a
+"""The one with the highest Elo rating in the debate's domain, or overall if it has no match there. If no agent has a
 match, or the ratings are away: `DebateSpec.judge`, with a warning.
 """
 JUDGE_CHOICE_BY_CALIBRATION: JudgeChoice.ValueType  # 6
-"""The one whose stated confidence has fitted its record best, in the same way. Where no agent has stated any, or the ratings
+"""The one whose stated confidence has fitted its record best, in the same way. If no agent has stated any, or the ratings
 are away: `DebateSpec.judge`, with a warning.
 """
 Global___JudgeChoice: _TypeAlias = JudgeChoice  # noqa: Y015
@@ -150,7 +150,7 @@ class _Duty:
 class _DutyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Duty.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     DUTY_UNSPECIFIED: _Duty.ValueType  # 0
-    """Not said; refused."""
+    """Unspecified; refused."""
     DUTY_PROPOSER: _Duty.ValueType  # 1
     """It proposes, revises and refines."""
     DUTY_CRITIC: _Duty.ValueType  # 2
@@ -162,7 +162,7 @@ class Duty(_Duty, metaclass=_DutyEnumTypeWrapper):
     """What an agent takes part in."""
 
 DUTY_UNSPECIFIED: Duty.ValueType  # 0
-"""Not said; refused."""
+"""Unspecified; refused."""
 DUTY_PROPOSER: Duty.ValueType  # 1
 """It proposes, revises and refines."""
 DUTY_CRITIC: Duty.ValueType  # 2
@@ -205,7 +205,7 @@ Global___TricksterVerdict: _TypeAlias = TricksterVerdict  # noqa: Y015
 
 @_typing.final
 class ArenaSettings(_message.Message):
-    """How an arena is held. Rounds have numbers: 0 gathers the context, 1 has the proposals, 2 the critiques, the next ones revise,
+    """How an arena is run. Rounds have numbers: 0 gathers the context, 1 has the proposals, 2 the critiques, the next ones revise,
     then come a last refinement, the vote and the judge. With three rounds of revision these are rounds 0 to 8.
     """
 
@@ -229,16 +229,16 @@ class ArenaSettings(_message.Message):
     max_extended_rounds: _builtins.int
     """Rounds of revision and vote that the judge may add, one at a time, if it finds the discussion insufficient."""
     protocol: Global___DebateProtocol.ValueType
-    """What agents are told to do in each phase, beside what their roles say."""
+    """Instructions for agents in each phase, added to those of their roles."""
     judge_choice: Global___JudgeChoice.ValueType
     """Who judges."""
     observer: _builtins.bool
-    """Whether rhetorical patterns and fallacies are marked in each contribution, beside the debate: nobody in it reads the marks."""
+    """Whether rhetorical patterns and fallacies are marked in each contribution, outside of the debate: no agent reads the marks."""
     verification: _builtins.bool
     """Whether each participant is asked, at the end, whether it can live with the answer."""
     grouping_agent_id: _builtins.str
-    """The agent that is asked which positions say the same, where it depends on that whether the agents agree and it cannot be
-    told. Empty, or muted: the judge.
+    """The agent that is asked which positions are the same, if the agents' agreement depends on it and it is not
+    known. Empty, or muted: the judge.
     """
     @_builtins.property
     def topology(self) -> Global___Topology:
@@ -250,7 +250,7 @@ class ArenaSettings(_message.Message):
 
     @_builtins.property
     def voting(self) -> _voting_pb2.VotingSettings:
-        """How votes are held."""
+        """How votes are run."""
 
     @_builtins.property
     def stopping(self) -> Global___StoppingSettings:
@@ -262,7 +262,7 @@ class ArenaSettings(_message.Message):
 
     @_builtins.property
     def trickster(self) -> Global___TricksterSettings:
-        """Whether agreement that would end the rounds is challenged where it is hollow. Unset: it is not looked at."""
+        """Whether agreement that would end the rounds is challenged if it is hollow. Unset: it is not checked."""
 
     def __init__(
         self,
@@ -365,7 +365,7 @@ Global___RoundTopology: _TypeAlias = RoundTopology  # noqa: Y015
 @_typing.final
 class StoppingSettings(_message.Message):
     """When the rounds of revision end before the last. What a rule goes by is recorded after each round, in the order of these
-    fields; the first that holds ends them, and the vote comes next. Where it cannot be told, the rounds go on.
+    fields; the first that holds ends them, and the vote comes next. If it is unknown, the rounds continue.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -397,7 +397,7 @@ class StoppingSettings(_message.Message):
     three quarters of them say how sure they are. 0: the rule is off.
     """
     judge_termination: _builtins.bool
-    """After each round from the critiques on, the judge says whether more discussion is of use."""
+    """After each round from the critiques on, the judge decides whether more discussion is useful."""
     unanimous_drafts: _builtins.bool
     """After the proposals: all of them take the same position beyond doubt, so that no round of critiques or revisions is
     held.
@@ -463,7 +463,7 @@ Global___StoppingSettings: _TypeAlias = StoppingSettings  # noqa: Y015
 
 @_typing.final
 class TricksterSettings(_message.Message):
-    """How hollow agreement is looked for: agreement that rests on little evidence, or on each other's words."""
+    """How hollow agreement is detected: agreement that rests on little evidence, or on each other's words."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -475,7 +475,7 @@ class TricksterSettings(_message.Message):
     threshold_percent: _builtins.int
     """Percent of probability from which on agreement counts as hollow."""
     asks: _builtins.bool
-    """Whether the judge is asked, too, what evidence the proposals give. Where it does not say, the texts alone count."""
+    """Whether the judge is asked, too, what evidence the proposals give. If it gives no answer, the texts alone count."""
     def __init__(
         self,
         *,
@@ -503,7 +503,7 @@ class TeamSettings(_message.Message):
     DOMAIN_FIELD_NUMBER: _builtins.int
     size: _builtins.int
     """How many of the agents debate: they are chosen by `RatingsService.SelectTeam` before anything is asked, and the
-    others take no part. Whoever is chosen, at least one must have each duty. Where the ratings are away: the first ones, with
+    others take no part. At least one of the chosen must have each duty. If the ratings service is unavailable: the first ones, with
     a warning. 0, or as many as there are: all.
     """
     exploration_share: _builtins.float
@@ -512,7 +512,7 @@ class TeamSettings(_message.Message):
     """The domain whose record counts. Empty: the debate's. Only with a size."""
     @_builtins.property
     def duties(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentDuties]:
-        """The duties of agents; at most one entry an agent. One that is absent has all. At least one agent must propose, and where an
+        """The duties of agents; at most one entry an agent. One that is absent has all. At least one agent must propose, and if an
         agent votes, two must.
         """
 
@@ -564,7 +564,7 @@ Global___AgentDuties: _TypeAlias = AgentDuties  # noqa: Y015
 
 @_typing.final
 class ArenaOutcome(_message.Message):
-    """What an arena comes to, beside the answer itself."""
+    """The outcome of an arena, besides the answer itself."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -595,12 +595,12 @@ class ArenaOutcome(_message.Message):
     @_builtins.property
     def votes(self) -> _containers.RepeatedCompositeFieldContainer[_voting_pb2.Vote]:
         """The votes over the present proposals, oldest first. Each holds options, ballots and weights. Empty: there was only one proposal, or
-        nobody may vote.
+        no agent may vote.
         """
 
     @_builtins.property
     def ranking(self) -> _containers.RepeatedCompositeFieldContainer[Global___RankedProposal]:
-        """What the judge made of the proposals, the best first; of equals, in the order in which it ranked them. Empty: it said
+        """The judge's ranking of the proposals, the best first; equals in the order in which it ranked them. Empty: it gave
         nothing.
         """
 
@@ -610,8 +610,8 @@ class ArenaOutcome(_message.Message):
 
     @_builtins.property
     def consenting_agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Participants that said they can live with the answer, ordered by id. Who is neither here nor in `dissent` was not asked or
-        said nothing.
+        """Participants that accept the answer, ordered by id. An agent that is neither here nor in `dissent` was not asked or
+        gave no answer.
         """
 
     @_builtins.property
@@ -702,11 +702,11 @@ class TricksterFinding(_message.Message):
     threshold_percent: _builtins.int
     """From so much on it counts as hollow."""
     support: _builtins.float
-    """How well the proposals support what they say, 0 to 10, the mean over them, as the judge said. Unset: it was not asked, or did
+    """How well the proposals support their claims, 0 to 10, the mean over them, by the judge. Unset: it was not asked, or did
     not say.
     """
     challenge: _builtins.str
-    """What the agents are told in the next round. Empty: they are not challenged."""
+    """The challenge that the agents read in the next round. Empty: they are not challenged."""
     @_builtins.property
     def features(self) -> Global___AgreementFeatures:
         """What was measured."""
@@ -746,15 +746,15 @@ class AgreementFeatures(_message.Message):
     ECHO_FIELD_NUMBER: _builtins.int
     SILENCE_FIELD_NUMBER: _builtins.int
     figures: _builtins.float
-    """Numbers that somebody may have measured or looked up."""
+    """Numbers that may have been measured or looked up."""
     specifics: _builtins.float
     """Names, identifiers, code, abbreviations and addresses."""
     reasons: _builtins.float
     """Words by which a reason is given, limited, refuted or granted. Unset: the texts are not English."""
     reports: _builtins.float
-    """Verbs that tell of what has happened. Unset: as above."""
+    """Verbs that report what has happened. Unset: as above."""
     vagueness: _builtins.float
-    """Words that fit any proposal, or name nobody and no amount. Unset: as above."""
+    """Words that fit any proposal, or name no person and no amount. Unset: as above."""
     echo: _builtins.float
     """The share of a text's pairs of words that stand in another agent's text, too."""
     silence: _builtins.float

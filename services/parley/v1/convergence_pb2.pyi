@@ -50,36 +50,36 @@ class _ConvergenceVerdict:
 class _ConvergenceVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ConvergenceVerdict.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     CONVERGENCE_VERDICT_UNSPECIFIED: _ConvergenceVerdict.ValueType  # 0
-    """Not said."""
+    """Unspecified."""
     CONVERGENCE_VERDICT_CONVERGED: _ConvergenceVerdict.ValueType  # 1
     """The agents agree."""
     CONVERGENCE_VERDICT_STABLE_DISAGREEMENT: _ConvergenceVerdict.ValueType  # 2
-    """They do not agree, none of them moves, and nothing new is said: another round would bring nothing."""
+    """They do not agree, none of them changes position, and nothing new is stated: another round would bring nothing."""
     CONVERGENCE_VERDICT_CONTINUING: _ConvergenceVerdict.ValueType  # 3
     """Another round may change something."""
     CONVERGENCE_VERDICT_REFINING: _ConvergenceVerdict.ValueType  # 4
     """They do not agree yet, and as many pairs of agents agree as in the round before, or more."""
     CONVERGENCE_VERDICT_DIVERGING: _ConvergenceVerdict.ValueType  # 5
     """They do not agree, and fewer pairs of agents agree than in the round before."""
-    CONVERGENCE_VERDICT_CANNOT_BE_TOLD: _ConvergenceVerdict.ValueType  # 6
+    CONVERGENCE_VERDICT_UNDETERMINED: _ConvergenceVerdict.ValueType  # 6
     """Whether they agree depends on pairs that are unsure. It is never to be taken for agreement."""
 
 class ConvergenceVerdict(_ConvergenceVerdict, metaclass=_ConvergenceVerdictEnumTypeWrapper):
     """What follows from an assessment."""
 
 CONVERGENCE_VERDICT_UNSPECIFIED: ConvergenceVerdict.ValueType  # 0
-"""Not said."""
+"""Unspecified."""
 CONVERGENCE_VERDICT_CONVERGED: ConvergenceVerdict.ValueType  # 1
 """The agents agree."""
 CONVERGENCE_VERDICT_STABLE_DISAGREEMENT: ConvergenceVerdict.ValueType  # 2
-"""They do not agree, none of them moves, and nothing new is said: another round would bring nothing."""
+"""They do not agree, none of them changes position, and nothing new is stated: another round would bring nothing."""
 CONVERGENCE_VERDICT_CONTINUING: ConvergenceVerdict.ValueType  # 3
 """Another round may change something."""
 CONVERGENCE_VERDICT_REFINING: ConvergenceVerdict.ValueType  # 4
 """They do not agree yet, and as many pairs of agents agree as in the round before, or more."""
 CONVERGENCE_VERDICT_DIVERGING: ConvergenceVerdict.ValueType  # 5
 """They do not agree, and fewer pairs of agents agree than in the round before."""
-CONVERGENCE_VERDICT_CANNOT_BE_TOLD: ConvergenceVerdict.ValueType  # 6
+CONVERGENCE_VERDICT_UNDETERMINED: ConvergenceVerdict.ValueType  # 6
 """Whether they agree depends on pairs that are unsure. It is never to be taken for agreement."""
 Global___ConvergenceVerdict: _TypeAlias = ConvergenceVerdict  # noqa: Y015
 
@@ -138,7 +138,7 @@ class EmbedResponse(_message.Message):
 Global___EmbedResponse: _TypeAlias = EmbedResponse  # noqa: Y015
 
 @_typing.final
-class Stand(_message.Message):
+class AgentPosition(_message.Message):
     """What one agent stands for in one round."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -149,7 +149,7 @@ class Stand(_message.Message):
     agent_id: _builtins.str
     """The agent. Required, unique in its round."""
     position: _builtins.str
-    """Its one-sentence position, at most 2,000 characters. Empty: whether it agrees with another cannot be told, and the
+    """Its one-sentence position, at most 2,000 characters. Empty: its agreement with another is unknown, and the
     text must not be empty.
     """
     text: _builtins.str
@@ -167,11 +167,11 @@ class Stand(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Stand: _TypeAlias = Stand  # noqa: Y015
+Global___AgentPosition: _TypeAlias = AgentPosition  # noqa: Y015
 
 @_typing.final
 class CriticVerdict(_message.Message):
-    """A critic's own word on whether it agrees with what it read."""
+    """A critic's own statement whether it agrees with what it read."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -206,7 +206,7 @@ class AssessRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     QUESTION_FIELD_NUMBER: _builtins.int
-    STANDS_FIELD_NUMBER: _builtins.int
+    POSITIONS_FIELD_NUMBER: _builtins.int
     PREVIOUS_FIELD_NUMBER: _builtins.int
     CRITICS_FIELD_NUMBER: _builtins.int
     AGREEMENT_THRESHOLD_PERCENT_FIELD_NUMBER: _builtins.int
@@ -222,34 +222,34 @@ class AssessRequest(_message.Message):
     novelty_threshold_percent: _builtins.int
     """Novelty in percent up to which a round brought nothing new, 1 to 100. 0: the default, 20."""
     @_builtins.property
-    def stands(self) -> _containers.RepeatedCompositeFieldContainer[Global___Stand]:
+    def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentPosition]:
         """The present round, 2 to 32 agents."""
 
     @_builtins.property
-    def previous(self) -> _containers.RepeatedCompositeFieldContainer[Global___Stand]:
-        """The round before. Empty: there was none; stability and novelty are then not told. An agent that is only in one of
+    def previous(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentPosition]:
+        """The round before. Empty: there was none; stability and novelty are then unset. An agent that is only in one of
         the two rounds has no stability.
         """
 
     @_builtins.property
     def critics(self) -> _containers.RepeatedCompositeFieldContainer[Global___CriticVerdict]:
-        """What critics of the present round said themselves, each of another's work and of each work once. What a critic
-        said before it, or the author that it read, came to another position counts no more. Empty: they were not asked, or none said
+        """What critics of the present round stated themselves, each about another's work and once for each work. What a critic
+        stated before it, or the author that it read, changed position counts no more. Empty: they were not asked, or none stated
         it.
         """
 
     @_builtins.property
     def settled(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettledPair]:
-        """Pairs of the present round that somebody who read both positions decided, each once. A pair of which the model itself
-        is sure stays as the model says.
+        """Pairs of the present round decided by a reader of both positions, each once. A pair of which the model itself
+        is sure stays as the model decides.
         """
 
     def __init__(
         self,
         *,
         question: _builtins.str = ...,
-        stands: _abc.Iterable[Global___Stand] | None = ...,
-        previous: _abc.Iterable[Global___Stand] | None = ...,
+        positions: _abc.Iterable[Global___AgentPosition] | None = ...,
+        previous: _abc.Iterable[Global___AgentPosition] | None = ...,
         critics: _abc.Iterable[Global___CriticVerdict] | None = ...,
         agreement_threshold_percent: _builtins.int = ...,
         stability_threshold_percent: _builtins.int = ...,
@@ -258,7 +258,7 @@ class AssessRequest(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agreement_threshold_percent", b"agreement_threshold_percent", "critics", b"critics", "novelty_threshold_percent", b"novelty_threshold_percent", "previous", b"previous", "question", b"question", "settled", b"settled", "stability_threshold_percent", b"stability_threshold_percent", "stands", b"stands"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agreement_threshold_percent", b"agreement_threshold_percent", "critics", b"critics", "novelty_threshold_percent", b"novelty_threshold_percent", "positions", b"positions", "previous", b"previous", "question", b"question", "settled", b"settled", "stability_threshold_percent", b"stability_threshold_percent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -313,19 +313,19 @@ class AssessResponse(_message.Message):
     verdict: Global___ConvergenceVerdict.ValueType
     """What follows."""
     agreement_percent: _builtins.float
-    """What the threshold is compared with: the mean of `position_agreement_percent` and, where critics were asked,
+    """What the threshold is compared with: the mean of `position_agreement_percent` and, if critics were asked,
     `critic_agreement_percent`.
     """
     position_agreement_percent: _builtins.float
     """Share of all pairs of agents that take the same position. Unsure pairs do not count as that."""
     text_agreement_percent: _builtins.float
-    """The same of the whole texts, as told by the fast model: contradictions are not seen in it, so that it is shown and
+    """The same of the whole texts, by the fast model: it does not see contradictions, so it is shown and
     not decided by. Unset: an agent had no text.
     """
     critic_agreement_percent: _builtins.float
     """Share of critics' verdicts that agree. Unset: none were given."""
     novelty_percent: _builtins.float
-    """Share of the sentences of this round that say what no sentence of the round before said. Unset: no round before."""
+    """Share of the sentences of this round that state what no sentence of the round before stated. Unset: no round before."""
     reason: _builtins.str
     """The verdict and its figures in one line, for people."""
     @_builtins.property
@@ -338,7 +338,7 @@ class AssessResponse(_message.Message):
 
     @_builtins.property
     def unsure(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnsurePair]:
-        """Pairs of agents of which it cannot be told whether their positions are the same answer, ordered by their ids."""
+        """Pairs of agents for which it is unknown if their positions are the same answer, ordered by their ids."""
 
     def __init__(
         self,
@@ -375,7 +375,7 @@ Global___AssessResponse: _TypeAlias = AssessResponse  # noqa: Y015
 
 @_typing.final
 class UnsurePair(_message.Message):
-    """Two agents of which it cannot be told whether their positions are the same answer."""
+    """Two agents for which it is unknown if their positions are the same answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -387,7 +387,7 @@ class UnsurePair(_message.Message):
     other_agent_id: _builtins.str
     """The other agent."""
     same_probability: _builtins.float
-    """How probable it is that both are the same answer, between 0.3 and 0.7, or above where one word of them stands in the
+    """How probable it is that both are the same answer, between 0.3 and 0.7, or above if one word of them stands in the
     place of another. Unset: the model does not know the language, or one of them states no position.
     """
     def __init__(
@@ -470,30 +470,30 @@ class GroupPositionsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     QUESTION_FIELD_NUMBER: _builtins.int
-    STANDS_FIELD_NUMBER: _builtins.int
+    POSITIONS_FIELD_NUMBER: _builtins.int
     SETTLED_FIELD_NUMBER: _builtins.int
     question: _builtins.str
     """The question under debate, at most 100,000 characters. Required."""
     @_builtins.property
-    def stands(self) -> _containers.RepeatedCompositeFieldContainer[Global___Stand]:
+    def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentPosition]:
         """The agents, 1 to 32."""
 
     @_builtins.property
     def settled(self) -> _containers.RepeatedCompositeFieldContainer[Global___SettledPair]:
-        """Pairs of agents that somebody who read both positions decided, each once. A pair of which the model itself is sure
-        stays as the model says.
+        """Pairs of agents decided by a reader of both positions, each once. A pair of which the model itself is sure
+        stays as the model decides.
         """
 
     def __init__(
         self,
         *,
         question: _builtins.str = ...,
-        stands: _abc.Iterable[Global___Stand] | None = ...,
+        positions: _abc.Iterable[Global___AgentPosition] | None = ...,
         settled: _abc.Iterable[Global___SettledPair] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["question", b"question", "settled", b"settled", "stands", b"stands"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["positions", b"positions", "question", b"question", "settled", b"settled"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -526,7 +526,7 @@ class GroupPositionsResponse(_message.Message):
 
     @_builtins.property
     def unsure(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnsurePair]:
-        """Pairs of agents of which it cannot be told whether their positions are the same answer, ordered by their ids."""
+        """Pairs of agents for which it is unknown if their positions are the same answer, ordered by their ids."""
 
     def __init__(
         self,
@@ -557,7 +557,7 @@ class PositionGroup(_message.Message):
     representative_agent_id: _builtins.str
     """The agent whose position is most like those of the others."""
     position: _builtins.str
-    """That agent's position; empty where it states none."""
+    """That agent's position; empty if it states none."""
     @_builtins.property
     def agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ordered."""

@@ -26,25 +26,25 @@ class _IssueStatus:
 class _IssueStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_IssueStatus.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ISSUE_STATUS_UNSPECIFIED: _IssueStatus.ValueType  # 0
-    """It was answered, but whether it was taken up cannot be told."""
+    """It was answered, but it is unknown if it was taken up."""
     ISSUE_STATUS_TAKEN_UP: _IssueStatus.ValueType  # 1
     """The proposal was changed."""
     ISSUE_STATUS_REJECTED: _IssueStatus.ValueType  # 2
     """The proposal was not changed."""
     ISSUE_STATUS_NOT_ANSWERED: _IssueStatus.ValueType  # 3
-    """Nothing was said."""
+    """There was no answer."""
 
 class IssueStatus(_IssueStatus, metaclass=_IssueStatusEnumTypeWrapper):
     """What became of an issue."""
 
 ISSUE_STATUS_UNSPECIFIED: IssueStatus.ValueType  # 0
-"""It was answered, but whether it was taken up cannot be told."""
+"""It was answered, but it is unknown if it was taken up."""
 ISSUE_STATUS_TAKEN_UP: IssueStatus.ValueType  # 1
 """The proposal was changed."""
 ISSUE_STATUS_REJECTED: IssueStatus.ValueType  # 2
 """The proposal was not changed."""
 ISSUE_STATUS_NOT_ANSWERED: IssueStatus.ValueType  # 3
-"""Nothing was said."""
+"""There was no answer."""
 Global___IssueStatus: _TypeAlias = IssueStatus  # noqa: Y015
 
 @_typing.final
@@ -59,10 +59,10 @@ class Critique(_message.Message):
     agrees: _builtins.bool
     """Whether it agrees with the proposal as it stands. Unset: it did not say."""
     remarks: _builtins.str
-    """What it says beside the issues (CommonMark); of a critique that kept to no form, all of it. Empty: nothing."""
+    """What it writes besides the issues (CommonMark); of a critique without structure, all of it. Empty: nothing."""
     @_builtins.property
     def issues(self) -> _containers.RepeatedCompositeFieldContainer[Global___Issue]:
-        """What it finds wrong, in the order in which it said so. Empty: nothing, or nothing that could be told apart."""
+        """What it finds wrong, in the order in which it wrote it. Empty: nothing, or no separate issues."""
 
     def __init__(
         self,
@@ -96,9 +96,9 @@ class Issue(_message.Message):
     text: _builtins.str
     """What is wrong (CommonMark). Not blank."""
     severity: _builtins.int
-    """How bad it is, 0 to 10; 10: the proposal must not be used, 1: a matter of taste. Unset: not said."""
+    """How bad it is, 0 to 10; 10: the proposal must not be used, 1: a matter of taste. Unset: not stated."""
     suggestion: _builtins.str
-    """What to change (CommonMark). Empty: not said."""
+    """What to change (CommonMark). Empty: not stated."""
     def __init__(
         self,
         *,
@@ -119,7 +119,7 @@ Global___Issue: _TypeAlias = Issue  # noqa: Y015
 
 @_typing.final
 class IssueAnswer(_message.Message):
-    """What the author of a proposal made of an issue."""
+    """How the author of a proposal answered an issue."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -134,7 +134,7 @@ class IssueAnswer(_message.Message):
     status: Global___IssueStatus.ValueType
     """What was done about it."""
     reason: _builtins.str
-    """What was changed, or why nothing was (CommonMark). Empty: not said."""
+    """What was changed, or why nothing was (CommonMark). Empty: not stated."""
     def __init__(
         self,
         *,

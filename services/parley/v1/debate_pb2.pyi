@@ -35,7 +35,7 @@ class _DebateStatus:
 class _DebateStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DebateStatus.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     DEBATE_STATUS_UNSPECIFIED: _DebateStatus.ValueType  # 0
-    """Not said."""
+    """Unspecified."""
     DEBATE_STATUS_PENDING: _DebateStatus.ValueType  # 1
     """Accepted; no replica has begun it."""
     DEBATE_STATUS_RUNNING: _DebateStatus.ValueType  # 2
@@ -55,7 +55,7 @@ class DebateStatus(_DebateStatus, metaclass=_DebateStatusEnumTypeWrapper):
     """States of a debate."""
 
 DEBATE_STATUS_UNSPECIFIED: DebateStatus.ValueType  # 0
-"""Not said."""
+"""Unspecified."""
 DEBATE_STATUS_PENDING: DebateStatus.ValueType  # 1
 """Accepted; no replica has begun it."""
 DEBATE_STATUS_RUNNING: DebateStatus.ValueType  # 2
@@ -79,9 +79,9 @@ class _StopReason:
 class _StopReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StopReason.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     STOP_REASON_UNSPECIFIED: _StopReason.ValueType  # 0
-    """Not said."""
-    STOP_REASON_ALL_ROUNDS_HELD: _StopReason.ValueType  # 1
-    """All rounds were held."""
+    """Unspecified."""
+    STOP_REASON_ALL_ROUNDS_COMPLETED: _StopReason.ValueType  # 1
+    """All rounds were completed."""
     STOP_REASON_CONVERGED: _StopReason.ValueType  # 2
     """The agents agree."""
     STOP_REASON_STABLE_DISAGREEMENT: _StopReason.ValueType  # 3
@@ -97,7 +97,7 @@ class _StopReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StopReason
     STOP_REASON_PERSON: _StopReason.ValueType  # 8
     """A person ended them, or cancelled the debate."""
     STOP_REASON_AGENTS_READY: _StopReason.ValueType  # 9
-    """Enough agents said that they are ready for the vote."""
+    """Enough agents stated that they are ready for the vote."""
     STOP_REASON_CONFIDENCE_REACHED: _StopReason.ValueType  # 10
     """The agents are sure enough of their work."""
     STOP_REASON_JUDGE: _StopReason.ValueType  # 11
@@ -109,7 +109,7 @@ class _StopReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StopReason
     STOP_REASON_PROBABLE_ENOUGH: _StopReason.ValueType  # 14
     """Those who were asked first made a position probable enough; the others were not asked."""
     STOP_REASON_STAGNATION: _StopReason.ValueType  # 15
-    """The same is said again and again, and nothing new."""
+    """The agents repeat themselves and state nothing new."""
     STOP_REASON_CLEAR_WINNER: _StopReason.ValueType  # 16
     """One side has won: the others concede its key points."""
 
@@ -117,9 +117,9 @@ class StopReason(_StopReason, metaclass=_StopReasonEnumTypeWrapper):
     """Reasons for which the rounds of a debate end."""
 
 STOP_REASON_UNSPECIFIED: StopReason.ValueType  # 0
-"""Not said."""
-STOP_REASON_ALL_ROUNDS_HELD: StopReason.ValueType  # 1
-"""All rounds were held."""
+"""Unspecified."""
+STOP_REASON_ALL_ROUNDS_COMPLETED: StopReason.ValueType  # 1
+"""All rounds were completed."""
 STOP_REASON_CONVERGED: StopReason.ValueType  # 2
 """The agents agree."""
 STOP_REASON_STABLE_DISAGREEMENT: StopReason.ValueType  # 3
@@ -135,7 +135,7 @@ STOP_REASON_COST_BUDGET: StopReason.ValueType  # 7
 STOP_REASON_PERSON: StopReason.ValueType  # 8
 """A person ended them, or cancelled the debate."""
 STOP_REASON_AGENTS_READY: StopReason.ValueType  # 9
-"""Enough agents said that they are ready for the vote."""
+"""Enough agents stated that they are ready for the vote."""
 STOP_REASON_CONFIDENCE_REACHED: StopReason.ValueType  # 10
 """The agents are sure enough of their work."""
 STOP_REASON_JUDGE: StopReason.ValueType  # 11
@@ -147,7 +147,7 @@ STOP_REASON_STABLE_POSITIONS: StopReason.ValueType  # 13
 STOP_REASON_PROBABLE_ENOUGH: StopReason.ValueType  # 14
 """Those who were asked first made a position probable enough; the others were not asked."""
 STOP_REASON_STAGNATION: StopReason.ValueType  # 15
-"""The same is said again and again, and nothing new."""
+"""The agents repeat themselves and state nothing new."""
 STOP_REASON_CLEAR_WINNER: StopReason.ValueType  # 16
 """One side has won: the others concede its key points."""
 Global___StopReason: _TypeAlias = StopReason  # noqa: Y015
@@ -254,7 +254,7 @@ class DebateSpec(_message.Message):
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """What the one who asks finds the debate by, such as `team`: `payments`; no agent is told. At most 16. Names match
+        """Labels by which the caller finds the debate, such as `team`: `payments`; no agent sees them. At most 16. Names match
         `[a-z][a-z0-9._/-]{0,62}`; values are one line of at most 63 characters, which may be empty.
         """
 
@@ -403,7 +403,7 @@ class DebateLimits(_message.Message):
     paused or spent waiting for a person.
 
     A debate that reaches `total`, `max_tokens` or `max_cost_micros` begins nothing new and ends with the answer that its
-    format makes of what is there, provided that something is; `Debate.ended_by` says so. Otherwise it fails.
+    format makes of what is there, if there is something; `Debate.ended_by` names the limit. Otherwise it fails.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -472,7 +472,7 @@ Global___DebateLimits: _TypeAlias = DebateLimits  # noqa: Y015
 
 @_typing.final
 class Debate(_message.Message):
-    """A debate as its log tells it."""
+    """A debate as its log has it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -522,9 +522,9 @@ class Debate(_message.Message):
     last_sequence: _builtins.int
     """Sequence of its last event."""
     current_round: _builtins.int
-    """Rounds held or begun."""
+    """Rounds completed or started."""
     max_rounds: _builtins.int
-    """Rounds that are held unless a rule, a limit or an intervention ends them early. 0: not known yet."""
+    """Rounds that are run unless a rule, a limit or an intervention ends them early. 0: not known yet."""
     rounds_ended_by: _builtins.str
     """Why the rounds ended before the last, in words. Empty: they did not, or a limit ended them."""
     ended_by: _builtins.str
@@ -532,7 +532,7 @@ class Debate(_message.Message):
     stop_reason: Global___StopReason.ValueType
     """Why the rounds ended, in every case. UNSPECIFIED: they have not ended, or the format has none."""
     stop_explanation: _builtins.str
-    """The same in words, such as `all 3 rounds were held`. Empty: as above."""
+    """The same in words, such as `all 3 rounds were completed`. Empty: as above."""
     demonstration: _builtins.bool
     """Whether a model answers that is too small to be relied on, as the one that comes along with Parley is. Such a debate shows
     what a debate is; memory does not remember it and ratings do not count it.
@@ -577,7 +577,7 @@ class Debate(_message.Message):
 
     @_builtins.property
     def first_drafts(self) -> Global___DraftGroups:
-        """How the first drafts group. Unset until that is known, and where it cannot be told with certainty."""
+        """How the first drafts group. Unset until that is known, and if it is not certain."""
 
     @_builtins.property
     def recalled_debate_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -599,17 +599,17 @@ class Debate(_message.Message):
 
     @_builtins.property
     def clarifications(self) -> _containers.RepeatedCompositeFieldContainer[Global___Clarification]:
-        """Questions that a person was asked, with what they said, in the order in which they were closed. Those that are open are
+        """Questions that a person was asked, with the answers, in the order in which they were closed. Those that are open are
         in `waiting`.
         """
 
     @_builtins.property
     def evaluation_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Evaluations of this debate, newest first, at most 100. They are kept beside its log."""
+        """Evaluations of this debate, newest first, at most 100. They are not part of its log."""
 
     @_builtins.property
     def feedback(self) -> Global___Feedback:
-        """What a person said of it after it was completed; kept beside its log. Unset: nobody has said anything."""
+        """A person's feedback after it was completed; not part of its log. Unset: there is none."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
@@ -711,7 +711,7 @@ Global___Requirement: _TypeAlias = Requirement  # noqa: Y015
 
 @_typing.final
 class Feedback(_message.Message):
-    """What a person says of a completed debate. The latest word counts, and takes the place of the one before."""
+    """A person's feedback on a completed debate. The latest word counts, and takes the place of the one before."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -724,14 +724,14 @@ class Feedback(_message.Message):
     value: _builtins.int
     """1: it was good. -1: it was not."""
     message: _builtins.str
-    """Why. Empty: not said."""
+    """Why. Empty: not stated."""
     number: _builtins.int
-    """Which word on this debate it is, from 1."""
+    """Which feedback on this debate it is, from 1."""
     rated: _builtins.bool
-    """Whether the ratings have it; otherwise they are told until they have."""
+    """Whether the ratings service has it; otherwise it is sent again until it has."""
     @_builtins.property
     def given_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was said."""
+        """When it was given."""
 
     @_builtins.property
     def agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -853,7 +853,7 @@ class Waiting(_message.Message):
     checkpoint: _builtins.str
     """The key of the checkpoint at which a person is asked. Empty: it waits for providers, and goes on by itself."""
     message: _builtins.str
-    """What is put to the person as one text, or what the provider said."""
+    """What the person is asked, as one text, or the provider's message."""
     reason: _builtins.str
     """Why the step failed that is waited for, such as `PROVIDER_UNAVAILABLE`. Empty at a checkpoint."""
     agent_id: _builtins.str
@@ -862,7 +862,7 @@ class Waiting(_message.Message):
     """The phase that waits, such as `round 1 proposal`. Empty at a checkpoint."""
     @_builtins.property
     def until(self) -> _timestamp_pb2.Timestamp:
-        """Until when: the steps are then tried again, or the debate pauses since nobody came."""
+        """Until when: the steps are then tried again, or the debate pauses since no person answered."""
 
     @_builtins.property
     def questions(self) -> Global___Questions:
@@ -944,7 +944,7 @@ class Clarification(_message.Message):
 
     @_builtins.property
     def answer(self) -> Global___Answer:
-        """What was said. Unset: the person had the debate go on without."""
+        """The answer. Unset: the person let the debate continue without one."""
 
     def __init__(
         self,
@@ -1001,7 +1001,7 @@ class Direction(_message.Message):
 
     TEXT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """Where the debate stands (CommonMark)."""
+    """The state of the discussion (CommonMark)."""
     def __init__(
         self,
         *,
@@ -1060,7 +1060,7 @@ class Work(_message.Message):
     agent_id: _builtins.str
     """The agent that works. Empty: a service does."""
     target_agent_id: _builtins.str
-    """The agent whose work is looked at. Empty: none."""
+    """The agent whose work is read. Empty: none."""
     round: _builtins.int
     """The round it counts for, from 1. 0: outside of rounds."""
     summarized_characters: _builtins.int
@@ -1138,7 +1138,7 @@ class Reply(_message.Message):
 
     @_builtins.property
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[_agent_pb2.ToolCall]:
-        """What was looked up for it, in order."""
+        """The calls of tools for it, in order."""
 
     @_builtins.property
     def critique(self) -> _critique_pb2.Critique:
@@ -1146,7 +1146,7 @@ class Reply(_message.Message):
 
     @_builtins.property
     def issue_answers(self) -> _containers.RepeatedCompositeFieldContainer[_critique_pb2.IssueAnswer]:
-        """What it says of each issue that was raised against the proposal before, in their order. Empty: nothing was to be
+        """Its answer to each issue that was raised against the proposal before, in their order. Empty: nothing was to be
         answered.
         """
 
@@ -1294,7 +1294,7 @@ class FailedContribution(_message.Message):
     attempt: _builtins.int
     """The attempt that failed, from 1."""
     partial_text: _builtins.str
-    """What the agent had written until then, cut off where it was stopped. Nobody in the debate reads it. Empty: nothing, or it
+    """What the agent had written until then, cut off at the stop. No agent of the debate reads it. Empty: nothing, or it
     was to be a structured answer.
     """
     @_builtins.property
@@ -1331,7 +1331,7 @@ class DraftGroups(_message.Message):
     majority: _builtins.bool
     """Whether more than half of the drafts are in the first group."""
     certain: _builtins.bool
-    """Whether the groups are certain; see `GroupPositionsResponse.certain`. False: how the drafts group cannot be told, and
+    """Whether the groups are certain; see `GroupPositionsResponse.certain`. False: how the drafts group is unknown, and
     what is here is a guess. Logs that were written before there was this field have it false.
     """
     @_builtins.property
@@ -1594,7 +1594,7 @@ class Guide(_message.Message):
 
     TEXT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """What they are told. Not blank, at most 8 KiB."""
+    """The guidance for the agents. Not blank, at most 8 KiB."""
     def __init__(
         self,
         *,
@@ -1679,7 +1679,7 @@ class Answer(_message.Message):
     ANSWERS_FIELD_NUMBER: _builtins.int
     ENOUGH_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """What is said to the questions as a whole. At most 8 KiB; not blank unless there are answers to single ones."""
+    """The answer to the questions as a whole. At most 8 KiB; not blank unless there are answers to single ones."""
     enough: _builtins.bool
     """Whether that is enough: no more questions are put, and the debate begins. Default: false."""
     @_builtins.property
@@ -1738,7 +1738,7 @@ class Approve(_message.Message):
     approved: _builtins.bool
     """Whether it is approved."""
     text: _builtins.str
-    """What is said to it. At most 8 KiB."""
+    """A comment on it. At most 8 KiB."""
     def __init__(
         self,
         *,

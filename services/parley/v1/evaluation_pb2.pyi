@@ -27,7 +27,7 @@ class _EvaluationDimension:
 class _EvaluationDimensionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EvaluationDimension.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     EVALUATION_DIMENSION_UNSPECIFIED: _EvaluationDimension.ValueType  # 0
-    """Not said."""
+    """Unspecified."""
     EVALUATION_DIMENSION_FUNCTIONAL_COMPLETENESS: _EvaluationDimension.ValueType  # 1
     """Whether everything that was asked for is there."""
     EVALUATION_DIMENSION_PERFORMANCE: _EvaluationDimension.ValueType  # 2
@@ -47,7 +47,7 @@ class EvaluationDimension(_EvaluationDimension, metaclass=_EvaluationDimensionEn
     """The dimensions in which an answer is judged."""
 
 EVALUATION_DIMENSION_UNSPECIFIED: EvaluationDimension.ValueType  # 0
-"""Not said."""
+"""Unspecified."""
 EVALUATION_DIMENSION_FUNCTIONAL_COMPLETENESS: EvaluationDimension.ValueType  # 1
 """Whether everything that was asked for is there."""
 EVALUATION_DIMENSION_PERFORMANCE: EvaluationDimension.ValueType  # 2
@@ -100,7 +100,7 @@ class EvaluationSettings(_message.Message):
     debate_id: _builtins.str
     """The debate that is judged. It must be completed, and be no evaluation itself. Required."""
     include_proposals: _builtins.bool
-    """Whether the evaluators read the final proposals of its agents too, beside the answer."""
+    """Whether the evaluators read the final proposals of its agents too, besides the answer."""
     @_builtins.property
     def timeouts(self) -> _containers.MessageMap[_builtins.str, _duration_pb2.Duration]:
         """How long the call of one evaluator may take, fallback included, by its agent id. An agent that is
@@ -203,7 +203,7 @@ Global___EvaluatedProposal: _TypeAlias = EvaluatedProposal  # noqa: Y015
 
 @_typing.final
 class EvaluationOutcome(_message.Message):
-    """What an evaluation comes to. Every number is made of scores that evaluators gave; where none was given, there is none."""
+    """The outcome of an evaluation. Every number is computed from the evaluators' scores; if there is no score, there is no number."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -222,7 +222,7 @@ class EvaluationOutcome(_message.Message):
 
     @_builtins.property
     def averages(self) -> _containers.RepeatedCompositeFieldContainer[Global___DimensionAverage]:
-        """The average of each dimension over the evaluators that scored it, in the order of the dimensions. One that nobody
+        """The average of each dimension over the evaluators that scored it, in the order of the dimensions. One that no evaluator
         scored is left out.
         """
 
@@ -249,7 +249,7 @@ Global___EvaluationOutcome: _TypeAlias = EvaluationOutcome  # noqa: Y015
 
 @_typing.final
 class EvaluatorScores(_message.Message):
-    """What one evaluator says."""
+    """The scores of one evaluator."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -29,25 +29,25 @@ class _PromptRole:
 class _PromptRoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PromptRole.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PROMPT_ROLE_UNSPECIFIED: _PromptRole.ValueType  # 0
-    """Not said; refused."""
+    """Unspecified; refused."""
     PROMPT_ROLE_SYSTEM: _PromptRole.ValueType  # 1
     """Instructions of the operator."""
     PROMPT_ROLE_USER: _PromptRole.ValueType  # 2
     """The task and its material."""
     PROMPT_ROLE_ASSISTANT: _PromptRole.ValueType  # 3
-    """What the agent itself said earlier."""
+    """What the agent itself answered earlier."""
 
 class PromptRole(_PromptRole, metaclass=_PromptRoleEnumTypeWrapper):
     """Who a piece of a prompt speaks for."""
 
 PROMPT_ROLE_UNSPECIFIED: PromptRole.ValueType  # 0
-"""Not said; refused."""
+"""Unspecified; refused."""
 PROMPT_ROLE_SYSTEM: PromptRole.ValueType  # 1
 """Instructions of the operator."""
 PROMPT_ROLE_USER: PromptRole.ValueType  # 2
 """The task and its material."""
 PROMPT_ROLE_ASSISTANT: PromptRole.ValueType  # 3
-"""What the agent itself said earlier."""
+"""What the agent itself answered earlier."""
 Global___PromptRole: _TypeAlias = PromptRole  # noqa: Y015
 
 class _BreakerState:
@@ -57,7 +57,7 @@ class _BreakerState:
 class _BreakerStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BreakerState.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     BREAKER_STATE_UNSPECIFIED: _BreakerState.ValueType  # 0
-    """Not said."""
+    """Unspecified."""
     BREAKER_STATE_CLOSED: _BreakerState.ValueType  # 1
     """Calls go through."""
     BREAKER_STATE_OPEN: _BreakerState.ValueType  # 2
@@ -69,7 +69,7 @@ class BreakerState(_BreakerState, metaclass=_BreakerStateEnumTypeWrapper):
     """States of a breaker."""
 
 BREAKER_STATE_UNSPECIFIED: BreakerState.ValueType  # 0
-"""Not said."""
+"""Unspecified."""
 BREAKER_STATE_CLOSED: BreakerState.ValueType  # 1
 """Calls go through."""
 BREAKER_STATE_OPEN: BreakerState.ValueType  # 2
@@ -120,18 +120,18 @@ class PromptPart(_message.Message):
 
     ROLE_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
-    GIVE_FIELD_NUMBER: _builtins.int
+    SHRINK_PRIORITY_FIELD_NUMBER: _builtins.int
     DOCUMENT_FIELD_NUMBER: _builtins.int
     role: Global___PromptRole.ValueType
-    """Who says it."""
+    """Whose text it is."""
     text: _builtins.str
     """The text. Neighbouring parts of one role are joined with a blank line."""
-    give: _builtins.int
-    """How readily the text is shortened where the whole does not fit a route's context. Parts with a larger number are
+    shrink_priority: _builtins.int
+    """How readily the text is shortened if the whole prompt does not fit a route's context. Parts with a larger number are
     shortened first; 0: never shortened.
     """
     document: _builtins.str
-    """Path of the context document that `text` is, without any marks around it. Where the agent has tools and the route can
+    """Path of the context document that `text` is, without any marks around it. If the agent has tools and the route can
     call them, the tools read it and it is left out of the prompt; elsewhere it is quoted there under its path. Relative,
     without `..`, unique in the prompt; only in parts of the USER role. Empty: an ordinary part.
     """
@@ -140,12 +140,12 @@ class PromptPart(_message.Message):
         *,
         role: Global___PromptRole.ValueType = ...,
         text: _builtins.str = ...,
-        give: _builtins.int = ...,
+        shrink_priority: _builtins.int = ...,
         document: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "give", b"give", "role", b"role", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "role", b"role", "shrink_priority", b"shrink_priority", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -217,7 +217,7 @@ class GenerateRequest(_message.Message):
 
     @_builtins.property
     def agent(self) -> _agent_pb2.Agent:
-        """The agent that answers. Its prompts are not looked at here: `prompt` is sent as it stands. Required."""
+        """The agent that answers. Its own prompts are ignored here: `prompt` is sent as it is. Required."""
 
     @_builtins.property
     def prompt(self) -> _containers.RepeatedCompositeFieldContainer[Global___PromptPart]:
@@ -368,12 +368,12 @@ class GenerateCompleted(_message.Message):
     QUEUED_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
     PROMPT_CHARACTERS_LEFT_OUT_FIELD_NUMBER: _builtins.int
-    REASKS_FIELD_NUMBER: _builtins.int
+    REPEATS_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The whole text, through the airlock and without the model's reasoning. For a structured answer: JSON text that satisfies
-    the schema. Where it accepts prose, it may also be the JSON text of an object that holds some of the schema's properties,
+    the schema. If it accepts prose, it may also be the JSON text of an object that holds some of the schema's properties,
     or else what the model wrote.
     """
     route: _builtins.str
@@ -384,7 +384,7 @@ class GenerateCompleted(_message.Message):
     """Whether the text ended at the token limit rather than by itself."""
     prompt_characters_left_out: _builtins.int
     """Characters of the prompt that were left out to fit the route's context. 0: none."""
-    reasks: _builtins.int
+    repeats: _builtins.int
     """Times the model was asked again since its structured answer did not satisfy the schema."""
     stored: _builtins.bool
     """Whether the answer had been stored by an earlier call with this id. Its stream holds nothing else then; usage and
@@ -417,13 +417,13 @@ class GenerateCompleted(_message.Message):
         queued: _duration_pb2.Duration | None = ...,
         truncated: _builtins.bool = ...,
         prompt_characters_left_out: _builtins.int = ...,
-        reasks: _builtins.int = ...,
+        repeats: _builtins.int = ...,
         stored: _builtins.bool = ...,
         tool_calls: _abc.Iterable[_agent_pb2.ToolCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "queued", b"queued", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "model", b"model", "prompt_characters_left_out", b"prompt_characters_left_out", "queued", b"queued", "reasks", b"reasks", "route", b"route", "stored", b"stored", "text", b"text", "tool_calls", b"tool_calls", "truncated", b"truncated", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "model", b"model", "prompt_characters_left_out", b"prompt_characters_left_out", "queued", b"queued", "repeats", b"repeats", "route", b"route", "stored", b"stored", "text", b"text", "tool_calls", b"tool_calls", "truncated", b"truncated", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -468,8 +468,8 @@ class CancelCallResponse(_message.Message):
     """Names the run that `usage` is of, so that who asks twice counts it once. Empty: there was none."""
     @_builtins.property
     def usage(self) -> _agent_pb2.Usage:
-        """What the call's last run used, where that run was stopped or has failed: what was heard of its answer is estimated. An answer
-        that came before the stop is kept, and its usage is told with it. Unset: there was no such run, or nobody knows.
+        """What the call's last run used, if that run was stopped or has failed: the part of its answer that arrived is estimated. An answer
+        that came before the stop is kept, and its usage is returned with it. Unset: there was no such run, or it is unknown.
         """
 
     def __init__(
@@ -516,14 +516,14 @@ class ListAgentsResponse(_message.Message):
     DEFAULT_TEAM_FIELD_NUMBER: _builtins.int
     DEFAULT_JUDGE_FIELD_NUMBER: _builtins.int
     default_judge: _builtins.str
-    """Id of the agent that judges where a debate names none."""
+    """Id of the agent that judges if a debate names none."""
     @_builtins.property
     def agents(self) -> _containers.RepeatedCompositeFieldContainer[_agent_pb2.Agent]:
         """Ordered by id."""
 
     @_builtins.property
     def default_team(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Ids of the agents that debate where a debate names none, in order."""
+        """Ids of the agents that debate if a debate names none, in order."""
 
     def __init__(
         self,
@@ -595,7 +595,7 @@ class ListRoutesRequest(_message.Message):
     NAMES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of routes to list even if nobody has asked one yet, with what is published of their prices, and what is published or
+        """Names of routes to list even if no call has used them yet, with what is published of their prices, and what is published or
         listed by their endpoints of their contexts. At most 256.
         """
 
@@ -628,7 +628,7 @@ class ListRoutesResponse(_message.Message):
 
     @_builtins.property
     def default_routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of the routes that serve an agent that names none, in order. A provider whose model nobody named is asked for its list
+        """Names of the routes that serve an agent that names none, in order. A provider without a configured model is asked for its list
         of models; one that gives none is left out.
         """
 
@@ -671,7 +671,7 @@ class FoundServer(_message.Message):
     title: _builtins.str
     """What people call it, such as `Ollama`."""
     base_url: _builtins.str
-    """Where its API answers, such as `http://127.0.0.1:11434/v1`."""
+    """The address of its API, such as `http://127.0.0.1:11434/v1`."""
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The models that it lists and that write text, in its order. At least one."""
@@ -740,7 +740,7 @@ class RouteStatus(_message.Message):
     such a route is marked, and kept out of memory and ratings.
     """
     input_price_micros: _builtins.int
-    """What tokens read cost there, in millionths of a US dollar a million tokens, rounded up. Set where `priced`."""
+    """What tokens read cost there, in millionths of a US dollar a million tokens, rounded up. Set if `priced`."""
     output_price_micros: _builtins.int
     """The same for tokens written."""
     @_builtins.property

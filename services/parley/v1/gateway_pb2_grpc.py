@@ -77,7 +77,7 @@ class GatewayServiceServicer:
         """Generates one text, or one structured answer.
 
         The stream holds a `route_attempt` for every attempt at a route, `delta`s of the present route attempt, and ends with
-        exactly one `completed`. Another `route_attempt` of the same route follows where text was no answer yet: it stood
+        exactly one `completed`. Another `route_attempt` of the same route follows if the text was no answer yet: it stood
         before a tool call, turned out to be reasoning, or did not satisfy the schema and the model is asked again. Deltas of a
         structured answer are its JSON text as the model writes it, unchecked; `completed` holds the checked one.
 
@@ -90,7 +90,7 @@ class GatewayServiceServicer:
         `STORE_UNAVAILABLE` (only with a `call_id`; call again); PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
         tenant than the one that the caller acts for). Metadata of the ErrorInfo: `route`, `provider_status`, and
         the usage of failed route attempts as `input_tokens`, `output_tokens`, `requests` and `cost_micros` (in millionths of
-        a US dollar, as in Usage; absent where a price is unknown).
+        a US dollar, as in Usage; absent if a price is unknown).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -22,7 +22,7 @@ class GatewayServiceStub:
     """Generates one text, or one structured answer.
 
     The stream holds a `route_attempt` for every attempt at a route, `delta`s of the present route attempt, and ends with
-    exactly one `completed`. Another `route_attempt` of the same route follows where text was no answer yet: it stood
+    exactly one `completed`. Another `route_attempt` of the same route follows if the text was no answer yet: it stood
     before a tool call, turned out to be reasoning, or did not satisfy the schema and the model is asked again. Deltas of a
     structured answer are its JSON text as the model writes it, unchecked; `completed` holds the checked one.
 
@@ -35,7 +35,7 @@ class GatewayServiceStub:
     `STORE_UNAVAILABLE` (only with a `call_id`; call again); PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
     tenant than the one that the caller acts for). Metadata of the ErrorInfo: `route`, `provider_status`, and
     the usage of failed route attempts as `input_tokens`, `output_tokens`, `requests` and `cost_micros` (in millionths of
-    a US dollar, as in Usage; absent where a price is unknown).
+    a US dollar, as in Usage; absent if a price is unknown).
     """
     CancelCall: _aio.UnaryUnaryMultiCallable[_gateway_pb2.CancelCallRequest, _gateway_pb2.CancelCallResponse]
     """Stops a call by its id at once, wherever it runs. Answers also when there is no such call.
@@ -71,7 +71,7 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         """Generates one text, or one structured answer.
 
         The stream holds a `route_attempt` for every attempt at a route, `delta`s of the present route attempt, and ends with
-        exactly one `completed`. Another `route_attempt` of the same route follows where text was no answer yet: it stood
+        exactly one `completed`. Another `route_attempt` of the same route follows if the text was no answer yet: it stood
         before a tool call, turned out to be reasoning, or did not satisfy the schema and the model is asked again. Deltas of a
         structured answer are its JSON text as the model writes it, unchecked; `completed` holds the checked one.
 
@@ -84,7 +84,7 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         `STORE_UNAVAILABLE` (only with a `call_id`; call again); PERMISSION_DENIED `WRONG_TENANT` (the `call_id` is of another
         tenant than the one that the caller acts for). Metadata of the ErrorInfo: `route`, `provider_status`, and
         the usage of failed route attempts as `input_tokens`, `output_tokens`, `requests` and `cost_micros` (in millionths of
-        a US dollar, as in Usage; absent where a price is unknown).
+        a US dollar, as in Usage; absent if a price is unknown).
         """
 
     @_abc_1.abstractmethod

@@ -41,7 +41,7 @@ class ApiKey(_message.Message):
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was made."""
+        """When it was created."""
 
     @_builtins.property
     def revoke_time(self) -> _timestamp_pb2.Timestamp:
@@ -100,14 +100,14 @@ Global___CreateKeyRequest: _TypeAlias = CreateKeyRequest  # noqa: Y015
 
 @_typing.final
 class CreateKeyResponse(_message.Message):
-    """The key that was made."""
+    """The key that was created."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     KEY_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """The key itself, to be sent as `authorization: Bearer TEXT`. It is told this once."""
+    """The key itself, to be sent as `authorization: Bearer TEXT`. It is returned only this once."""
     @_builtins.property
     def key(self) -> Global___ApiKey:
         """What is known of it."""

@@ -71,7 +71,7 @@ class RecallResponse(_message.Message):
     QUESTION_FIELD_NUMBER: _builtins.int
     CONCLUSION_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
-    LIKENESS_PERCENT_FIELD_NUMBER: _builtins.int
+    SIMILARITY_PERCENT_FIELD_NUMBER: _builtins.int
     CONCLUDED_AT_FIELD_NUMBER: _builtins.int
     debate_id: _builtins.str
     """The debate's id."""
@@ -81,7 +81,7 @@ class RecallResponse(_message.Message):
     """What it concluded."""
     domain: _builtins.str
     """Its domain."""
-    likeness_percent: _builtins.float
+    similarity_percent: _builtins.float
     """Likeness in percent, 0 to 100, never larger than that of the message before."""
     @_builtins.property
     def concluded_at(self) -> _timestamp_pb2.Timestamp:
@@ -94,12 +94,12 @@ class RecallResponse(_message.Message):
         question: _builtins.str = ...,
         conclusion: _builtins.str = ...,
         domain: _builtins.str = ...,
-        likeness_percent: _builtins.float = ...,
+        similarity_percent: _builtins.float = ...,
         concluded_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at", "conclusion", b"conclusion", "debate_id", b"debate_id", "domain", b"domain", "likeness_percent", b"likeness_percent", "question", b"question"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["concluded_at", b"concluded_at", "conclusion", b"conclusion", "debate_id", b"debate_id", "domain", b"domain", "question", b"question", "similarity_percent", b"similarity_percent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

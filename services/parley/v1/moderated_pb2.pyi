@@ -26,7 +26,7 @@ class _Confidence:
 class _ConfidenceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Confidence.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     CONFIDENCE_UNSPECIFIED: _Confidence.ValueType  # 0
-    """Not said."""
+    """Unspecified."""
     CONFIDENCE_HIGH: _Confidence.ValueType  # 1
     """The perspectives agree, or one clearly won."""
     CONFIDENCE_MEDIUM: _Confidence.ValueType  # 2
@@ -38,7 +38,7 @@ class Confidence(_Confidence, metaclass=_ConfidenceEnumTypeWrapper):
     """How sure a moderator is of its recommendation."""
 
 CONFIDENCE_UNSPECIFIED: Confidence.ValueType  # 0
-"""Not said."""
+"""Unspecified."""
 CONFIDENCE_HIGH: Confidence.ValueType  # 1
 """The perspectives agree, or one clearly won."""
 CONFIDENCE_MEDIUM: Confidence.ValueType  # 2
@@ -49,7 +49,7 @@ Global___Confidence: _TypeAlias = Confidence  # noqa: Y015
 
 @_typing.final
 class ModeratedSettings(_message.Message):
-    """How a moderated debate is held: a moderator assigns perspectives, debaters argue and rebut from them, and the moderator writes
+    """How a moderated debate is run: a moderator assigns perspectives, debaters argue and rebut from them, and the moderator writes
     the decision. The debate's judge is the moderator; its agents lend their routes to the debaters, in turn.
     """
 
@@ -122,7 +122,7 @@ class Perspective(_message.Message):
     @_builtins.property
     def opposes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of perspectives that it pulls against. Beside these it opposes those that give up what it puts first, or put first
-        what it accepts to lose, as its words tell.
+        what it accepts to lose.
         """
 
     def __init__(
@@ -163,7 +163,7 @@ class ModeratedOutcome(_message.Message):
     topic: _builtins.str
     """What is decided on, in a few words on one line."""
     rounds: _builtins.int
-    """Rounds that were held."""
+    """Rounds that were completed."""
     recommendation: _builtins.str
     """What the moderator recommends (CommonMark)."""
     confidence: Global___Confidence.ValueType
@@ -180,7 +180,7 @@ class ModeratedOutcome(_message.Message):
 
     @_builtins.property
     def tensions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tension]:
-        """Where they pull in different directions, or what stayed open."""
+        """Conflicts between perspectives, and what stayed open."""
 
     @_builtins.property
     def caveats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -188,11 +188,11 @@ class ModeratedOutcome(_message.Message):
 
     @_builtins.property
     def dissents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Dissent]:
-        """What a perspective that strongly disagrees says, by its agent."""
+        """Statements of perspectives that strongly disagree, by agent."""
 
     @_builtins.property
     def guidance(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What a person said at checkpoints between rounds, oldest first."""
+        """A person's guidance at checkpoints between rounds, oldest first."""
 
     @_builtins.property
     def follow_up(self) -> Global___FollowUp:
@@ -250,11 +250,11 @@ class ConsideredPerspective(_message.Message):
 
     @_builtins.property
     def trade_offs_accepted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What it said it would give up, a point each."""
+        """What it would give up, a point each."""
 
     @_builtins.property
     def absent_rounds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Rounds in which it said nothing, since its calls failed."""
+        """Rounds without its contribution, since its calls failed."""
 
     def __init__(
         self,
@@ -332,25 +332,25 @@ class FollowUp(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    WANTED_FIELD_NUMBER: _builtins.int
+    REQUESTED_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
-    wanted: _builtins.bool
+    requested: _builtins.bool
     """Whether the person wanted one."""
     url: _builtins.str
-    """Where it can be found, as the tracker's answer said. Empty: not made, or not said."""
+    """Its address, from the tracker's answer. Empty: not created, or not known."""
     failure: _builtins.str
     """Why it could not be made, in one line. Empty: it was, or none was wanted."""
     def __init__(
         self,
         *,
-        wanted: _builtins.bool = ...,
+        requested: _builtins.bool = ...,
         url: _builtins.str = ...,
         failure: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "url", b"url", "wanted", b"wanted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "requested", b"requested", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -29,17 +29,17 @@ class _DebateView:
 class _DebateViewEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DebateView.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     DEBATE_VIEW_UNSPECIFIED: _DebateView.ValueType  # 0
-    """Not said: FULL."""
+    """Unspecified: FULL."""
     DEBATE_VIEW_SUMMARY: _DebateView.ValueType  # 1
     """All but contributions, failures of contributions, outcome, answer, and the texts of context documents."""
     DEBATE_VIEW_FULL: _DebateView.ValueType  # 2
     """The whole debate."""
 
 class DebateView(_DebateView, metaclass=_DebateViewEnumTypeWrapper):
-    """How much of a debate is told."""
+    """How much of a debate is returned."""
 
 DEBATE_VIEW_UNSPECIFIED: DebateView.ValueType  # 0
-"""Not said: FULL."""
+"""Unspecified: FULL."""
 DEBATE_VIEW_SUMMARY: DebateView.ValueType  # 1
 """All but contributions, failures of contributions, outcome, answer, and the texts of context documents."""
 DEBATE_VIEW_FULL: DebateView.ValueType  # 2
@@ -85,7 +85,7 @@ class CreateDebateResponse(_message.Message):
     debate_id: _builtins.str
     """The debate's id."""
     existed: _builtins.bool
-    """Whether an earlier request with this id had made it."""
+    """Whether an earlier request with this id had created it."""
     def __init__(
         self,
         *,
@@ -111,7 +111,7 @@ class GetDebateRequest(_message.Message):
     debate_id: _builtins.str
     """The debate's id. Required."""
     view: Global___DebateView.ValueType
-    """How much of it is told. Unset: FULL."""
+    """How much of it is returned. Unset: FULL."""
     def __init__(
         self,
         *,
@@ -184,7 +184,7 @@ class GetAnswerResponse(_message.Message):
     """The answer with all its parts, for people (CommonMark), as `Debate.answer`."""
     @_builtins.property
     def outcome(self) -> _debate_pb2.Outcome:
-        """The same as data. Unset where both together are larger than a message may be: WatchDebate has it, in `concluded`."""
+        """The same as data. Unset if both together are larger than a message may be: WatchDebate has it, in `concluded`."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class ListContributionsRequest(_message.Message):
     """`next_page_token` of the page before. Empty: the first page."""
     page_bytes: _builtins.int
     """Bytes of a page, at most; more than 12 MiB are 12 MiB. A page holds one contribution at least. 0: the default, 2 MiB,
-    since clients of most languages take 4 MiB where nobody told them more.
+    since clients of most languages accept 4 MiB unless they are configured for more.
     """
     def __init__(
         self,
@@ -684,7 +684,7 @@ Global___InterveneResponse: _TypeAlias = InterveneResponse  # noqa: Y015
 
 @_typing.final
 class SubmitFeedbackRequest(_message.Message):
-    """What a person says of a completed debate."""
+    """A person's feedback on a completed debate."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -718,7 +718,7 @@ Global___SubmitFeedbackRequest: _TypeAlias = SubmitFeedbackRequest  # noqa: Y015
 
 @_typing.final
 class SubmitFeedbackResponse(_message.Message):
-    """The word is recorded."""
+    """The feedback is recorded."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -141,7 +141,7 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetDebate(self, request, context):
-        """Returns a debate as its log tells it now, whole or in its summary. The summary of every debate fits a message.
+        """Returns a debate as its log has it now, whole or as a summary. The summary of every debate fits a message.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION `DEBATE_TOO_LARGE` (whole, it is larger than a message may be:
         ask for the view SUMMARY, for the answer with GetAnswer and for the rest with ListContributions).
@@ -163,7 +163,7 @@ class OrchestratorServiceServicer:
     def ListContributions(self, request, context):
         """Lists what agents contributed to a debate and what failed, in the order of the log, page by page.
 
-        While a debate runs, pages go on to what was recorded meanwhile. A step that is tried again stands where its latest
+        While a debate runs, later pages include what was recorded meanwhile. A step that is tried again stands where its latest
         attempt was recorded, so that its key may come once more on a later page; the larger `attempt` counts.
 
         Errors: INVALID_ARGUMENT (also a page token that is none of this service); NOT_FOUND.
@@ -173,7 +173,7 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListDebates(self, request, context):
-        """Lists debates, newest first unless `order_by` says otherwise.
+        """Lists debates, newest first unless `order_by` is set.
 
         Errors: INVALID_ARGUMENT (bad page token, page size, order, time or label).
         """
@@ -234,7 +234,7 @@ class OrchestratorServiceServicer:
     def StreamReport(self, request, context):
         """Sends the report of a debate, finished or not, as Markdown in parts, and ends. All parts are of one moment.
 
-        Errors: INVALID_ARGUMENT; NOT_FOUND. Where the stream breaks, it is asked for again from its start.
+        Errors: INVALID_ARGUMENT; NOT_FOUND. If the stream breaks, request it again from its start.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -250,19 +250,19 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SubmitFeedback(self, request, context):
-        """Records what a person says of a completed debate, durable when this answers. Another word takes the place of the one
-        before; the same `request_id` again changes nothing, also after another word. The ratings of the debate's agents count
-        the latest word once; where they are away, they are told until they have it.
+        """Records a person's feedback on a completed debate, durable when this answers. New feedback replaces the feedback
+        before; the same `request_id` again changes nothing, also after new feedback. The ratings of the debate's agents count
+        the latest feedback once; if the ratings service is unavailable, it is sent again until it has it.
 
         Errors: INVALID_ARGUMENT (every bad field); NOT_FOUND; FAILED_PRECONDITION `DEBATE_NOT_COMPLETED`; ALREADY_EXISTS
-        `REQUEST_ID_REUSED` (another word under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
+        `REQUEST_ID_REUSED` (different feedback under this request id); UNAVAILABLE `STORE_UNAVAILABLE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteDebate(self, request, context):
-        """Deletes a debate that does not run, for good. When this answers nobody can read it any more, whatever happens then. Its
+        """Deletes a debate that does not run, for good. Once this answers, no client can read it, whatever happens then. Its
         log, interventions and feedback are removed, and memory forgets it; what cannot be removed yet, since a service is
         away, is removed when it is back. Debates that are about this one are debates of their own and stay.
 
@@ -276,7 +276,7 @@ class OrchestratorServiceServicer:
     def CreateKey(self, request, context):
         """Makes an API key of the caller's tenant. It holds at once, and until it is revoked.
 
-        Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `KEY_EXISTS` (this request id has made one, whose text was told
+        Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `KEY_EXISTS` (this request id has created one, whose text was returned
         then: if it is lost, revoke it and ask with another request id); FAILED_PRECONDITION `KEYS_NOT_USED` (this server lets
         nobody in by keys); RESOURCE_EXHAUSTED `TOO_MANY_KEYS`; UNAVAILABLE `STORE_UNAVAILABLE`.
         """
@@ -294,7 +294,7 @@ class OrchestratorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RevokeKey(self, request, context):
-        """Revokes an API key of the caller's tenant for good: nobody is let in with it any more, 10 s from now at the latest. Again,
+        """Revokes an API key of the caller's tenant for good: it is refused from 10 s from now at the latest. Again,
         it changes nothing.
 
         Errors: INVALID_ARGUMENT; NOT_FOUND `KEY_NOT_FOUND`; FAILED_PRECONDITION `KEYS_NOT_USED`.

@@ -32,8 +32,8 @@ class _SynthesisMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Synth
     SYNTHESIS_METHOD_JUDGE: _SynthesisMethod.ValueType  # 1
     """The judge writes it from all rounds, and scores the work of every agent."""
     SYNTHESIS_METHOD_VOTING: _SynthesisMethod.ValueType  # 2
-    """The agents vote on their final proposals, shown without names; the one that wins is the answer. Where none has more
-    than half, it is the one that is first, and where several are first, the one whose voters are the surest. Needs at
+    """The agents vote on their final proposals, shown without names; the one that wins is the answer. If none has more
+    than half, it is the one that is first, and if several are first, the one with the most confident voters. Needs at
     least two agents; INVALID_ARGUMENT otherwise.
     """
     SYNTHESIS_METHOD_MERGE: _SynthesisMethod.ValueType  # 3
@@ -47,8 +47,8 @@ SYNTHESIS_METHOD_UNSPECIFIED: SynthesisMethod.ValueType  # 0
 SYNTHESIS_METHOD_JUDGE: SynthesisMethod.ValueType  # 1
 """The judge writes it from all rounds, and scores the work of every agent."""
 SYNTHESIS_METHOD_VOTING: SynthesisMethod.ValueType  # 2
-"""The agents vote on their final proposals, shown without names; the one that wins is the answer. Where none has more
-than half, it is the one that is first, and where several are first, the one whose voters are the surest. Needs at
+"""The agents vote on their final proposals, shown without names; the one that wins is the answer. If none has more
+than half, it is the one that is first, and if several are first, the one with the most confident voters. Needs at
 least two agents; INVALID_ARGUMENT otherwise.
 """
 SYNTHESIS_METHOD_MERGE: SynthesisMethod.ValueType  # 3
@@ -64,9 +64,9 @@ class _TerminationRuleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Termi
     TERMINATION_RULE_UNSPECIFIED: _TerminationRule.ValueType  # 0
     """The default: fixed."""
     TERMINATION_RULE_FIXED: _TerminationRule.ValueType  # 1
-    """All rounds are held."""
+    """All rounds are run."""
     TERMINATION_RULE_CONVERGENCE: _TerminationRule.ValueType  # 2
-    """Rounds end early when the agents agree, and when they disagree, none of them moves and nothing new is said."""
+    """Rounds end early when the agents agree, and when they disagree, none of them changes position and nothing new is stated."""
     TERMINATION_RULE_QUALITY: _TerminationRule.ValueType  # 3
     """Rounds end early when the judge scores the best of the present work, 0 to 100, at the threshold or above."""
 
@@ -76,16 +76,16 @@ class TerminationRule(_TerminationRule, metaclass=_TerminationRuleEnumTypeWrappe
 TERMINATION_RULE_UNSPECIFIED: TerminationRule.ValueType  # 0
 """The default: fixed."""
 TERMINATION_RULE_FIXED: TerminationRule.ValueType  # 1
-"""All rounds are held."""
+"""All rounds are run."""
 TERMINATION_RULE_CONVERGENCE: TerminationRule.ValueType  # 2
-"""Rounds end early when the agents agree, and when they disagree, none of them moves and nothing new is said."""
+"""Rounds end early when the agents agree, and when they disagree, none of them changes position and nothing new is stated."""
 TERMINATION_RULE_QUALITY: TerminationRule.ValueType  # 3
 """Rounds end early when the judge scores the best of the present work, 0 to 100, at the threshold or above."""
 Global___TerminationRule: _TypeAlias = TerminationRule  # noqa: Y015
 
 @_typing.final
 class PanelSettings(_message.Message):
-    """How a panel is held: rounds of proposals, critiques and refinements, then the judge's answer."""
+    """How a panel is run: rounds of proposals, critiques and refinements, then the judge's answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -141,7 +141,7 @@ class Termination(_message.Message):
     """When the rounds of a debate end. The number of rounds is the upper bound, so that with one round no rule has anything
     to decide.
 
-    What a rule goes by is recorded in the debate's log after each round but the last. Where it cannot be told, the
+    What a rule goes by is recorded in the debate's log after each round but the last. If it is unknown, the
     rounds go on and the debate has a warning.
     """
 
@@ -155,8 +155,8 @@ class Termination(_message.Message):
     threshold_percent: _builtins.int
     """Percent that the rule compares with."""
     grouping_agent_id: _builtins.str
-    """Of `convergence`, the agent that is asked which positions say the same, where it depends on that whether the agents agree
-    and it cannot be told. Empty, or muted: the judge. Of another rule, it must be empty.
+    """Of `convergence`, the agent that is asked which positions are the same, if the agents' agreement depends on it
+    and it is not known. Empty, or muted: the judge. Of another rule, it must be empty.
     """
     def __init__(
         self,
@@ -175,7 +175,7 @@ Global___Termination: _TypeAlias = Termination  # noqa: Y015
 
 @_typing.final
 class PanelOutcome(_message.Message):
-    """What a panel comes to, beside the answer itself. The first seven fields are the judge's account of it."""
+    """The outcome of a panel, besides the answer itself. The first seven fields are the judge's account of it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -189,9 +189,9 @@ class PanelOutcome(_message.Message):
     VOTE_FIELD_NUMBER: _builtins.int
     OBJECTIONS_FIELD_NUMBER: _builtins.int
     implementation: _builtins.str
-    """How to carry the answer out. Empty: nothing said."""
+    """How to carry out the answer. Empty: not stated."""
     confidence: _builtins.int
-    """0 to 100; at most 40 while a stated hard requirement is unmet. Unset: nobody said how sure they are."""
+    """0 to 100; at most 40 while a stated hard requirement is unmet. Unset: no confidence was stated."""
     synthesized_by: _builtins.str
     """Who wrote the answer: the judge's agent id, or, of a vote, that of the agent whose proposal won."""
     @_builtins.property

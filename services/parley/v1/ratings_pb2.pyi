@@ -204,10 +204,10 @@ class AgentWeight(_message.Message):
     weight: _builtins.float
     """At least 0.1; 1.0 is neutral."""
     rule: Global___WeightRule.ValueType
-    """The rule that it follows from: Elo where nothing of the agent was judged."""
+    """The rule that it follows from: Elo if no answer of the agent was judged."""
     @_builtins.property
     def rating(self) -> Global___Rating:
-        """The rating it was made from. Its domain is empty where the overall rating was taken."""
+        """The rating it was made from. Its domain is empty if the overall rating was used."""
 
     def __init__(
         self,
@@ -289,7 +289,7 @@ class JudgedAnswer(_message.Message):
     right: _builtins.bool
     """Whether it was right."""
     confidence: _builtins.float
-    """What the agent said of it, 0 to 1. Unset: nothing."""
+    """The agent's stated confidence in it, 0 to 1. Unset: nothing."""
     def __init__(
         self,
         *,
@@ -457,7 +457,7 @@ Global___RatingChange: _TypeAlias = RatingChange  # noqa: Y015
 
 @_typing.final
 class RecordFeedbackRequest(_message.Message):
-    """Asks to record what a person said of a debate."""
+    """Asks to record a person's feedback on a debate."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -469,7 +469,7 @@ class RecordFeedbackRequest(_message.Message):
     debate_id: _builtins.str
     """The debate's id. Required."""
     number: _builtins.int
-    """Which word on this debate it is, from 1. Required."""
+    """Which feedback on this debate it is, from 1. Required."""
     value: _builtins.int
     """1 or -1. Required."""
     domain: _builtins.str
@@ -497,13 +497,13 @@ Global___RecordFeedbackRequest: _TypeAlias = RecordFeedbackRequest  # noqa: Y015
 
 @_typing.final
 class RecordFeedbackResponse(_message.Message):
-    """The word is recorded."""
+    """The feedback is recorded."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     EXISTED_FIELD_NUMBER: _builtins.int
     existed: _builtins.bool
-    """Whether it, or a later word, had been recorded before."""
+    """Whether it, or later feedback, had been recorded before."""
     def __init__(
         self,
         *,

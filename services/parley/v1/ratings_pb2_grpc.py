@@ -94,8 +94,8 @@ class RatingsServiceServicer:
         """Returns what each agent's vote weighs.
 
         By the accuracy rule, which is the default: `log2((right + 16) / (wrong + 8))` of its judged answers in the domain, or
-        of all where it has none there. An agent without any is weighed by the Elo rule:
-        `(elo - 1000) / 500 * (0.5 + calibration)` of its rating in the domain, or of its overall rating where it has no match
+        of all if it has none there. An agent without any is weighed by the Elo rule:
+        `(elo - 1000) / 500 * (0.5 + calibration)` of its rating in the domain, or of its overall rating if it has no match
         there. At least 0.1; 1.0 for an agent that nothing is known of.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
@@ -120,11 +120,11 @@ class RatingsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RecordFeedback(self, request, context):
-        """Records what a person said of a debate, durable when this answers. It is counted for each of the debate's agents,
-        beside its rating, which it does not move: it says nothing of one agent against another. Of several words on a debate,
+        """Records a person's feedback on a debate, durable when this answers. It is counted for each of the debate's agents,
+        and does not change its rating: it does not compare one agent with another. Of several feedbacks on a debate,
         the one with the highest number counts, in whichever order they come; the same again changes nothing.
 
-        Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `FEEDBACK_REUSED` (another word with this number);
+        Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `FEEDBACK_REUSED` (different feedback with this number);
         UNAVAILABLE `STORE_UNAVAILABLE`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -23,8 +23,8 @@ class RatingsServiceStub:
     """Returns what each agent's vote weighs.
 
     By the accuracy rule, which is the default: `log2((right + 16) / (wrong + 8))` of its judged answers in the domain, or
-    of all where it has none there. An agent without any is weighed by the Elo rule:
-    `(elo - 1000) / 500 * (0.5 + calibration)` of its rating in the domain, or of its overall rating where it has no match
+    of all if it has none there. An agent without any is weighed by the Elo rule:
+    `(elo - 1000) / 500 * (0.5 + calibration)` of its rating in the domain, or of its overall rating if it has no match
     there. At least 0.1; 1.0 for an agent that nothing is known of.
 
     Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
@@ -41,11 +41,11 @@ class RatingsServiceStub:
     UNAVAILABLE `STORE_UNAVAILABLE`.
     """
     RecordFeedback: _aio.UnaryUnaryMultiCallable[_ratings_pb2.RecordFeedbackRequest, _ratings_pb2.RecordFeedbackResponse]
-    """Records what a person said of a debate, durable when this answers. It is counted for each of the debate's agents,
-    beside its rating, which it does not move: it says nothing of one agent against another. Of several words on a debate,
+    """Records a person's feedback on a debate, durable when this answers. It is counted for each of the debate's agents,
+    and does not change its rating: it does not compare one agent with another. Of several feedbacks on a debate,
     the one with the highest number counts, in whichever order they come; the same again changes nothing.
 
-    Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `FEEDBACK_REUSED` (another word with this number);
+    Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `FEEDBACK_REUSED` (different feedback with this number);
     UNAVAILABLE `STORE_UNAVAILABLE`.
     """
     ListRatings: _aio.UnaryUnaryMultiCallable[_ratings_pb2.ListRatingsRequest, _ratings_pb2.ListRatingsResponse]
@@ -99,8 +99,8 @@ class RatingsServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns what each agent's vote weighs.
 
         By the accuracy rule, which is the default: `log2((right + 16) / (wrong + 8))` of its judged answers in the domain, or
-        of all where it has none there. An agent without any is weighed by the Elo rule:
-        `(elo - 1000) / 500 * (0.5 + calibration)` of its rating in the domain, or of its overall rating where it has no match
+        of all if it has none there. An agent without any is weighed by the Elo rule:
+        `(elo - 1000) / 500 * (0.5 + calibration)` of its rating in the domain, or of its overall rating if it has no match
         there. At least 0.1; 1.0 for an agent that nothing is known of.
 
         Errors: INVALID_ARGUMENT (every bad field); UNAVAILABLE `STORE_UNAVAILABLE`.
@@ -129,11 +129,11 @@ class RatingsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ratings_pb2.RecordFeedbackRequest,
         context: _aio.ServicerContext[_ratings_pb2.RecordFeedbackRequest, _abc.Awaitable[_ratings_pb2.RecordFeedbackResponse]],
     ) -> _abc.Awaitable[_ratings_pb2.RecordFeedbackResponse]:
-        """Records what a person said of a debate, durable when this answers. It is counted for each of the debate's agents,
-        beside its rating, which it does not move: it says nothing of one agent against another. Of several words on a debate,
+        """Records a person's feedback on a debate, durable when this answers. It is counted for each of the debate's agents,
+        and does not change its rating: it does not compare one agent with another. Of several feedbacks on a debate,
         the one with the highest number counts, in whichever order they come; the same again changes nothing.
 
-        Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `FEEDBACK_REUSED` (another word with this number);
+        Errors: INVALID_ARGUMENT (every bad field); ALREADY_EXISTS `FEEDBACK_REUSED` (different feedback with this number);
         UNAVAILABLE `STORE_UNAVAILABLE`.
         """
 

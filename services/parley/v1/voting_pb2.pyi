@@ -28,19 +28,19 @@ class _VoteBallotsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VoteBallo
     VOTE_BALLOTS_UNSPECIFIED: _VoteBallots.ValueType  # 0
     """The default: the first drafts."""
     VOTE_BALLOTS_FIRST_DRAFTS: _VoteBallots.ValueType  # 1
-    """Each voter's own first draft is its ballot, for the position that it takes. Where it cannot be told for certain how the drafts
+    """Each voter's own first draft is its ballot, for the position that it takes. If it is not certain how the drafts
     group, or an agent votes that has no duty to propose, the last vote decides.
     """
     VOTE_BALLOTS_LAST_VOTE: _VoteBallots.ValueType  # 2
     """The ballots of the last vote, over the final proposals."""
 
 class VoteBallots(_VoteBallots, metaclass=_VoteBallotsEnumTypeWrapper):
-    """Which ballots decide. What was said before anyone had read another's work is independent; what is said after it is not."""
+    """Which ballots decide. What was stated before any agent read another's work is independent; what is stated after it is not."""
 
 VOTE_BALLOTS_UNSPECIFIED: VoteBallots.ValueType  # 0
 """The default: the first drafts."""
 VOTE_BALLOTS_FIRST_DRAFTS: VoteBallots.ValueType  # 1
-"""Each voter's own first draft is its ballot, for the position that it takes. Where it cannot be told for certain how the drafts
+"""Each voter's own first draft is its ballot, for the position that it takes. If it is not certain how the drafts
 group, or an agent votes that has no duty to propose, the last vote decides.
 """
 VOTE_BALLOTS_LAST_VOTE: VoteBallots.ValueType  # 2
@@ -86,7 +86,7 @@ class _VoteWeights:
 class _VoteWeightsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VoteWeights.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     VOTE_WEIGHTS_UNSPECIFIED: _VoteWeights.ValueType  # 0
-    """The default: nothing, each counts 1; where the method is weighted, as the ratings service is set to weigh."""
+    """The default: nothing, each counts 1; if the method is weighted, as the ratings service is set to weigh."""
     VOTE_WEIGHTS_RATINGS: _VoteWeights.ValueType  # 1
     """The voter's ratings, as the ratings service is set to weigh."""
     VOTE_WEIGHTS_ELO: _VoteWeights.ValueType  # 2
@@ -98,7 +98,7 @@ class VoteWeights(_VoteWeights, metaclass=_VoteWeightsEnumTypeWrapper):
     """What a ballot weighs by."""
 
 VOTE_WEIGHTS_UNSPECIFIED: VoteWeights.ValueType  # 0
-"""The default: nothing, each counts 1; where the method is weighted, as the ratings service is set to weigh."""
+"""The default: nothing, each counts 1; if the method is weighted, as the ratings service is set to weigh."""
 VOTE_WEIGHTS_RATINGS: VoteWeights.ValueType  # 1
 """The voter's ratings, as the ratings service is set to weigh."""
 VOTE_WEIGHTS_ELO: VoteWeights.ValueType  # 2
@@ -114,7 +114,7 @@ class _VoteStrength:
 class _VoteStrengthEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VoteStrength.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     VOTE_STRENGTH_UNSPECIFIED: _VoteStrength.ValueType  # 0
-    """Not said."""
+    """Unspecified."""
     VOTE_STRENGTH_UNANIMOUS: _VoteStrength.ValueType  # 1
     """100 %."""
     VOTE_STRENGTH_STRONG: _VoteStrength.ValueType  # 2
@@ -132,7 +132,7 @@ class VoteStrength(_VoteStrength, metaclass=_VoteStrengthEnumTypeWrapper):
     """How clear a vote was, by the share of the first option."""
 
 VOTE_STRENGTH_UNSPECIFIED: VoteStrength.ValueType  # 0
-"""Not said."""
+"""Unspecified."""
 VOTE_STRENGTH_UNANIMOUS: VoteStrength.ValueType  # 1
 """100 %."""
 VOTE_STRENGTH_STRONG: VoteStrength.ValueType  # 2
@@ -167,18 +167,18 @@ class Vote(_message.Message):
     GROUPS_FIELD_NUMBER: _builtins.int
     STRENGTH_BY_BALLOTS_FIELD_NUMBER: _builtins.int
     LEFT_OUT_WEIGHT_FIELD_NUMBER: _builtins.int
-    ONE_VOICE_FIELD_NUMBER: _builtins.int
+    SHARED_FAMILY_FIELD_NUMBER: _builtins.int
     UNDISCOUNTED_STRENGTH_FIELD_NUMBER: _builtins.int
     winner_agent_id: _builtins.str
     """The agent whose proposal won. Empty: no option has enough, or the first ones are tied."""
     strength: Global___VoteStrength.ValueType
     """How clear it was."""
     method: Global___VotingMethod.ValueType
-    """How much an option had to have. Unspecified: a panel held it, by majority."""
+    """How much an option had to have. Unspecified: the vote of a panel, by majority."""
     weighted_by: Global___VoteWeights.ValueType
     """What ballots weighed by. Unspecified: each counted 1."""
     quorum: _builtins.int
-    """Ballots that had to be cast: half of the agents asked rounded up, and two at least where there are two. 0: a panel
+    """Ballots that had to be cast: half of the agents asked rounded up, and two at least if there are two. 0: a panel
     held the vote.
     """
     self_votes_allowed: _builtins.bool
@@ -186,10 +186,10 @@ class Vote(_message.Message):
     strength_by_ballots: Global___VoteStrength.ValueType
     """How clear it would have been had every ballot counted 1. Unspecified: each did."""
     left_out_weight: _builtins.float
-    """The weight of those that were not waited for. 0: nobody was left out."""
-    one_voice: _builtins.str
-    """The family of models that all voters share, such as `openai`, or the route that they share where its family is not
-    known: their votes are one voice, and `strength` is a step less than the shares say. Empty: they do not share one, or it
+    """The weight of those that were not waited for. 0: no ballot was left out."""
+    shared_family: _builtins.str
+    """The family of models that all voters share, such as `openai`, or the route that they share if its family is not
+    known: their votes are not independent, and `strength` is a step less than the shares give. Empty: they do not share one, or it
     is not known, or it was not asked.
     """
     undiscounted_strength: Global___VoteStrength.ValueType
@@ -208,7 +208,7 @@ class Vote(_message.Message):
 
     @_builtins.property
     def tied_agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The agents of the first options where these have as many votes. Empty: there is one first."""
+        """The agents of the first options if these have as many votes. Empty: one option is first."""
 
     @_builtins.property
     def left_out_agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -235,12 +235,12 @@ class Vote(_message.Message):
         groups: _abc.Iterable[Global___ChoiceGroup] | None = ...,
         strength_by_ballots: Global___VoteStrength.ValueType = ...,
         left_out_weight: _builtins.float = ...,
-        one_voice: _builtins.str = ...,
+        shared_family: _builtins.str = ...,
         undiscounted_strength: Global___VoteStrength.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_self_votes_allowed", b"_self_votes_allowed", "self_votes_allowed", b"self_votes_allowed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_self_votes_allowed", b"_self_votes_allowed", "abstained_agent_ids", b"abstained_agent_ids", "ballots", b"ballots", "groups", b"groups", "left_out_agent_ids", b"left_out_agent_ids", "left_out_weight", b"left_out_weight", "method", b"method", "one_voice", b"one_voice", "options", b"options", "quorum", b"quorum", "self_votes_allowed", b"self_votes_allowed", "strength", b"strength", "strength_by_ballots", b"strength_by_ballots", "tied_agent_ids", b"tied_agent_ids", "undiscounted_strength", b"undiscounted_strength", "weighted_by", b"weighted_by", "winner_agent_id", b"winner_agent_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_self_votes_allowed", b"_self_votes_allowed", "abstained_agent_ids", b"abstained_agent_ids", "ballots", b"ballots", "groups", b"groups", "left_out_agent_ids", b"left_out_agent_ids", "left_out_weight", b"left_out_weight", "method", b"method", "options", b"options", "quorum", b"quorum", "self_votes_allowed", b"self_votes_allowed", "shared_family", b"shared_family", "strength", b"strength", "strength_by_ballots", b"strength_by_ballots", "tied_agent_ids", b"tied_agent_ids", "undiscounted_strength", b"undiscounted_strength", "weighted_by", b"weighted_by", "winner_agent_id", b"winner_agent_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__self_votes_allowed: _TypeAlias = _typing.Literal["self_votes_allowed"]  # noqa: Y015
     _WhichOneofArgType__self_votes_allowed: _TypeAlias = _typing.Literal["_self_votes_allowed", b"_self_votes_allowed"]  # noqa: Y015
@@ -260,7 +260,7 @@ class ChoiceGroup(_message.Message):
     votes: _builtins.int
     """Ballots for them together."""
     share: _builtins.float
-    """Their share of the ballots cast, or of their weight where votes are weighted, 0 to 1."""
+    """Their share of the ballots cast, or of their weight if votes are weighted, 0 to 1."""
     @_builtins.property
     def agent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The agents whose proposals they are, ordered; at least two."""
@@ -282,7 +282,7 @@ Global___ChoiceGroup: _TypeAlias = ChoiceGroup  # noqa: Y015
 
 @_typing.final
 class VotingSettings(_message.Message):
-    """How a format's votes are held."""
+    """How a format's votes are run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -308,8 +308,8 @@ class VotingSettings(_message.Message):
     ballots: Global___VoteBallots.ValueType
     """Which ballots decide."""
     judge_ballot: _builtins.bool
-    """Whether the judge's own choice is one more ballot of the decision; where it is an agent that has one, it has no second.
-    With the ballots of the last vote all of them are waited for then, whatever `early_end` says.
+    """Whether the judge's own choice is one more ballot of the decision; an agent that has a ballot already gets no second one.
+    With the ballots of the last vote all of them are waited for then, whatever `early_end` is.
     """
     def __init__(
         self,
@@ -357,7 +357,7 @@ class Decision(_message.Message):
     POSITIONS_FIELD_NUMBER: _builtins.int
     CORE_AGENT_ID_FIELD_NUMBER: _builtins.int
     CORE_IS_FIRST_DRAFT_FIELD_NUMBER: _builtins.int
-    WHY_LAST_VOTE_FIELD_NUMBER: _builtins.int
+    LAST_VOTE_REASON_FIELD_NUMBER: _builtins.int
     ballots: Global___VoteBallots.ValueType
     """The ballots that were counted."""
     judge_agent_id: _builtins.str
@@ -366,16 +366,16 @@ class Decision(_message.Message):
     """The agent whose text is the core of the answer."""
     core_is_first_draft: _builtins.bool
     """Whether that text is its first draft, since no final proposal is known to take the position any more."""
-    why_last_vote: _builtins.str
+    last_vote_reason: _builtins.str
     """Why the last vote was counted though the settings have the first drafts count. Empty: they do not, or these were counted."""
     @_builtins.property
     def count(self) -> Global___Vote:
-        """What they come to, with the judge's among them. Where the first drafts are counted, each ballot is for the voter's own, its
+        """What they come to, with the judge's among them. If the first drafts are counted, each ballot is for the voter's own, its
         confidence is 0 since drafts state none, and drafts of one position are a group.
         """
 
     @_builtins.property
-    def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeldPosition]:
+    def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___PositionSupport]:
         """The positions of the first drafts, largest share first, and who takes them in the end: what the debate has changed. Empty: the
         last vote was counted.
         """
@@ -386,21 +386,21 @@ class Decision(_message.Message):
         ballots: Global___VoteBallots.ValueType = ...,
         count: Global___Vote | None = ...,
         judge_agent_id: _builtins.str = ...,
-        positions: _abc.Iterable[Global___HeldPosition] | None = ...,
+        positions: _abc.Iterable[Global___PositionSupport] | None = ...,
         core_agent_id: _builtins.str = ...,
         core_is_first_draft: _builtins.bool = ...,
-        why_last_vote: _builtins.str = ...,
+        last_vote_reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["count", b"count"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ballots", b"ballots", "core_agent_id", b"core_agent_id", "core_is_first_draft", b"core_is_first_draft", "count", b"count", "judge_agent_id", b"judge_agent_id", "positions", b"positions", "why_last_vote", b"why_last_vote"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ballots", b"ballots", "core_agent_id", b"core_agent_id", "core_is_first_draft", b"core_is_first_draft", "count", b"count", "judge_agent_id", b"judge_agent_id", "last_vote_reason", b"last_vote_reason", "positions", b"positions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Decision: _TypeAlias = Decision  # noqa: Y015
 
 @_typing.final
-class HeldPosition(_message.Message):
+class PositionSupport(_message.Message):
     """A position of the first drafts."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -435,7 +435,7 @@ class HeldPosition(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___HeldPosition: _TypeAlias = HeldPosition  # noqa: Y015
+Global___PositionSupport: _TypeAlias = PositionSupport  # noqa: Y015
 
 @_typing.final
 class VoteOption(_message.Message):
@@ -451,7 +451,7 @@ class VoteOption(_message.Message):
     votes: _builtins.int
     """Ballots for it."""
     share: _builtins.float
-    """Its share of the ballots cast, or of their weight where votes are weighted, 0 to 1."""
+    """Its share of the ballots cast, or of their weight if votes are weighted, 0 to 1."""
     def __init__(
         self,
         *,
@@ -487,7 +487,7 @@ class Ballot(_message.Message):
     reason: _builtins.str
     """Why, in a sentence or two."""
     weight: _builtins.float
-    """What the ballot counts for. 1 where votes are not weighted."""
+    """What the ballot counts for. 1 if votes are not weighted."""
     def __init__(
         self,
         *,

@@ -106,7 +106,7 @@ def _read(
         last=tuple(ballots.get(name, "") for name in names),
         stood=_option((drafts if by_drafts else positions)[surest(decision.count)]),
         by_drafts=by_drafts,
-        one_voice=vote.one_voice,
+        one_voice=vote.shared_family,
         calls=len(keys) - grouped + len(vote.left_out_agent_ids),
         grouped=grouped,
         tokens=state.usage.input_tokens,

@@ -90,13 +90,13 @@ async def test_no_round_of_long_texts_holds_the_loop(convergence: ConvergenceSer
     longest: list[list[str]] = []
     for number in range(3):
         stands = [
-            pb.Stand(
+            pb.AgentPosition(
                 agent_id=f"agent-{agent}", text=f"Agent {agent} says this and that at {number}. " * 2_500
             )
             for agent in range(12)
         ]
         with loop_holds() as holds:
-            await convergence.Assess(pb.AssessRequest(question=QUESTION, stands=stands), timeout=60)
+            await convergence.Assess(pb.AssessRequest(question=QUESTION, positions=stands), timeout=60)
         if holds.longest < longest_hold_allowed():
             return
         longest.append(holds.told()[:3])
@@ -109,13 +109,13 @@ async def test_first_drafts_are_grouped_by_the_position_they_take(
     response = await convergence.GroupPositions(
         pb.GroupPositionsRequest(
             question=QUESTION,
-            stands=[
-                pb.Stand(
+            positions=[
+                pb.AgentPosition(
                     agent_id="ada",
                     position="We should keep the monolith and not split it into microservices.",
                 ),
-                pb.Stand(agent_id="bo", position="We should split the monolith into microservices."),
-                pb.Stand(agent_id="cy", position="Keep the monolith and do not split it."),
+                pb.AgentPosition(agent_id="bo", position="We should split the monolith into microservices."),
+                pb.AgentPosition(agent_id="cy", position="Keep the monolith and do not split it."),
             ],
         )
     )
@@ -136,10 +136,10 @@ async def test_who_states_no_position_or_writes_another_language_is_unsure(
     response = await convergence.GroupPositions(
         pb.GroupPositionsRequest(
             question=QUESTION,
-            stands=[
-                pb.Stand(agent_id="ada", position="We should keep the monolith."),
-                pb.Stand(agent_id="bo", text="We should keep the monolith."),
-                pb.Stand(agent_id="cy", position="Монолит нужно сохранить."),
+            positions=[
+                pb.AgentPosition(agent_id="ada", position="We should keep the monolith."),
+                pb.AgentPosition(agent_id="bo", text="We should keep the monolith."),
+                pb.AgentPosition(agent_id="cy", position="Монолит нужно сохранить."),
             ],
         )
     )
@@ -159,12 +159,12 @@ async def test_what_somebody_settled_decides_what_the_model_is_unsure_of(
 ) -> None:
     request = pb.AssessRequest(
         question=QUESTION,
-        stands=[
-            pb.Stand(agent_id="ada", position="Der Monolith soll bleiben."),
-            pb.Stand(agent_id="bo", position="Wir sollen ihn nicht aufteilen."),
+        positions=[
+            pb.AgentPosition(agent_id="ada", position="Der Monolith soll bleiben."),
+            pb.AgentPosition(agent_id="bo", position="Wir sollen ihn nicht aufteilen."),
         ],
     )
-    assert (await convergence.Assess(request)).verdict == pb.CONVERGENCE_VERDICT_CANNOT_BE_TOLD
+    assert (await convergence.Assess(request)).verdict == pb.CONVERGENCE_VERDICT_UNDETERMINED
     request.settled.add(agent_id="bo", other_agent_id="ada", same=True)
     response = await convergence.Assess(request)
     assert (response.verdict, response.agreement_percent) == (pb.CONVERGENCE_VERDICT_CONVERGED, 100)
@@ -176,9 +176,9 @@ async def test_what_somebody_settled_decides_how_unsure_positions_group(
 ) -> None:
     request = pb.GroupPositionsRequest(
         question=QUESTION,
-        stands=[
-            pb.Stand(agent_id="ada", position="Der Monolith soll bleiben."),
-            pb.Stand(agent_id="bo", position="Wir sollen ihn nicht aufteilen."),
+        positions=[
+            pb.AgentPosition(agent_id="ada", position="Der Monolith soll bleiben."),
+            pb.AgentPosition(agent_id="bo", position="Wir sollen ihn nicht aufteilen."),
         ],
     )
     assert not (await convergence.GroupPositions(request)).certain
@@ -195,18 +195,20 @@ async def test_opposed_agents_that_repeat_themselves_are_not_called_converged(
     convergence: ConvergenceServiceStub,
 ) -> None:
     stands = [
-        pb.Stand(
+        pb.AgentPosition(
             agent_id="ada",
             position="We should keep the monolith and not split it into microservices.",
             text="A small team cannot run twelve services well.",
         ),
-        pb.Stand(
+        pb.AgentPosition(
             agent_id="bo",
             position="We should split the monolith into microservices.",
             text="Teams block each other in one code base today.",
         ),
     ]
-    response = await convergence.Assess(pb.AssessRequest(question=QUESTION, stands=stands, previous=stands))
+    response = await convergence.Assess(
+        pb.AssessRequest(question=QUESTION, positions=stands, previous=stands)
+    )
     assert response.verdict == pb.CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
     assert response.agreement_percent == 0
     assert response.HasField("text_agreement_percent")
@@ -223,9 +225,9 @@ async def test_agents_that_agree_have_converged_and_critics_have_a_say(
 ) -> None:
     request = pb.AssessRequest(
         question=QUESTION,
-        stands=[
-            pb.Stand(agent_id="ada", position="Keep the monolith."),
-            pb.Stand(agent_id="bo", position="We should keep the monolith."),
+        positions=[
+            pb.AgentPosition(agent_id="ada", position="Keep the monolith."),
+            pb.AgentPosition(agent_id="bo", position="We should keep the monolith."),
         ],
     )
     response = await convergence.Assess(request)
@@ -242,7 +244,7 @@ async def test_every_bad_field_is_listed_at_once(convergence: ConvergenceService
         convergence.Assess(
             pb.AssessRequest(
                 question=" ",
-                stands=[pb.Stand(agent_id="ada", position="x"), pb.Stand(agent_id="ada")],
+                positions=[pb.AgentPosition(agent_id="ada", position="x"), pb.AgentPosition(agent_id="ada")],
                 critics=[pb.CriticVerdict(critic_agent_id="ada")],
                 settled=[pb.SettledPair(agent_id="ada", other_agent_id="bo", same=True)],
                 agreement_threshold_percent=101,
@@ -252,8 +254,8 @@ async def test_every_bad_field_is_listed_at_once(convergence: ConvergenceService
     assert error.code is grpc.StatusCode.INVALID_ARGUMENT
     assert [each.field for each in error.violations] == [
         "question",
-        "stands[1].agent_id",
-        "stands[1]",
+        "positions[1].agent_id",
+        "positions[1]",
         "critics[0].target_agent_id",
         "settled[0]",
         "agreement_threshold_percent",

@@ -246,7 +246,7 @@ async def test_every_bad_field_is_listed() -> None:
     bad = gateway_pb2.GenerateRequest(
         call_id=gateway_pb2.CallId(tenant="t"),
         agent=agent_pb2.Agent(id="Ada!", temperature=3, routes=[""]),
-        prompt=[gateway_pb2.PromptPart(text="x", give=-1)],
+        prompt=[gateway_pb2.PromptPart(text="x", shrink_priority=-1)],
         schema=gateway_pb2.AnswerSchema(name="position", json_schema='{"type": "array"}'),
         max_output_tokens=-1,
     )
@@ -261,7 +261,7 @@ async def test_every_bad_field_is_listed() -> None:
             "agent.temperature",
             "agent.routes[0]",
             "prompt[0].role",
-            "prompt[0].give",
+            "prompt[0].shrink_priority",
             "schema.json_schema",
             "max_output_tokens",
         ]

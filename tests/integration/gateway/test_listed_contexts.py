@@ -33,7 +33,7 @@ async def test_a_route_has_the_context_that_its_server_lists() -> None:
 
 async def test_a_prompt_is_fitted_to_the_context_that_is_listed() -> None:
     documents = [
-        gateway_pb2.PromptPart(role=gateway_pb2.PROMPT_ROLE_USER, text="word " * 4000, give=1),
+        gateway_pb2.PromptPart(role=gateway_pb2.PROMPT_ROLE_USER, text="word " * 4000, shrink_priority=1),
         gateway_pb2.PromptPart(role=gateway_pb2.PROMPT_ROLE_USER, text="Is water wet?"),
     ]
     asked = request(routes=["openai/m"])

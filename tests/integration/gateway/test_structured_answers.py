@@ -33,7 +33,7 @@ async def test_a_structured_answer_streams_and_satisfies_its_schema(responses: b
         assert server.ledger.calls[-1].streamed
     assert heard.text() == heard.answer.text
     assert set(json.loads(heard.answer.text)) == {"stand", "confidence"}
-    assert heard.answer.reasks == 0
+    assert heard.answer.repeats == 0
 
 
 @pytest.mark.parametrize("responses", [True, False])
@@ -69,7 +69,7 @@ async def test_a_re_ask_voids_the_text_that_did_not_satisfy_the_schema(responses
     ]
     assert heard.text(1) == '{"wrong": 1}'
     assert heard.text(2) == heard.answer.text
-    assert heard.answer.reasks == 1
+    assert heard.answer.repeats == 1
 
 
 @pytest.mark.parametrize("responses", [True, False])
@@ -139,7 +139,7 @@ async def test_every_route_may_be_asked_again_for_the_form_of_its_answer(tmp_pat
     ):
         answer = (await gateway.ask(structured())).answer
         assert answer.route == "p2/m"
-        assert answer.reasks == 2
+        assert answer.repeats == 2
         assert (len(first.ledger.calls), len(second.ledger.calls)) == (2, 2)
 
 
@@ -148,7 +148,7 @@ async def test_a_wrong_structure_is_asked_again_once_with_the_error(kind: FaultK
     rules = [Rule(fault=Fault(kind), times=1)]
     async with ModelServer(rules=rules) as server, one_server(server) as gateway:
         answer = (await gateway.ask(structured())).answer
-        assert answer.reasks == 1
+        assert answer.repeats == 1
         assert answer.usage.requests == 2
         assert answer.usage.input_tokens == sum(record.tokens_in for record in server.ledger.calls)
         assert set(json.loads(answer.text)) == {"stand", "confidence"}
@@ -203,7 +203,7 @@ async def test_a_usual_deviation_of_a_structured_answer_is_read_and_not_asked_fo
     async with ModelServer(answer=said) as server, one_server(server) as gateway:
         answer = (await gateway.ask(structured())).answer
         assert json.loads(answer.text) == json.loads(WHOLE)
-        assert (answer.reasks, len(server.ledger.calls)) == (0, 1)
+        assert (answer.repeats, len(server.ledger.calls)) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ async def test_where_prose_will_do_the_fuller_answer_counts_when_neither_is_of_t
     async with ModelServer(rules=rules) as server, one_server(server) as gateway:
         answer = (await gateway.ask(structured(accepts_prose=True))).answer
         assert answer.text == given
-        assert (answer.reasks, answer.usage.requests) == (1, 2)
+        assert (answer.repeats, answer.usage.requests) == (1, 2)
 
 
 @pytest.mark.parametrize("fault", [error(400, "no"), Fault(FaultKind.EMPTY_ANSWER)])

@@ -338,7 +338,7 @@ async def test_the_re_ask_of_a_structured_answer_offers_no_tools_and_keeps_what_
         async with gateway_for(rules, responses=responses) as (server, gateway):
             answer = (await gateway.ask(asking(structured=True))).answer
             last = server.ledger.calls[-1]
-        assert (answer.reasks, len(answer.tool_calls)) == (1, 1)
+        assert (answer.repeats, len(answer.tool_calls)) == (1, 1)
         assert last.body["tool_choice"] == "none"
         assert SECRET in last.tool_results[0]
         said = last.body["input" if responses else "messages"]

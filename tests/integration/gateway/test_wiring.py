@@ -69,14 +69,14 @@ async def test_a_prompt_is_fitted_to_its_route_and_says_what_was_left_out(tmp_pa
         settings = routes_file(tmp_path, server, extra="    context_tokens: 512\n")
         async with running(settings, environment={"KEY_1": "a"}) as gateway:
             asked = request("word " * 3000)
-            asked.prompt[0].give = 1
+            asked.prompt[0].shrink_priority = 1
             asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_USER, text="The question itself?")
             answer = (await gateway.ask(asked)).answer
             assert answer.prompt_characters_left_out > 10_000
             assert "The question itself?" in server.ledger.calls[0].prompt
             assert "characters left out" in server.ledger.calls[0].prompt
 
-            asked.prompt[0].give = 0
+            asked.prompt[0].shrink_priority = 0
             failure = await failure_of(gateway, asked)
             assert failure.reason == "CONTEXT_OVERFLOW"
             assert len(server.ledger.calls) == 1

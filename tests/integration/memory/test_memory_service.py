@@ -101,7 +101,7 @@ async def test_a_recorded_debate_is_recalled_as_it_was(memory: MemoryServiceStub
     (found,) = await recalled(memory, "Kafka for orders?")
     assert (found.debate_id, found.question, found.conclusion, found.domain) == ("deb-1", *KAFKA, "data")
     assert found.concluded_at == request.concluded_at
-    assert 32 <= found.likeness_percent <= 100
+    assert 32 <= found.similarity_percent <= 100
 
 
 async def test_the_most_alike_comes_first_and_the_unrelated_not_at_all(memory: MemoryServiceStub) -> None:
@@ -110,7 +110,7 @@ async def test_the_most_alike_comes_first_and_the_unrelated_not_at_all(memory: M
     await memory.RecordDebate(debate("deb-prices", PRICES))
     found = await recalled(memory, "Kafka or RabbitMQ for orders?")
     assert [each.debate_id for each in found] == ["deb-same", "deb-near"]
-    assert found[0].likeness_percent > found[1].likeness_percent
+    assert found[0].similarity_percent > found[1].similarity_percent
     assert await recalled(memory, "Which trees grow well on sand?") == []
     assert [each.debate_id for each in await recalled(memory, "Kafka orders", limit=1)] == ["deb-same"]
     assert len(await recalled(memory, "Kafka or RabbitMQ for orders?", excluded_debate_ids=["deb-same"])) == 1

@@ -34,7 +34,7 @@ from parley.v1.convergence_pb2 import (
 )
 from parley.v1.debate_pb2 import (
     STOP_REASON_AGENTS_READY,
-    STOP_REASON_ALL_ROUNDS_HELD,
+    STOP_REASON_ALL_ROUNDS_COMPLETED,
     STOP_REASON_CONFIDENCE_REACHED,
     STOP_REASON_CONVERGED,
     STOP_REASON_JUDGE,
@@ -108,7 +108,7 @@ async def test_nine_rounds_are_held_in_order_each_with_its_states(tmp_path: Path
         "VOTE_AGGREGATION",
         "CONSENSUS_REACHED" if outcome(events).arena.winner_agent_id else "NO_CONSENSUS",
     ]
-    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_HELD
+    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
 
 async def test_each_round_asks_its_steps_and_no_text_is_criticized_twice_by_one_critic(
@@ -155,7 +155,7 @@ async def test_agreement_after_a_revision_goes_straight_to_the_vote(tmp_path: Pa
     gateway = ArenaScript().gateway()
 
     def assess(request: AssessRequest) -> AssessResponse:
-        agree = "round/4" in request.stands[0].text
+        agree = "round/4" in request.positions[0].text
         verdict = CONVERGENCE_VERDICT_CONVERGED if agree else CONVERGENCE_VERDICT_CONTINUING
         return AssessResponse(verdict=verdict, agreement_percent=95 if agree else 20)
 
@@ -175,8 +175,8 @@ async def test_agreement_after_a_revision_goes_straight_to_the_vote(tmp_path: Pa
             StoppingSettings(confidence_threshold_percent=95),
             STOP_REASON_CONFIDENCE_REACHED,
         ),
-        ("Ready: yes, 70 %", StoppingSettings(), STOP_REASON_ALL_ROUNDS_HELD),
-        ("Ready: yes, 85 %", StoppingSettings(ready_signal=False), STOP_REASON_ALL_ROUNDS_HELD),
+        ("Ready: yes, 70 %", StoppingSettings(), STOP_REASON_ALL_ROUNDS_COMPLETED),
+        ("Ready: yes, 85 %", StoppingSettings(ready_signal=False), STOP_REASON_ALL_ROUNDS_COMPLETED),
     ],
 )
 async def test_agents_that_are_ready_or_sure_enough_end_the_rounds(
@@ -225,7 +225,7 @@ async def test_a_judge_that_is_late_between_rounds_means_go_on(tmp_path: Path) -
     gateway = ArenaScript(more_is_of_use=False).gateway()
     gateway.fail("round/*/discussion")
     events = await held(tmp_path, gateway, arena_settings(stopping=StoppingSettings(judge_termination=True)))
-    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_HELD
+    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
 
 async def test_a_judge_that_finds_the_discussion_insufficient_adds_rounds_up_to_the_most(

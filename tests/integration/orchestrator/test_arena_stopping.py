@@ -20,7 +20,7 @@ from parley.v1.convergence_pb2 import (
     PositionGroup,
 )
 from parley.v1.debate_pb2 import (
-    STOP_REASON_ALL_ROUNDS_HELD,
+    STOP_REASON_ALL_ROUNDS_COMPLETED,
     STOP_REASON_PROBABLE_ENOUGH,
     STOP_REASON_STABLE_POSITIONS,
     STOP_REASON_UNANIMOUS_DRAFTS,
@@ -96,7 +96,7 @@ async def test_otherwise_the_rounds_are_held(
     gateway = ArenaScript().gateway()
     gateway.group = lambda: groups
     events = await held(tmp_path, gateway, arena_settings(revision_rounds=1, stopping=stopping))
-    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_HELD
+    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
     assert gateway.steps("round/2/critique/*")
 
 
@@ -114,9 +114,9 @@ def moving(
     """Assessments of rounds: who is together after each, and who has left the position that it had before."""
 
     def assess(request: AssessRequest) -> AssessResponse:
-        number = next(n for n in (5, 4, 3) if any(f"round/{n}/" in stand.text for stand in request.stands))
+        number = next(n for n in (5, 4, 3) if any(f"round/{n}/" in stand.text for stand in request.positions))
         group_of = {agent: group for group in groups[number] for agent in group.split()}
-        agents = sorted(stand.agent_id for stand in request.stands)
+        agents = sorted(stand.agent_id for stand in request.positions)
         return AssessResponse(
             verdict=CONVERGENCE_VERDICT_CONTINUING,
             stability=[
@@ -155,7 +155,7 @@ async def test_one_change_of_mind_a_round_keeps_them_going(tmp_path: Path) -> No
         {3: ["ada bo", "cy"], 4: ["ada bo cy"], 5: ["ada cy", "bo"]}, {3: ["bo"], 4: ["cy"], 5: ["bo"]}
     )
     events = await held(tmp_path, gateway, arena_settings())
-    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_HELD
+    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
 
 async def test_they_go_on_where_it_cannot_be_told_or_the_rule_is_off(tmp_path: Path) -> None:
@@ -164,11 +164,11 @@ async def test_they_go_on_where_it_cannot_be_told_or_the_rule_is_off(tmp_path: P
     assert "whether the agents have changed their positions cannot be told" in [
         f for _, _, f in findings(events)
     ]
-    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_HELD
+    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
     gateway = ArenaScript().gateway()
     gateway.assess = moving({3: ["ada bo cy"]}, {})
     off = arena_settings(revision_rounds=1, stopping=StoppingSettings(stable_positions=False))
-    assert ended(await held(tmp_path / "off", gateway, off)).reason == STOP_REASON_ALL_ROUNDS_HELD
+    assert ended(await held(tmp_path / "off", gateway, off)).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
 
 def in_turn() -> ArenaSettings:

@@ -20,7 +20,7 @@ from parley.v1.arena_pb2 import (
     JudgeChoice,
     TeamSettings,
 )
-from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CANNOT_BE_TOLD, AssessResponse, UnsurePair
+from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_UNDETERMINED, AssessResponse, UnsurePair
 from parley.v1.event_pb2 import JudgeChosen, TeamSelected, Warned
 from parley.v1.ratings_pb2 import Rating
 from parley.v1.voting_pb2 import VOTE_WEIGHTS_ACCURACY, VOTE_WEIGHTS_ELO, VoteWeights, VotingSettings
@@ -160,7 +160,7 @@ async def test_where_the_ratings_say_nothing_the_designated_judge_judges_and_the
 async def test_the_agent_of_ones_choice_is_asked_which_positions_say_the_same(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
     gateway.assess = lambda _: AssessResponse(
-        verdict=CONVERGENCE_VERDICT_CANNOT_BE_TOLD,
+        verdict=CONVERGENCE_VERDICT_UNDETERMINED,
         unsure=[UnsurePair(agent_id="ada", other_agent_id="bo", same_probability=0.5)],
     )
     await held(tmp_path, gateway, arena_settings(revision_rounds=1, grouping_agent_id="cy"))
@@ -170,7 +170,7 @@ async def test_the_agent_of_ones_choice_is_asked_which_positions_say_the_same(tm
 async def test_an_agent_that_is_muted_is_not_asked_and_the_judge_is(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
     gateway.assess = lambda _: AssessResponse(
-        verdict=CONVERGENCE_VERDICT_CANNOT_BE_TOLD,
+        verdict=CONVERGENCE_VERDICT_UNDETERMINED,
         unsure=[UnsurePair(agent_id="ada", other_agent_id="bo", same_probability=0.5)],
     )
     gateway.hold("round/1/propose/ada")

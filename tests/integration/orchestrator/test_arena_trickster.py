@@ -37,7 +37,7 @@ from parley.v1.event_pb2 import (
     RoundsEnded,
     RoundStarted,
     StepSucceeded,
-    TricksterLooked,
+    TricksterChecked,
     Warned,
 )
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
@@ -96,7 +96,7 @@ async def held(folder: Path, gateway: ScriptedGateway, chosen: ArenaSettings) ->
 
 
 def findings(events: Sequence[Envelope]) -> list[TricksterFinding]:
-    return [each.payload.finding for each in events if isinstance(each.payload, TricksterLooked)]
+    return [each.payload.finding for each in events if isinstance(each.payload, TricksterChecked)]
 
 
 def rounds(events: Sequence[Envelope]) -> list[int]:
@@ -215,7 +215,7 @@ async def test_a_challenged_agreement_is_not_told_as_the_end_of_the_rounds(tmp_p
     chosen = settings()
     chosen.revision_rounds = 2
     events = await held(tmp_path, gateway, chosen)
-    looked = next(at for at, each in enumerate(events) if isinstance(each.payload, TricksterLooked))
+    looked = next(at for at, each in enumerate(events) if isinstance(each.payload, TricksterChecked))
     assert fold(events[:looked]).rounds_ended_by
     assert not fold(events[: looked + 1]).rounds_ended_by
     assert ended(events).reason == STOP_REASON_STABLE_DISAGREEMENT

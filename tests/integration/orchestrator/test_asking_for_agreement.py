@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from parley.v1.convergence_pb2 import (
-    CONVERGENCE_VERDICT_CANNOT_BE_TOLD,
     CONVERGENCE_VERDICT_CONTINUING,
     CONVERGENCE_VERDICT_CONVERGED,
+    CONVERGENCE_VERDICT_UNDETERMINED,
     AssessRequest,
     AssessResponse,
     UnsurePair,
@@ -36,7 +36,7 @@ class Unsure:
         self.asked.append(request)
         if not request.settled:
             pair = UnsurePair(agent_id="ada", other_agent_id="bo", same_probability=0.5)
-            return AssessResponse(verdict=CONVERGENCE_VERDICT_CANNOT_BE_TOLD, unsure=[pair])
+            return AssessResponse(verdict=CONVERGENCE_VERDICT_UNDETERMINED, unsure=[pair])
         same = all(each.same for each in request.settled)
         return AssessResponse(
             verdict=CONVERGENCE_VERDICT_CONVERGED if same else CONVERGENCE_VERDICT_CONTINUING
@@ -157,7 +157,7 @@ async def test_an_agent_without_a_position_is_asked_for_it_once(
     )
     await held(orchestrator, await create(orchestrator, rounds=2, termination=AGREE))
     assert gateway.steps("round/*/position/*") == ["round/1/position/ada"]
-    assert [each.position for each in unsure.asked[0].stands] == ["what ada holds", "what bo holds"]
+    assert [each.position for each in unsure.asked[0].positions] == ["what ada holds", "what bo holds"]
 
 
 async def test_a_debate_of_fixed_rounds_asks_nobody_about_agreement(

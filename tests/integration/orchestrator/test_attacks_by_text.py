@@ -80,7 +80,10 @@ async def prompts_of(
         await stage.comes_to(await replica.create(spec), "COMPLETED")
     roles = {0: "user", 1: "system", 2: "user", 3: "assistant"}
     return [
-        tuple(PromptPart(roles[part.role], part.text, part.give, part.document) for part in asked.parts)
+        tuple(
+            PromptPart(roles[part.role], part.text, part.shrink_priority, part.document)
+            for part in asked.parts
+        )
         for asked in gateway.calls
     ]
 

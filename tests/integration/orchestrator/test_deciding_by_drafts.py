@@ -18,7 +18,7 @@ from parley.v1.voting_pb2 import (
     VOTE_BALLOTS_FIRST_DRAFTS,
     VOTE_BALLOTS_LAST_VOTE,
     VOTING_METHOD_MAJORITY,
-    HeldPosition,
+    PositionSupport,
     VotingSettings,
 )
 from tests.integration.orchestrator.test_arena import held, outcome
@@ -39,7 +39,7 @@ def taking(
 
     def group_by(request: GroupPositionsRequest) -> GroupPositionsResponse:
         taken: dict[str, list[str]] = {}
-        for stand in request.stands:
+        for stand in request.positions:
             is_draft = "round/1/propose" in stand.position + stand.text
             position = named.get(stand.agent_id) or (first if is_draft else last)[stand.agent_id]
             taken.setdefault(position, []).append(stand.agent_id)
@@ -77,8 +77,8 @@ async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_
     assert arena.winner_agent_id == decision.count.winner_agent_id == "bo"
     assert arena.votes[0].winner_agent_id == "ada", "the vote is held and shown as ever"
     assert list(decision.positions) == [
-        HeldPosition(position="blue", first_agent_ids=["bo", "cy"], share=0.625),
-        HeldPosition(
+        PositionSupport(position="blue", first_agent_ids=["bo", "cy"], share=0.625),
+        PositionSupport(
             position="red", first_agent_ids=["ada"], last_agent_ids=["ada", "bo", "cy"], share=0.375
         ),
     ]
@@ -140,7 +140,7 @@ async def test_where_it_cannot_be_told_how_drafts_group_the_last_vote_and_the_ju
     gateway = taking(different, different, script, certain=False)
     decision = (await decided(tmp_path, gateway)).decision
     assert decision.ballots == LAST
-    assert decision.why_last_vote == "which first drafts take the same position cannot be told"
+    assert decision.last_vote_reason == "which first drafts take the same position cannot be told"
     assert [(each.agent_id, each.choice_agent_id) for each in decision.count.ballots] == [
         ("ada", "cy"),
         ("bo", "cy"),
@@ -160,9 +160,9 @@ async def test_where_the_model_is_unsure_how_drafts_group_an_agent_is_asked_and_
     unsure = UnsurePair(agent_id="bo", other_agent_id="cy", same_probability=0.5)
 
     def group_by(request: GroupPositionsRequest) -> GroupPositionsResponse:
-        if request.settled or any(each.agent_id == "first/1" for each in request.stands):
+        if request.settled or any(each.agent_id == "first/1" for each in request.positions):
             return told(request)
-        apart = [PositionGroup(agent_ids=[each.agent_id]) for each in request.stands]
+        apart = [PositionGroup(agent_ids=[each.agent_id]) for each in request.positions]
         return GroupPositionsResponse(groups=apart, unsure=[unsure])
 
     def answer(schema: str) -> str:
@@ -185,7 +185,7 @@ async def test_where_one_may_vote_that_proposes_nothing_the_last_vote_decides(tm
     gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     team = TeamSettings(duties=[AgentDuties(agent_id="cy", duties=[DUTY_CRITIC, DUTY_VOTER])])
     decision = (await decided(tmp_path, gateway, team=team)).decision
-    assert (decision.ballots, decision.why_last_vote) == (LAST, "no duty to propose, but to vote: cy")
+    assert (decision.ballots, decision.last_vote_reason) == (LAST, "no duty to propose, but to vote: cy")
 
 
 async def test_settings_say_that_the_last_vote_decides_and_that_the_judge_does_not(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ async def test_final_positions_are_read_while_the_judge_is_asked_and_the_decisio
     read_ahead = asyncio.Event()
 
     def group_by(request: GroupPositionsRequest) -> GroupPositionsResponse:
-        if any(each.agent_id == "first/1" for each in request.stands):
+        if any(each.agent_id == "first/1" for each in request.positions):
             compared.append(request)
             read_ahead.set()
         return told(request)

@@ -105,7 +105,7 @@ async def test_a_wanted_issue_is_made_once_and_told_with_the_decision(
 ) -> None:
     debate = await asked(tracked)
     assert not server.issues, "nothing leaves before the person wants it"
-    assert await answered(tracked, debate) == FollowUp(wanted=True, url=ISSUE_URL)
+    assert await answered(tracked, debate) == FollowUp(requested=True, url=ISSUE_URL)
     (issue,) = server.issues
     assert (issue["title"], issue["labels"]) == ("A cache?", ["decision"])
     assert "## Question\n\n> Is water wet?\n\n## Recommendation\n\n> No cache.\n\n" in issue["body"]
@@ -130,7 +130,7 @@ async def test_the_person_is_told_what_is_sent_where_and_what_a_refusal_leads_to
 async def test_an_issue_that_is_not_wanted_is_not_made(
     tracked: Backstage, server: IssueTrackerServer
 ) -> None:
-    assert await answered(tracked, await asked(tracked), wanted=False) == FollowUp(wanted=False)
+    assert await answered(tracked, await asked(tracked), wanted=False) == FollowUp(requested=False)
     assert not server.issues
 
 
@@ -158,7 +158,7 @@ async def test_a_tracker_that_fails_is_a_warning_and_fails_no_debate(
     assert tracked.issues is not None
     said = "answered 500 Internal Server Error" if case == "refused" else "did not answer within 1 s"
     assert made is not None
-    assert made.wanted
+    assert made.requested
     assert made.failure.startswith(f"{tracked.issues.name} {said}")
     assert warnings(await tracked.events(debate)) == [f"no issue was made of the decision: {made.failure}"]
     assert len(server.issues) == 1
@@ -177,7 +177,7 @@ async def test_whoever_goes_on_after_a_kill_asks_again_under_the_same_key(
     server.answer = answering()
     async with tracked.replica():
         events = await tracked.comes_to(debate, "COMPLETED")
-    assert made_of(events) == FollowUp(wanted=True, url=ISSUE_URL)
+    assert made_of(events) == FollowUp(requested=True, url=ISSUE_URL)
     assert [each["Idempotency-Key"] for each in server.headers] == [debate, debate]
     assert server.issues[0] == server.issues[1]
 
@@ -186,7 +186,7 @@ async def test_a_person_who_was_asked_is_heard_by_a_replica_without_a_tracker(
     stage: Backstage, tracked: Backstage, server: IssueTrackerServer
 ) -> None:
     made = await answered(stage, await asked(tracked))
-    assert made == FollowUp(wanted=True, failure="PARLEY_FOLLOW_UP_URL is not set any more")
+    assert made == FollowUp(requested=True, failure="PARLEY_FOLLOW_UP_URL is not set any more")
     assert not server.issues
 
 
@@ -200,7 +200,7 @@ async def test_a_whole_moderated_debate_ends_with_its_issue_and_its_document(
             events = await stage.comes_to(
                 await replica.create(moderated_spec(checkpoints=True, max_rounds=2)), "COMPLETED"
             )
-    assert made_of(events) == FollowUp(wanted=True, url=ISSUE_URL)
+    assert made_of(events) == FollowUp(requested=True, url=ISSUE_URL)
     (issue,) = server.issues
     assert issue["title"] == "Sessions"
     assert "> Keep them in PostgreSQL, by synthesis." in issue["body"]
@@ -226,6 +226,6 @@ async def test_a_whole_moderated_debate_ends_with_its_issue_and_its_document(
 async def test_it_ends_the_same_wherever_it_is_stopped(tmp_path: Path, server: IssueTrackerServer) -> None:
     play = Play(decided_spec(), formats=FORMATS, issues=server.client())
     held = await play.held(tmp_path)
-    assert held.outcome.moderated.follow_up == FollowUp(wanted=True, url=ISSUE_URL)
+    assert held.outcome.moderated.follow_up == FollowUp(requested=True, url=ISSUE_URL)
     await held.ends_the_same_wherever_it_is_stopped()
     assert {each["Idempotency-Key"] for each in server.headers} == {held.debate}

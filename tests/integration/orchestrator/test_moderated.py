@@ -19,7 +19,7 @@ from parley.v1.convergence_pb2 import (
     Contradiction,
 )
 from parley.v1.debate_pb2 import (
-    STOP_REASON_ALL_ROUNDS_HELD,
+    STOP_REASON_ALL_ROUNDS_COMPLETED,
     STOP_REASON_CLEAR_WINNER,
     STOP_REASON_CONVERGED,
     STOP_REASON_STAGNATION,
@@ -83,7 +83,7 @@ def replies(events: Sequence[Envelope]) -> Mapping[str, StepSucceeded]:
 
 
 def continuing(request: AssessRequest) -> AssessResponse:
-    one, other, *_ = sorted(each.agent_id for each in request.stands)
+    one, other, *_ = sorted(each.agent_id for each in request.positions)
     return AssessResponse(
         verdict=CONVERGENCE_VERDICT_CONTINUING,
         agreement_percent=33,
@@ -193,7 +193,7 @@ async def test_the_moderator_has_the_figures_of_convergence_and_the_flags_in_han
         ("agreement", STOP_REASON_CONVERGED, CONFIDENCE_HIGH),
         ("stagnation", STOP_REASON_STAGNATION, CONFIDENCE_MEDIUM),
         ("clear_winner", STOP_REASON_CLEAR_WINNER, CONFIDENCE_HIGH),
-        ("go_on", STOP_REASON_ALL_ROUNDS_HELD, CONFIDENCE_LOW),
+        ("go_on", STOP_REASON_ALL_ROUNDS_COMPLETED, CONFIDENCE_LOW),
     ],
 )
 async def test_each_end_has_its_reason_and_says_how_sure_the_decision_may_be(

@@ -11,7 +11,7 @@ import pytest
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.spec import Limits
 from parley.v1.debate_pb2 import (
-    STOP_REASON_ALL_ROUNDS_HELD,
+    STOP_REASON_ALL_ROUNDS_COMPLETED,
     STOP_REASON_CONVERGED,
     STOP_REASON_PERSON,
 )
@@ -78,7 +78,7 @@ async def test_after_each_round_a_person_reads_the_summary_and_what_each_choice_
         "checkpoint",
         "complete",
     ]
-    assert (outcome(events).approved, reason(events)) == (True, STOP_REASON_ALL_ROUNDS_HELD)
+    assert (outcome(events).approved, reason(events)) == (True, STOP_REASON_ALL_ROUNDS_COMPLETED)
 
 
 async def test_guidance_reaches_all_later_prompts_and_the_decision(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ class Assessing:
 
     def __call__(self, request: AssessRequest) -> AssessResponse:
         self.asked.append(request)
-        if len(request.stands) == 2:
+        if len(request.positions) == 2:
             self.asked_ahead.set()
             if self._fails_ahead:
                 raise RuntimeError
@@ -62,14 +62,14 @@ async def test_what_stands_is_read_while_the_last_debater_is_asked_and_nothing_e
     gateway.assess = assessing
     events = await held(tmp_path / "ahead", gateway, assessing.asked_ahead)
     ahead, whole = assessing.asked
-    assert [each.agent_id for each in ahead.stands] == ["simplicity-advocate", "security-advocate"]
-    assert [each.position for each in ahead.stands] == [each.position for each in whole.stands[:2]]
+    assert [each.agent_id for each in ahead.positions] == ["simplicity-advocate", "security-advocate"]
+    assert [each.position for each in ahead.positions] == [each.position for each in whole.positions[:2]]
 
     gateway = ModeratedScript().gateway()
     gateway.assess = plain
     without = await held(tmp_path / "plain", gateway, None)
     # Nothing holds the last one back here, so that what is read ahead may come late, and outcomes in any order.
-    assert [each for each in plain.asked if len(each.stands) == len(whole.stands)] == [whole]
+    assert [each for each in plain.asked if len(each.positions) == len(whole.positions)] == [whole]
     assert keys(events) == keys(without)
     outcomes = [each.payload.outcome for each in (*events, *without) if isinstance(each.payload, Concluded)]
     assert outcomes[0] == outcomes[1]

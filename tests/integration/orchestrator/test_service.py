@@ -260,7 +260,7 @@ async def test_why_the_rounds_ended_stands_in_the_debate(orchestrator: Orchestra
     debate = await orchestrator.create(rounds=2)
     await orchestrator.watch(debate)
     found = await orchestrator.get(debate)
-    assert found.stop_reason == debate_pb2.STOP_REASON_ALL_ROUNDS_HELD
+    assert found.stop_reason == debate_pb2.STOP_REASON_ALL_ROUNDS_COMPLETED
     assert found.stop_explanation == "all 2 rounds were held"
 
 

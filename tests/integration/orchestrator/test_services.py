@@ -11,7 +11,7 @@ from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.peers.services import Convergence, Memory
 from parley.runtime.channel import channel
 from parley.runtime.server import RunningServer
-from parley.v1.convergence_pb2 import GroupPositionsRequest, Stand
+from parley.v1.convergence_pb2 import AgentPosition, GroupPositionsRequest
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Participant
 from parley.v1.event_pb2 import PastDebates
 from parley.v1.memory_pb2 import RecallRequest
@@ -50,8 +50,8 @@ async def test_a_debate_goes_on_to_its_fixed_rounds_without_convergence_and_says
 
 async def test_a_service_that_is_away_for_a_moment_costs_no_step(tmp_path: Path) -> None:
     address = free_address()
-    stands = [Stand(agent_id=each, position="Kafka.") for each in ("ada", "bo")]
-    request = GroupPositionsRequest(question="Which?", stands=stands)
+    stands = [AgentPosition(agent_id=each, position="Kafka.") for each in ("ada", "bo")]
+    request = GroupPositionsRequest(question="Which?", positions=stands)
     async with channel(address) as connection:
         convergence = Convergence(connection)
         for away in (0.0, 1.5, 1.5):

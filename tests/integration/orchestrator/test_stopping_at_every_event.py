@@ -127,7 +127,7 @@ async def test_so_does_an_arena_with_a_trickster_that_asks_and_an_observer(tmp_p
     trickster = TricksterSettings(asks=True, max_interventions=1)
     settings = arena_settings(revision_rounds=2, verification=False, trickster=trickster, observer=True)
     held = await Play(arena_spec(2, settings), gateway).held(tmp_path)
-    assert [event.kind for event in held.events].count("trickster_looked") == 2
+    assert [event.kind for event in held.events].count("trickster_checked") == 2
     await held.ends_the_same_wherever_it_is_stopped(5, of=12)
 
 

@@ -192,7 +192,7 @@ async def test_one_voice_is_warned_of_and_shows_a_step_less(tmp_path: Path) -> N
     gateway = Voters(everybody("ada", "ada", "ada"))
     vote, events = await voted(tmp_path, gateway, replace(PLAIN, one_voice="openai"))
     assert (vote.strength, vote.undiscounted_strength) == (VOTE_STRENGTH_STRONG, VOTE_STRENGTH_UNANIMOUS)
-    assert vote.one_voice == "openai"
+    assert vote.shared_family == "openai"
     (warning,) = warnings(events)
     assert "all voters share one model family (openai)" in warning
 

@@ -93,7 +93,7 @@ async def test_the_first_round_without_agreement_goes_on() -> None:
 
 async def test_agreement_that_depends_on_an_unsure_pair_cannot_be_told() -> None:
     found = await assess(stands(KAFKA, NEITHER))
-    assert found.verdict is Verdict.CANNOT_BE_TOLD
+    assert found.verdict is Verdict.UNDETERMINED
     assert found.agreement == 0
     assert "pairs that cannot be told 1" in found.reason
 
@@ -115,7 +115,7 @@ async def test_what_the_model_is_sure_of_cannot_be_settled_otherwise() -> None:
 
 async def test_agents_without_a_position_have_not_agreed_however_alike_their_texts() -> None:
     found = await assess([AgentPosition("a", "", KAFKA_TEXT), AgentPosition("b", "", KAFKA_TEXT)])
-    assert found.verdict is Verdict.CANNOT_BE_TOLD
+    assert found.verdict is Verdict.UNDETERMINED
     assert found.text_agreement == pytest.approx(100)
 
 

@@ -19,7 +19,7 @@ from parley.client import Debate
 from parley.v1.agent_pb2 import Agent, ToolCall
 from parley.v1.debate_pb2 import (
     STOP_REASON_AGENTS_READY,
-    STOP_REASON_ALL_ROUNDS_HELD,
+    STOP_REASON_ALL_ROUNDS_COMPLETED,
     STOP_REASON_CLEAR_WINNER,
     STOP_REASON_CONFIDENCE_REACHED,
     STOP_REASON_CONVERGED,
@@ -131,7 +131,7 @@ def _work_text(work: Work) -> str:
 
 
 _STOP_REASONS: Final = {
-    STOP_REASON_ALL_ROUNDS_HELD: "all rounds held",
+    STOP_REASON_ALL_ROUNDS_COMPLETED: "all rounds completed",
     STOP_REASON_CONVERGED: "ended by agreement",
     STOP_REASON_STABLE_DISAGREEMENT: "ended by stable disagreement",
     STOP_REASON_QUALITY_REACHED: "ended by quality",
@@ -152,7 +152,7 @@ _STOP_REASONS: Final = {
 
 
 def summary_line(debate: Debate) -> str:
-    """Return `2 of 3 first drafts agree (ada, bo) · all rounds held · scores: ada 8, bo 7.5 · m · 7 calls · 1,234 tokens · $0.01 · 5 s`."""
+    """Return `2 of 3 first drafts agree (ada, bo) · all rounds completed · scores: ada 8, bo 7.5 · m · 7 calls · 1,234 tokens · $0.01 · 5 s`."""
     return " · ".join(_summary_parts(debate))
 
 

@@ -39,7 +39,7 @@ from parley.v1.event_pb2 import (
     PhaseEntered,
     PhaseFinished,
     PhaseStarted,
-    RequirementsDrawnUp,
+    RequirementsListed,
     Resumed,
     RoundAssessed,
     RoundsEnded,
@@ -52,7 +52,7 @@ from parley.v1.event_pb2 import (
     TimerFired,
     TimerStarted,
     TopologyDrawn,
-    TricksterLooked,
+    TricksterChecked,
     Warned,
 )
 
@@ -84,7 +84,7 @@ def _event_text(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a 
             return f"round {number}/{total}"
         case RoundAssessed() as assessed:
             return assessment_text(assessed).strip()
-        case TricksterLooked(finding=finding):
+        case TricksterChecked(finding=finding):
             return trickster_text(finding).strip()
         case ContributionObserved() as observed:
             return _observation_text(observed)
@@ -92,7 +92,7 @@ def _event_text(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a 
             return f"rounds ended: {explanation}"
         case DraftsGrouped(drafts=drafts):
             return f"vote {vote_text(drafts)}"
-        case RequirementsDrawnUp(requirements=listed):
+        case RequirementsListed(requirements=listed):
             hard = sum(each.hard for each in listed)
             return f"{len(listed)} requirement{'' if len(listed) == 1 else 's'}, of which {hard} must be met"
         case PhaseStarted(activity=activity, title=title, round=number, expected=expected):
@@ -224,7 +224,7 @@ def progress_line(before: DebateProgress, event: Event) -> str | None:  # noqa: 
             return f"{what}: {reason}: {message}"
         case RoundAssessed() as assessed:
             return assessment_text(assessed, before.rounds_ended_by)
-        case TricksterLooked(finding=finding):
+        case TricksterChecked(finding=finding):
             return trickster_text(finding)
         case Warned(message=message):
             return f"warning: {message}"

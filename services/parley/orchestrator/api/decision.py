@@ -182,7 +182,7 @@ def _follow_up(outcome: ModeratedOutcome) -> str:
 
 
 def _describe_follow_up(made: FollowUp) -> str:
-    if not made.wanted:
+    if not made.requested:
         return "An issue was offered, and not wanted."
     if made.failure:
         return f"An issue was wanted, and could not be made: {inline(made.failure)}"

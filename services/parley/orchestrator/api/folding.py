@@ -33,7 +33,7 @@ from parley.v1.event_pb2 import (
     Paused,
     PhaseEntered,
     Recalled,
-    RequirementsDrawnUp,
+    RequirementsListed,
     Resumed,
     RoundAssessed,
     RoundsEnded,
@@ -42,7 +42,7 @@ from parley.v1.event_pb2 import (
     StepStarted,
     StepSucceeded,
     TeamSelected,
-    TricksterLooked,
+    TricksterChecked,
     WaitFinished,
     WaitStarted,
     Warned,
@@ -81,7 +81,7 @@ def advance(state: DebateState, events: Iterable[Envelope]) -> DebateState:
     return folding.build()
 
 
-_Fact = PhaseEntered | TeamSelected | ParticipantJoined | DraftsGrouped | Recalled | RequirementsDrawnUp
+_Fact = PhaseEntered | TeamSelected | ParticipantJoined | DraftsGrouped | Recalled | RequirementsListed
 
 
 class _StateBuilder:
@@ -131,7 +131,7 @@ class _StateBuilder:
                     self._set(rounds_ended_by="a person asked for it")
             case ContributionObserved() as observed:
                 self._apply_marks(observed)
-            case RoundStarted() | RoundAssessed() | TricksterLooked() | RoundsEnded() as turn:
+            case RoundStarted() | RoundAssessed() | TricksterChecked() | RoundsEnded() as turn:
                 self._apply_round(turn)
             case fact if isinstance(fact, _Fact):
                 self._apply_fact(fact)
@@ -179,7 +179,7 @@ class _StateBuilder:
                 self._contributions[key] = replace(made, marks=observed)
                 return
 
-    def _apply_round(self, turn: RoundStarted | RoundAssessed | TricksterLooked | RoundsEnded) -> None:
+    def _apply_round(self, turn: RoundStarted | RoundAssessed | TricksterChecked | RoundsEnded) -> None:
         if isinstance(turn, RoundStarted):
             current = max(self._state.current_round, turn.number)
             begun = tuple(sorted({*self._state.begun_rounds, turn.number}))
@@ -188,7 +188,7 @@ class _StateBuilder:
             )
         elif isinstance(turn, RoundsEnded):
             self._set(rounds_ended=turn)
-        elif isinstance(turn, TricksterLooked):
+        elif isinstance(turn, TricksterChecked):
             is_challenged = turn.finding.verdict == TRICKSTER_VERDICT_CHALLENGED
             ended_by = "" if is_challenged else self._state.rounds_ended_by
             self._set(trickster=(*self._state.trickster, turn.finding), rounds_ended_by=ended_by)
@@ -208,7 +208,7 @@ class _StateBuilder:
                 self._set(first_drafts=fact.drafts)
             case Recalled():
                 self._set(recalled=tuple(fact.debate_ids))
-            case RequirementsDrawnUp():
+            case RequirementsListed():
                 self._set(requirements=tuple(fact.requirements))
 
     def _apply_wait(

@@ -48,8 +48,8 @@ from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import (
     CheckpointClosed,
-    ControlSeen,
     ParticipantJoined,
+    SteeringRead,
     StepFailed,
     StepSucceeded,
     TimerFired,
@@ -294,7 +294,7 @@ class Debate:
         if key not in self._recorded.control_sequences:
             if self.ending:
                 await self.limiter.ended.wait()
-            seen = ControlSeen(through=self._recorded.last_steering_sequence())
+            seen = SteeringRead(through=self._recorded.last_steering_sequence())
             await self._journal.append(Draft(key, seen))
         return self._recorded.steering(self._recorded.control_sequences[key])
 

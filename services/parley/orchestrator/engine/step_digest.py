@@ -50,7 +50,7 @@ def digest_of_step(request: Message) -> str:
 
 def _part(part: PromptPart, documents: Mapping[str, str]) -> dict[str, Any]:
     text = {"digest": documents[part.document]} if part.document in documents else {"text": part.text}
-    held = {"role": _ROLES[part.role], "give": part.give, "document": part.document, **text}
+    held = {"role": _ROLES[part.role], "give": part.shrink_priority, "document": part.document, **text}
     return {name: value for name, value in held.items() if value}
 
 

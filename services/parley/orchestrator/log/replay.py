@@ -19,7 +19,6 @@ from parley.v1.event_pb2 import (
     Claimed,
     Closed,
     Concluded,
-    ControlSeen,
     DebateCreated,
     DebateFailed,
     Intervened,
@@ -29,6 +28,7 @@ from parley.v1.event_pb2 import (
     Resumed,
     RoundStarted,
     Settled,
+    SteeringRead,
     StepFailed,
     StepStarted,
     StepSucceeded,
@@ -198,7 +198,7 @@ class RecordedState:
                 self.late.pop(event.key, None)
             case Claimed():
                 self.claims += 1
-            case ControlSeen() as seen:
+            case SteeringRead() as seen:
                 self.control_sequences[event.key] = seen.through
             case Intervened(intervention=intervention) if intervention.WhichOneof("act") is None:
                 raise UnknownEventError(_unknown_message(event, "holds an intervention"))

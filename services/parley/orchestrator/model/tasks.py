@@ -67,7 +67,7 @@ def user_part(text: str, give: int = 0, document: str = "") -> PromptPart:
 
     A document's text goes as it is: the gateway quotes it, or serves it through tools.
     """
-    return PromptPart(role=PROMPT_ROLE_USER, text=text, give=give, document=document)
+    return PromptPart(role=PROMPT_ROLE_USER, text=text, shrink_priority=give, document=document)
 
 
 Prompt = tuple[PromptPart, ...]

@@ -23,7 +23,7 @@ _HEAD_SHARE: Final = 0.65
 def fit_prompt(request: GenerateRequest) -> int:
     """Shorten the prompt of a request until it can be sent; return the characters that were left out.
 
-    Parts with a larger `give` are shortened first, the longest of them most, in their middle, where a mark tells of it.
+    Parts with a larger `shrink_priority` are shortened first, the longest of them most, in their middle, where a mark tells of it.
 
     Raises:
         StepError: the parts that must not be shortened are too long by themselves.
@@ -31,11 +31,13 @@ def fit_prompt(request: GenerateRequest) -> int:
     if request.ByteSize() <= MAX_PROMPT_BYTES:
         return 0
     left_out = 0
-    for give in sorted({part.give for part in request.prompt if part.give > 0}, reverse=True):
+    for give in sorted(
+        {part.shrink_priority for part in request.prompt if part.shrink_priority > 0}, reverse=True
+    ):
         excess = _bytes(request.prompt) - MAX_PROMPT_BYTES
         if excess <= 0:
             break
-        group = [part for part in request.prompt if part.give == give]
+        group = [part for part in request.prompt if part.shrink_priority == give]
         limit = _common_limit([_size(part.text) for part in group], excess)
         left_out += sum(_shorten(part, limit) for part in group)
     size = _bytes(request.prompt)

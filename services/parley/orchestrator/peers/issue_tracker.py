@@ -70,7 +70,7 @@ class IssueTracker:
             # An error's own words may hold the URL.
             why = _one_line(getattr(error, "strerror", None) or type(error).__name__)
             raise StepError("TRACKER_AWAY", f"{self.name} could not be asked: {why}") from error
-        return FollowUp(wanted=True, url=_issue_url(answer))
+        return FollowUp(requested=True, url=_issue_url(answer))
 
     def _check(self, status: int, answer: dict[str, Any]) -> None:
         if 200 <= status < 300:

@@ -124,17 +124,17 @@ class Convergence:
         self, request: convergence_pb2.GroupPositionsRequest
     ) -> convergence_pb2.GroupPositionsResponse:
         """Return how positions group."""
-        _truncate_texts(request.stands)
+        _truncate_texts(request.positions)
         return await self._caller.call(lambda: self._stub.GroupPositions(request, timeout=_READ_SECONDS))
 
     async def assess(self, request: convergence_pb2.AssessRequest) -> convergence_pb2.AssessResponse:
         """Return what follows from a round's work."""
-        _truncate_texts([*request.stands, *request.previous])
+        _truncate_texts([*request.positions, *request.previous])
         return await self._caller.call(lambda: self._stub.Assess(request, timeout=_READ_SECONDS))
 
     async def group_positions_ahead(self, request: convergence_pb2.GroupPositionsRequest) -> None:
         """Have positions read that `group_positions` will be asked about soon; it does not matter whether the service can."""
-        _truncate_texts(request.stands)
+        _truncate_texts(request.positions)
         with suppress(grpc.aio.AioRpcError):
             await self._stub.GroupPositions(request, timeout=_REQUEST_SECONDS)
 
@@ -238,7 +238,7 @@ def truncate_conclusion(text: str) -> str:
     return text.encode()[:_MAX_REMEMBERED_BYTES].decode(errors="ignore")
 
 
-def _truncate_texts(stands: Sequence[convergence_pb2.Stand]) -> None:
+def _truncate_texts(stands: Sequence[convergence_pb2.AgentPosition]) -> None:
     """Cut texts that together are too large for a message, each to its share."""
     if sum(len(each.text.encode()) for each in stands) > _MAX_POSITIONS_BYTES:
         share = _MAX_POSITIONS_BYTES // len(stands)

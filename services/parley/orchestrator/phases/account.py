@@ -7,7 +7,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.limits import COST_BUDGET, TOKEN_BUDGET, TOTAL_TIMEOUT
 from parley.v1.debate_pb2 import (
-    STOP_REASON_ALL_ROUNDS_HELD,
+    STOP_REASON_ALL_ROUNDS_COMPLETED,
     STOP_REASON_COST_BUDGET,
     STOP_REASON_PERSON,
     STOP_REASON_TOKEN_BUDGET,
@@ -27,7 +27,7 @@ _LIMITS: Final = {
 def all_rounds_held(total: int) -> RoundsEnded:
     """Return that the rounds ended by themselves."""
     explanation = f"all {total} rounds were held" if total > 1 else "the one round was held"
-    return RoundsEnded(reason=STOP_REASON_ALL_ROUNDS_HELD, explanation=explanation)
+    return RoundsEnded(reason=STOP_REASON_ALL_ROUNDS_COMPLETED, explanation=explanation)
 
 
 def ended_from_outside(steering: Steering, number: int) -> RoundsEnded:
@@ -50,7 +50,7 @@ def account_of_rounds(
 ) -> str:
     """Return how many rounds were held, why they ended, and what of them is missing."""
     why = ended.explanation
-    if ended.reason == STOP_REASON_ALL_ROUNDS_HELD:
+    if ended.reason == STOP_REASON_ALL_ROUNDS_COMPLETED:
         lines = [f"{why[0].upper()}{why[1:]}."]
     else:
         lines = [f"{held} of at most {total} rounds were held. They ended early: {why}."]

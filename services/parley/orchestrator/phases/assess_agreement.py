@@ -11,9 +11,9 @@ from parley.orchestrator.peers.services import truncate_text
 from parley.orchestrator.phases.settle_agreement import settle_agreement
 from parley.orchestrator.phases.stands import stands_of
 from parley.v1.convergence_pb2 import (
-    CONVERGENCE_VERDICT_CANNOT_BE_TOLD,
     CONVERGENCE_VERDICT_CONVERGED,
     CONVERGENCE_VERDICT_STABLE_DISAGREEMENT,
+    CONVERGENCE_VERDICT_UNDETERMINED,
     AssessRequest,
     AssessResponse,
     CriticVerdict,
@@ -84,7 +84,7 @@ async def assess_agreement(
         return None
     request = AssessRequest(
         question=truncate_text(debate.spec.question),
-        stands=stands_of(work),
+        positions=stands_of(work),
         previous=stands_of(before),
         critics=verdicts_of(critiques),
         agreement_threshold_percent=threshold,
@@ -125,7 +125,7 @@ async def _assess(
 
 
 def _is_open(assessed: AssessResponse | StepFailed) -> TypeGuard[AssessResponse]:
-    return isinstance(assessed, AssessResponse) and assessed.verdict == CONVERGENCE_VERDICT_CANNOT_BE_TOLD
+    return isinstance(assessed, AssessResponse) and assessed.verdict == CONVERGENCE_VERDICT_UNDETERMINED
 
 
 def _finding(assessed: AssessResponse, threshold: int) -> str:
@@ -134,7 +134,7 @@ def _finding(assessed: AssessResponse, threshold: int) -> str:
         return f"the agents agree ({percent})"
     if assessed.verdict == CONVERGENCE_VERDICT_STABLE_DISAGREEMENT:
         return f"the agents disagree and no longer move (agreement {percent})"
-    if assessed.verdict == CONVERGENCE_VERDICT_CANNOT_BE_TOLD:
+    if assessed.verdict == CONVERGENCE_VERDICT_UNDETERMINED:
         return f"whether the agents agree cannot be told ({percent})"
     return f"the agents do not agree yet ({percent})"
 

@@ -59,7 +59,7 @@ async def _compared(
     debate: Debate, drafts: Sequence[Contribution], key: str, settled: Sequence[SettledPair] = ()
 ) -> GroupPositionsResponse | StepFailed:
     request = GroupPositionsRequest(
-        question=truncate_text(debate.spec.question), stands=stands_of(drafts), settled=settled
+        question=truncate_text(debate.spec.question), positions=stands_of(drafts), settled=settled
     )
     work = FIRST_DRAFT_VOTE.create_work(round_number=1)
     return await debate.call_service(

@@ -8,7 +8,7 @@ from functools import partial
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.peers.services import truncate_text
-from parley.v1.convergence_pb2 import AssessRequest, Stand
+from parley.v1.convergence_pb2 import AgentPosition, AssessRequest
 
 __all__ = ["TellPositions", "reading_ahead"]
 
@@ -31,10 +31,10 @@ async def reading_ahead(
         def tell(work: Sequence[Contribution]) -> None:
             request = AssessRequest(
                 question=truncate_text(debate.spec.question),
-                stands=_positions(work),
+                positions=_positions(work),
                 previous=_positions(before),
             )
-            if len(request.stands) > 1:
+            if len(request.positions) > 1:
                 read = partial(debate.services.convergence.assess_ahead, request)
                 begun.append(tasks.create_task(debate.call_ahead(step, read)))
 
@@ -45,5 +45,5 @@ async def reading_ahead(
                 each.cancel()
 
 
-def _positions(work: Sequence[Contribution]) -> list[Stand]:
-    return [Stand(agent_id=each.agent, position=each.position) for each in work if each.position]
+def _positions(work: Sequence[Contribution]) -> list[AgentPosition]:
+    return [AgentPosition(agent_id=each.agent, position=each.position) for each in work if each.position]

@@ -11,7 +11,7 @@ from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_pa
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.v1.debate_pb2 import Requirement
-from parley.v1.event_pb2 import RequirementsDrawnUp, StepFailed, Warned
+from parley.v1.event_pb2 import RequirementsListed, StepFailed, Warned
 from parley.v1.panel_pb2 import UnfulfilledRequirement
 
 __all__ = ["REQUIREMENTS", "Requirements", "draw_up_requirements"]
@@ -154,7 +154,7 @@ async def draw_up_requirements(debate: Debate) -> Requirements:
         return Requirements()
     listed = tuple(Requirement(text=each.text, hard=each.hard) for each in answer.requirements)
     if listed:
-        debate.record_event(f"{_KEY}/drawn-up", RequirementsDrawnUp(requirements=listed))
+        debate.record_event(f"{_KEY}/drawn-up", RequirementsListed(requirements=listed))
     return Requirements(listed, known=True)
 
 

@@ -93,7 +93,7 @@ class Electorate:
             self_votes_allowed=terms.self_votes,
             groups=sorted(joined, key=lambda each: (-each.share, each.agent_ids[0])),
             strength_by_ballots=_strength(by_ballots) if is_weighted else VOTE_STRENGTH_UNSPECIFIED,
-            one_voice=terms.one_voice,
+            shared_family=terms.one_voice,
             undiscounted_strength=_strength(found.strength) if terms.one_voice else VOTE_STRENGTH_UNSPECIFIED,
         )
 

@@ -26,8 +26,8 @@ def vote_lines(vote: Vote, *, without_winner: str, with_shares: bool) -> Iterato
         yield f"nobody has won ({strength}): {', '.join(vote.tied_agent_ids)} are tied; the surest voters decided"
     else:
         yield f"nobody has won ({strength}); {without_winner}"
-    if vote.one_voice:
-        yield f"all voters share one model family ({vote.one_voice}): they are one voice"
+    if vote.shared_family:
+        yield f"all voters share one model family ({vote.shared_family}): they are one voice"
     for option in vote.options:
         share = f" votes, {option.share:.0%} of what counts" if with_shares else ""
         yield f"{option.agent_id}: {option.votes} of {len(vote.ballots)}{share}"

@@ -68,7 +68,7 @@ async def alike_choices(debate: Debate, work: Sequence[Contribution], terms: Vot
     if not terms.group_choices or len(options) < 2:
         return alone
     key = f"{terms.key}-groups"
-    request = GroupPositionsRequest(question=truncate_text(debate.spec.question), stands=stands_of(work))
+    request = GroupPositionsRequest(question=truncate_text(debate.spec.question), positions=stands_of(work))
     doing = CHOICE_GROUPS.create_work(round_number=terms.round)
     found = await debate.call_service(
         key, doing, request, lambda: debate.services.convergence.group_positions(request)

@@ -13,7 +13,7 @@ from parley.orchestrator.phases.situation import bench, present_work, start
 from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
 from parley.orchestrator.phases.vote_words import strength_word
 from parley.v1.event_pb2 import StepFailed
-from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, HeldPosition, Vote
+from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, PositionSupport, Vote
 
 __all__ = ["decision_account", "vote_account", "write_from_vote"]
 
@@ -45,7 +45,7 @@ def decision_account(debate: Debate, decision: Decision) -> str:
     return "\n".join(lines)
 
 
-def _position_line(debate: Debate, held: HeldPosition) -> str:
+def _position_line(debate: Debate, held: PositionSupport) -> str:
     return (
         f"- {held.share:.0%} of what counts: {' '.join(held.position.split())}"
         f" At first: {_agents(debate, held.first_agent_ids)};"

@@ -8,7 +8,7 @@ from parley.client import Debate
 from parley.v1.agent_pb2 import Agent, PromptText, ToolCall
 from parley.v1.critique_pb2 import Critique
 from parley.v1.debate_pb2 import (
-    STOP_REASON_ALL_ROUNDS_HELD,
+    STOP_REASON_ALL_ROUNDS_COMPLETED,
     Answer,
     Clarification,
     Contribution,
@@ -158,7 +158,9 @@ def test_an_overview_calls_it_one_too() -> None:
 
 
 def test_why_the_rounds_ended_is_told_in_few_words_for_every_reason() -> None:
-    assert "all rounds held" in summary_line(Debate(stop_reason=STOP_REASON_ALL_ROUNDS_HELD, calls=2))
+    assert "all rounds completed" in summary_line(
+        Debate(stop_reason=STOP_REASON_ALL_ROUNDS_COMPLETED, calls=2)
+    )
     told = {summary_line(Debate(stop_reason=each, calls=2)) for each in StopReason.values()}
     assert len(told) == len(StopReason.values()), "each in words of its own, none for what is not known"
 

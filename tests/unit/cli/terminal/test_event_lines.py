@@ -30,7 +30,7 @@ from parley.v1.event_pb2 import (
     PhaseEntered,
     PhaseFinished,
     PhaseStarted,
-    RequirementsDrawnUp,
+    RequirementsListed,
     RoundAssessed,
     RoundsEnded,
     Settled,
@@ -39,7 +39,7 @@ from parley.v1.event_pb2 import (
     TimerFired,
     TimerStarted,
     TopologyDrawn,
-    TricksterLooked,
+    TricksterChecked,
 )
 from parley.v1.rhetoric_pb2 import RhetoricalMark
 from tests.support.made_events import made_event
@@ -105,13 +105,13 @@ GROUPS = DraftGroups(
         (DraftsGrouped(drafts=GROUPS), "vote over the first drafts: 2 of 3 agree"),
         (DraftsGrouped(drafts=DraftGroups(majority=True)), "vote over the first drafts: cannot be told"),
         (
-            RequirementsDrawnUp(requirements=[Requirement(text="a", hard=True), Requirement(text="b")]),
+            RequirementsListed(requirements=[Requirement(text="a", hard=True), Requirement(text="b")]),
             "2 requirements, of which 1 must be met",
         ),
         (RoundAssessed(round=2, finding="not yet"), "after round 2: not yet"),
         (RoundAssessed(round=2, finding="they agree", ends_rounds=True), "ended after round 2: they agree"),
         (
-            TricksterLooked(
+            TricksterChecked(
                 finding=TricksterFinding(
                     round=3,
                     verdict=TRICKSTER_VERDICT_CHALLENGED,
@@ -122,7 +122,7 @@ GROUPS = DraftGroups(
             "after round 3: the agreement is hollow (87 %, threshold 50 %); it is challenged, and the rounds go on",
         ),
         (
-            TricksterLooked(
+            TricksterChecked(
                 finding=TricksterFinding(
                     round=3, verdict=TRICKSTER_VERDICT_SOUND, hollow_percent=12, threshold_percent=50
                 )

@@ -177,11 +177,11 @@ def test_what_is_empty_says_so_in_words() -> None:
     ("made", "told"),
     [
         (FollowUp(), "An issue was offered, and not wanted."),
-        (FollowUp(wanted=True, url="https://a.b/7"), "An issue was made: <https://a.b/7>"),
-        (FollowUp(wanted=True, url="<b>"), r"An issue was made: \<b\>"),
-        (FollowUp(wanted=True), "An issue was made; the tracker did not say where it is."),
+        (FollowUp(requested=True, url="https://a.b/7"), "An issue was made: <https://a.b/7>"),
+        (FollowUp(requested=True, url="<b>"), r"An issue was made: \<b\>"),
+        (FollowUp(requested=True), "An issue was made; the tracker did not say where it is."),
         (
-            FollowUp(wanted=True, failure="it said <500>"),
+            FollowUp(requested=True, failure="it said <500>"),
             r"An issue was wanted, and could not be made: it said \<500\>",
         ),
     ],
@@ -207,7 +207,7 @@ def test_no_text_of_others_changes_the_structure(text: str) -> None:
         caveats=[text],
         dissents=[Dissent(agent_id="a", text=text)],
         guidance=[text],
-        follow_up=FollowUp(wanted=True, failure=text),
+        follow_up=FollowUp(requested=True, failure=text),
     )
     tokens = parsed(decision(outcome, text).markdown)
     found = [token for token in tokens if token.type == "heading_open"]

@@ -42,7 +42,7 @@ from parley.v1.event_pb2 import (
     DraftsGrouped,
     Intervened,
     Recalled,
-    RequirementsDrawnUp,
+    RequirementsListed,
     RoundStarted,
     StepStarted,
     StepSucceeded,
@@ -303,7 +303,7 @@ def test_a_vote_over_the_first_drafts_that_is_not_certain_is_not_told() -> None:
 
 def test_what_is_required_is_listed_before_the_rounds() -> None:
     listed = [Requirement(text="It floats.", hard=True), Requirement(text="It is *blue*.")]
-    text = report(*BEGUN, RequirementsDrawnUp(requirements=listed))
+    text = report(*BEGUN, RequirementsListed(requirements=listed))
 
     assert "## Requirements\n\n- R1 (a must): It floats.\n- R2: It is *blue*.\n" in text
 

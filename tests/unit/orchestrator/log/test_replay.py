@@ -10,11 +10,11 @@ from parley.orchestrator.log.events import Payload, UnknownEventError
 from parley.orchestrator.log.replay import RecordedState, Steering
 from parley.v1.debate_pb2 import DebateFailure, Intervention, Work
 from parley.v1.event_pb2 import (
-    ControlSeen,
     DebateFailed,
     Intervened,
     Paused,
     Resumed,
+    SteeringRead,
     StepFailed,
     StepStarted,
     StepSucceeded,
@@ -49,7 +49,7 @@ def test_a_look_at_the_interventions_shows_what_was_recorded_up_to_then() -> Non
         log(
             intervened("guide", 1, text="be brief"),
             intervened("mute", 2, agent_id="bo"),
-            ("round/1/control", ControlSeen(through=2), 0),
+            ("round/1/control", SteeringRead(through=2), 0),
             intervened("guide", 4, text="be long"),
             intervened("end", 5),
         )

@@ -16,7 +16,7 @@ MIB = 1024 * 1024
 
 def request_of(*parts: tuple[str, int]) -> GenerateRequest:
     return GenerateRequest(
-        prompt=[PromptPart(role=PROMPT_ROLE_USER, text=text, give=give) for text, give in parts]
+        prompt=[PromptPart(role=PROMPT_ROLE_USER, text=text, shrink_priority=give) for text, give in parts]
     )
 
 

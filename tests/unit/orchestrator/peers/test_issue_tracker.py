@@ -39,7 +39,7 @@ async def failure(tracker: IssueTracker) -> StepError:
 
 async def test_an_issue_is_posted_under_its_key_and_its_place_returned(server: IssueTrackerServer) -> None:
     made = await server.client(token="s3cret").create_issue(ISSUE, KEY)
-    assert made == FollowUp(wanted=True, url=ISSUE_URL)
+    assert made == FollowUp(requested=True, url=ISSUE_URL)
     assert server.issues == [{"title": "A cache?", "body": "## Question\n\n> ü", "labels": ["decision"]}]
     (headers,) = server.headers
     assert (headers["Idempotency-Key"], headers["Authorization"]) == (KEY, "Bearer s3cret")
@@ -74,7 +74,7 @@ async def test_only_a_usable_link_is_taken_from_an_answer(
     server: IssueTrackerServer, body: object, url: str
 ) -> None:
     server.answer = answering(body)
-    assert await server.client().create_issue(ISSUE, KEY) == FollowUp(wanted=True, url=url)
+    assert await server.client().create_issue(ISSUE, KEY) == FollowUp(requested=True, url=url)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ async def test_an_answer_that_never_ends_is_read_no_further_than_its_bound(
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
         tracker = IssueTracker(f"http://127.0.0.1:{runner.addresses[0][1]}/")
-        assert await tracker.create_issue(ISSUE, KEY) == FollowUp(wanted=True)
+        assert await tracker.create_issue(ISSUE, KEY) == FollowUp(requested=True)
     finally:
         await runner.cleanup()
 

@@ -112,15 +112,15 @@ async def test_documents_give_way_before_history_before_what_the_step_is_about_a
     None
 ):
     prompt = await criticizing()
-    gives = [part(prompt, text).give for text in ("otters float", "what was said", "Build a dam.")]
+    gives = [part(prompt, text).shrink_priority for text in ("otters float", "what was said", "Build a dam.")]
     assert gives == sorted(gives, reverse=True)
     assert len(set(gives)) == 3
     assert gives[-1] > 0
     assert (
-        part(prompt, SPEC.question).give
-        == part(prompt, "be kind").give
-        == prompt[-1].give
-        == prompt[0].give
+        part(prompt, SPEC.question).shrink_priority
+        == part(prompt, "be kind").shrink_priority
+        == prompt[-1].shrink_priority
+        == prompt[0].shrink_priority
         == 0
     )
 

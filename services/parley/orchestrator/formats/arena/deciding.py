@@ -24,7 +24,7 @@ from parley.orchestrator.phases.vote_terms import VoteTerms, vote_terms
 from parley.orchestrator.phases.weigh_votes import vote_weights
 from parley.runtime.contract_settings import with_defaults
 from parley.v1.arena_pb2 import DUTY_PROPOSER, DUTY_VOTER, RankedProposal
-from parley.v1.convergence_pb2 import GroupPositionsRequest, Stand
+from parley.v1.convergence_pb2 import AgentPosition, GroupPositionsRequest
 from parley.v1.debate_pb2 import DraftGroup
 from parley.v1.event_pb2 import StepFailed, Warned
 from parley.v1.voting_pb2 import (
@@ -32,7 +32,7 @@ from parley.v1.voting_pb2 import (
     VOTE_BALLOTS_LAST_VOTE,
     Ballot,
     Decision,
-    HeldPosition,
+    PositionSupport,
     Vote,
     VoteBallots,
 )
@@ -66,12 +66,12 @@ class Basis:
     Attributes:
         ballots: Those that count.
         drafts: The groups of the first drafts, where these count.
-        why_last_vote: Why the last vote counts though the settings have the drafts count; empty: it does not.
+        last_vote_reason: Why the last vote counts though the settings have the drafts count; empty: it does not.
     """
 
     ballots: VoteBallots.ValueType
     drafts: tuple[DraftGroup, ...] = ()
-    why_last_vote: str = ""
+    last_vote_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,13 @@ async def basis_of(arena: Discussion) -> Basis:
     others = sorted(each.id for each in arena.agents(DUTY_VOTER) if each.id not in proposers)
     if others:
         return Basis(
-            VOTE_BALLOTS_LAST_VOTE, why_last_vote=f"no duty to propose, but to vote: {', '.join(others)}"
+            VOTE_BALLOTS_LAST_VOTE, last_vote_reason=f"no duty to propose, but to vote: {', '.join(others)}"
         )
     drafts = await arena.drafts()
     if drafts is None or not drafts.certain:
         return Basis(
-            VOTE_BALLOTS_LAST_VOTE, why_last_vote="which first drafts take the same position cannot be told"
+            VOTE_BALLOTS_LAST_VOTE,
+            last_vote_reason="which first drafts take the same position cannot be told",
         )
     return Basis(VOTE_BALLOTS_FIRST_DRAFTS, tuple(drafts.groups))
 
@@ -132,11 +133,13 @@ async def decided(
     if basis.drafts:
         # The vote was held on other terms, and may have ended before the judge's ballot could count.
         decision = Decision(
-            ballots=VOTE_BALLOTS_LAST_VOTE, count=vote, why_last_vote="nobody who may vote has a first draft"
+            ballots=VOTE_BALLOTS_LAST_VOTE,
+            count=vote,
+            last_vote_reason="nobody who may vote has a first draft",
         )
     else:
         decision = await _by_last_vote(arena, _terms(arena, basis), vote, judged, ranking)
-        decision.why_last_vote = basis.why_last_vote
+        decision.last_vote_reason = basis.last_vote_reason
     decision.core_agent_id = surest(decision.count)
     return decision
 
@@ -264,7 +267,7 @@ async def _held_last(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[li
     kept = _kept(arena)
     known = [sorted(kept.intersection(each.agent_ids)) for each in drafts]
     request = _held_request(arena, drafts)
-    if not request.stands:
+    if not request.positions:
         return known
     found = await debate.call_service(
         _HELD, _POSITIONS.create_work(), request, lambda: debate.services.convergence.group_positions(request)
@@ -275,7 +278,7 @@ async def _held_last(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[li
         return known
     unlike = [(each.agent_id, each.other_agent_id) for each in found.contradictions]
     unlike += [(each.agent_id, each.other_agent_id) for each in found.unsure]
-    asked = {each.agent_id for each in request.stands} - set(_named(drafts))
+    asked = {each.agent_id for each in request.positions} - set(_named(drafts))
     told = positions_taken(unlike, _named(drafts), asked)
     return [sorted([*one, *other]) for one, other in zip(known, told, strict=True)]
 
@@ -287,7 +290,7 @@ async def reading_held_positions(arena: Discussion, basis: Basis) -> AsyncIterat
     Nothing of it is recorded: the convergence service keeps what it has read, and tells it again when it is asked.
     """
     request = _held_request(arena, basis.drafts)
-    if not request.stands:
+    if not request.positions:
         yield
         return
     read = partial(arena.debate.services.convergence.group_positions_ahead, request)
@@ -312,11 +315,11 @@ def _held_request(arena: Discussion, drafts: Sequence[DraftGroup]) -> GroupPosit
         stands = [
             *(_draft_stand(arena, name, each) for name, each in zip(_named(drafts), drafts, strict=True)),
             *(
-                Stand(agent_id=each.agent, position=each.position, text=truncate_text(each.text))
+                AgentPosition(agent_id=each.agent, position=each.position, text=truncate_text(each.text))
                 for each in changed
             ),
         ]
-        request.stands.extend(stands[:_MAX_STANDS])
+        request.positions.extend(stands[:_MAX_STANDS])
     return request
 
 
@@ -324,18 +327,18 @@ def _named(drafts: Sequence[DraftGroup]) -> list[str]:
     return [f"first/{number}" for number, _ in enumerate(drafts, start=1)]
 
 
-def _draft_stand(arena: Discussion, name: str, group: DraftGroup) -> Stand:
+def _draft_stand(arena: Discussion, name: str, group: DraftGroup) -> AgentPosition:
     if group.position:
-        return Stand(agent_id=name, position=group.position)
-    return Stand(agent_id=name, text=truncate_text(arena.record.draft(group.agent_ids[0]).text))
+        return AgentPosition(agent_id=name, position=group.position)
+    return AgentPosition(agent_id=name, text=truncate_text(arena.record.draft(group.agent_ids[0]).text))
 
 
 def _positions(
     drafts: Sequence[DraftGroup], last: Sequence[Sequence[str]], count: Vote, voters: Sequence[str]
-) -> list[HeldPosition]:
+) -> list[PositionSupport]:
     shares = {each.agent_id: each.share for each in count.options}
     held = [
-        HeldPosition(
+        PositionSupport(
             position=each.position,
             first_agent_ids=sorted(set(each.agent_ids).intersection(voters)),
             last_agent_ids=agents,

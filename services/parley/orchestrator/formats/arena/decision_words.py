@@ -15,11 +15,11 @@ def decision_lines(decision: Decision, last: Vote | None) -> Iterator[str]:
     drafts = "the first drafts, written before anyone had read another's"
     judge = f", and the choice of the judge {decision.judge_agent_id}" if decision.judge_agent_id else ""
     yield f"counted: {drafts if by_drafts else 'the ballots of the last vote'}{judge}"
-    if decision.why_last_vote:
-        yield f"the first drafts were not counted: {decision.why_last_vote}"
+    if decision.last_vote_reason:
+        yield f"the first drafts were not counted: {decision.last_vote_reason}"
     yield _winner(decision, "the first draft" if by_drafts else "the proposal")
-    if count.one_voice:
-        yield f"all voters share one model family ({count.one_voice}): they are one voice"
+    if count.shared_family:
+        yield f"all voters share one model family ({count.shared_family}): they are one voice"
     for each in decision.positions:
         first, share = _names(each.first_agent_ids), f"{each.share:.0%} of what counts"
         yield f"{each.position}: at first {first}; in the end {_names(each.last_agent_ids)}; {share}"

@@ -30,7 +30,7 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_CONVERGED,
     STOP_REASON_UNANIMOUS_DRAFTS,
 )
-from parley.v1.event_pb2 import RoundsEnded, TricksterLooked
+from parley.v1.event_pb2 import RoundsEnded, TricksterChecked
 from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = ["is_challenged", "with_support"]
@@ -87,7 +87,7 @@ async def is_challenged(arena: Discussion, number: int, ended: RoundsEnded) -> b
         support=None if said is None else said.mean,
         challenge="\n\n".join(each.text for each in told),
     )
-    arena.debate.record_event(f"round/{number}/trickster", TricksterLooked(finding=finding))
+    arena.debate.record_event(f"round/{number}/trickster", TricksterChecked(finding=finding))
     if told:
         arena.challenges[number] = told
     return bool(told)

@@ -41,7 +41,7 @@ from parley.orchestrator.phases.state_positions import POSITION
 from parley.orchestrator.phases.verify import VERIFICATION
 from parley.orchestrator.phases.vote import VOTE
 from parley.v1.debate_pb2 import (
-    STOP_REASON_ALL_ROUNDS_HELD,
+    STOP_REASON_ALL_ROUNDS_COMPLETED,
     Outcome,
 )
 from parley.v1.event_pb2 import (
@@ -80,7 +80,7 @@ async def _hold(arena: Discussion) -> Outcome:
     arena.requirements = await drawing_up
     ended = settled or await drafts_end_rounds(arena) or await _rounds(arena)
     arena.debate.record_event(f"rounds/ended/{arena.last_revision}", ended)
-    if ended.reason == STOP_REASON_ALL_ROUNDS_HELD:
+    if ended.reason == STOP_REASON_ALL_ROUNDS_COMPLETED:
         await hold_last_refinement(arena)
     arena.enter("ROUNDS_COMPLETE")
     return await decide(arena)
@@ -106,7 +106,7 @@ async def _rounds(arena: Discussion) -> RoundsEnded:
         return ended_from_outside(arena.steering, arena.last_revision)
     held = arena.settings.revision_rounds
     return RoundsEnded(
-        reason=STOP_REASON_ALL_ROUNDS_HELD,
+        reason=STOP_REASON_ALL_ROUNDS_COMPLETED,
         explanation=f"all {held} rounds of revision were held"
         if held > 1
         else "the one round of revision was held",

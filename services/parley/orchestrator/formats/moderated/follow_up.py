@@ -48,7 +48,7 @@ async def follow_up(discussion: Discussion, decision: ModeratedOutcome) -> None:
     made = await debate.call_service(f"{_KEY}/issue", FOLLOW_UP.create_work(), issue, create)
     if isinstance(made, StepFailed):
         discussion.warn(f"{_KEY}/warning", f"no issue was made of the decision: {made.message}")
-        made = FollowUp(wanted=True, failure=" ".join(made.message.split()))
+        made = FollowUp(requested=True, failure=" ".join(made.message.split()))
     decision.follow_up.CopyFrom(made)
 
 

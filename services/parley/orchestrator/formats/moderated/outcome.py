@@ -105,7 +105,7 @@ def answer_parts(outcome: Outcome) -> Iterator[AnswerPart]:
     yield AnswerPart("Guidance from the person who asks", items=moderated.guidance)
     if moderated.approved:
         yield AnswerPart("Approval", "A person approved this decision.", quoted=False)
-    if moderated.follow_up.wanted:
+    if moderated.follow_up.requested:
         made = moderated.follow_up
         told = f"It could not be made: {made.failure}" if made.failure else made.url or "It was made."
         yield AnswerPart("Issue", told, quoted=False)

@@ -5,9 +5,9 @@ import pytest
 from parley.orchestrator.formats.moderated.confidence import capped, most_confidence
 from parley.v1 import debate_pb2
 from parley.v1.convergence_pb2 import (
-    CONVERGENCE_VERDICT_CANNOT_BE_TOLD,
     CONVERGENCE_VERDICT_CONTINUING,
     CONVERGENCE_VERDICT_CONVERGED,
+    CONVERGENCE_VERDICT_UNDETERMINED,
     ConvergenceVerdict,
 )
 from parley.v1.moderated_pb2 import (
@@ -26,7 +26,7 @@ from parley.v1.moderated_pb2 import (
         (debate_pb2.STOP_REASON_CLEAR_WINNER, CONFIDENCE_HIGH),
         (debate_pb2.STOP_REASON_STAGNATION, CONFIDENCE_MEDIUM),
         (debate_pb2.STOP_REASON_PERSON, CONFIDENCE_MEDIUM),
-        (debate_pb2.STOP_REASON_ALL_ROUNDS_HELD, CONFIDENCE_LOW),
+        (debate_pb2.STOP_REASON_ALL_ROUNDS_COMPLETED, CONFIDENCE_LOW),
         (debate_pb2.STOP_REASON_TOTAL_TIMEOUT, CONFIDENCE_LOW),
         (debate_pb2.STOP_REASON_TOKEN_BUDGET, CONFIDENCE_LOW),
     ],
@@ -41,7 +41,7 @@ def test_the_end_of_the_rounds_says_how_sure_a_decision_may_be(
     ("measured", "most"),
     [
         (CONVERGENCE_VERDICT_CONVERGED, CONFIDENCE_HIGH),
-        (CONVERGENCE_VERDICT_CANNOT_BE_TOLD, CONFIDENCE_HIGH),
+        (CONVERGENCE_VERDICT_UNDETERMINED, CONFIDENCE_HIGH),
         (CONVERGENCE_VERDICT_CONTINUING, CONFIDENCE_MEDIUM),
     ],
 )

@@ -288,8 +288,8 @@ CONVERGENCE = Termination(rule=TERMINATION_RULE_CONVERGENCE, threshold_percent=9
 @pytest.mark.parametrize(
     ("rounds", "fields", "assessed", "reason", "words"),
     [
-        (1, {}, None, "ALL_ROUNDS_HELD", "the one round was held"),
-        (2, {}, None, "ALL_ROUNDS_HELD", "all 2 rounds were held"),
+        (1, {}, None, "ALL_ROUNDS_COMPLETED", "the one round was held"),
+        (2, {}, None, "ALL_ROUNDS_COMPLETED", "all 2 rounds were held"),
         (2, {"termination": QUALITY}, None, "QUALITY_REACHED", "the judge scores the best work"),
         (2, {"termination": CONVERGENCE}, CONVERGENCE_VERDICT_CONVERGED, "CONVERGED", "the agents agree"),
         (
