@@ -13,20 +13,16 @@ import grpc
 
 from parley import config as configuration
 from parley.config import ConfigFile
-from parley.gateway.answering import Answering
 from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.store import CallStore
-from parley.gateway.discovery import USUAL_SERVERS, FoundServer, UsualServer, find_servers, servers_on
+from parley.gateway.discovery import USUAL_SERVERS, UsualServer, find_servers, servers_on
 from parley.gateway.file_watch import FileWatch
 from parley.gateway.local_model.catalogue import MODELS
-from parley.gateway.local_model.child import LocalModelError
-from parley.gateway.local_model.model import local_model
-from parley.gateway.offers import Offers
-from parley.gateway.plan import Plan, found_plan, local_plan, plan
+from parley.gateway.local_model.model import LocalModelError, local_model
+from parley.gateway.plan import Offers, Plan, found_plan, local_plan, plan, roster
 from parley.gateway.providers import echo, local
 from parley.gateway.providers.kind import ProviderKind
 from parley.gateway.providers.kinds import KINDS
-from parley.gateway.roster import roster
 from parley.gateway.routing.breaker import DEFAULT_POLICY, BreakerPolicy
 from parley.gateway.routing.breaker_sharing import BreakerSharing
 from parley.gateway.routing.call import Timeouts
@@ -43,7 +39,7 @@ from parley.runtime.server import Service, serve
 from parley.runtime.tasks import background_task
 from parley.runtime.telemetry import configure_telemetry
 from parley.storage.opening import Store, lock_store, open_store, refuse_unusable_store
-from parley.v1 import gateway_pb2_grpc
+from parley.v1 import gateway_pb2, gateway_pb2_grpc
 
 __all__ = ["build", "main"]
 
@@ -74,37 +70,32 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
     `environment` holds the keys that the agents file names, by default this process's variables; the file is read
     again when it changes, and whenever `hangup` is set. `alone`: no other process uses the store; `reading`: nor does this one ask any model. `kinds` are the kinds
     of providers that the file may name, `usual_servers` what is looked for where nothing is configured. `evaluators`: the file may
-    also list evaluators alone. Raises ConfigurationError where the settings, the file or a missing key do not allow a start.
+    also list evaluators alone. Raise ConfigurationError if the settings, the file or a missing key do not allow a start.
     """
     known = os.environ if environment is None else environment
-    config = await asyncio.to_thread(_config, settings.agents_file, evaluators=evaluators)
+    config = await asyncio.to_thread(_load_config, settings.agents_file, evaluators=evaluators)
     chosen = await asyncio.to_thread(plan, settings, config, known, kinds)
     clock, draining = clock or SystemClock(), draining or Draining()
     async with AsyncExitStack() as stack:
-        store = await _store(settings, stack, reading=reading)
-        found: tuple[FoundServer, ...] = ()
+        store = await _open_store(settings, stack, reading=reading)
+        found: tuple[gateway_pb2.FoundServer, ...] = ()
         if not chosen.providers:
-            found = await _found(settings, config, usual_servers)
-            chosen = found_plan(settings.model, found) if found else await _local(settings, stack)
+            found = await _find_servers(settings, config, usual_servers)
+            chosen = found_plan(settings.model, found) if found else await _start_local_model(settings, stack)
         own = {local.KIND.name: local.KIND, **({echo.KIND.name: echo.KIND} if settings.echo else {})}
         offers = Offers(settings, {**kinds, **own}, stack)
         table = RouteTable(await offers.of(chosen), clock, policy)
-        await stack.enter_async_context(_shared(settings, store, table, clock))
-        calls = await stack.enter_async_context(_calls(settings, store, draining, clock, alone=alone))
+        await stack.enter_async_context(_share_breakers(settings, store, table, clock))
+        calls = await stack.enter_async_context(_open_calls(settings, store, draining, clock, alone=alone))
         fallback = Fallback(table, timeouts or _timeouts(settings))
         servicer = GatewayServicer(
-            roster(config),
-            table,
-            Answering(table, fallback, settings.call_timeout_seconds),
-            calls,
-            draining,
-            found,
+            roster(config), table, fallback, calls, draining, settings.call_timeout_seconds, found
         )
 
         key_files = _key_files(config)
 
         async def reload() -> None:
-            config = await asyncio.to_thread(_config, settings.agents_file, evaluators=evaluators)
+            config = await asyncio.to_thread(_load_config, settings.agents_file, evaluators=evaluators)
             chosen = await asyncio.to_thread(plan, settings, config, known, kinds)
             if config.empty:  # as it is for a moment while it is written
                 raise ConfigurationError(f"{settings.agents_file}: is empty")
@@ -141,17 +132,17 @@ def _timeouts(settings: GatewaySettings) -> Timeouts:
     )
 
 
-def _config(path: Path | None, *, evaluators: bool) -> ConfigFile:
+def _load_config(path: Path | None, *, evaluators: bool) -> ConfigFile:
     return configuration.defaults() if path is None else configuration.load(path, evaluators=evaluators)
 
 
-async def _store(settings: GatewaySettings, stack: AsyncExitStack, *, reading: bool) -> Store:
+async def _open_store(settings: GatewaySettings, stack: AsyncExitStack, *, reading: bool) -> Store:
     with refuse_unusable_store():
         return await stack.enter_async_context(open_store(settings.store, "gateway", reading=reading))
 
 
 @asynccontextmanager
-async def _calls(
+async def _open_calls(
     settings: GatewaySettings, store: Store, draining: Draining, clock: Clock, *, alone: bool
 ) -> AsyncIterator[CallRegistry]:
     """Yield the calls, kept while the block runs; those still running at its end have what is left of the grace."""
@@ -162,13 +153,13 @@ async def _calls(
     loop = asyncio.get_running_loop()
     began: list[float] = []
 
-    async def note_the_time() -> None:
+    async def note_drain_start() -> None:
         await draining.wait()
         began.append(loop.time())
 
     async with (
         background_task("keeping the calls", calls.keep()),
-        background_task("the stop", note_the_time()),
+        background_task("the stop", note_drain_start()),
     ):
         try:
             yield calls
@@ -178,7 +169,7 @@ async def _calls(
 
 
 @asynccontextmanager
-async def _shared(
+async def _share_breakers(
     settings: GatewaySettings, store: Store, table: RouteTable, clock: Clock
 ) -> AsyncIterator[None]:
     """Share the breakers with other replicas while the block runs."""
@@ -196,9 +187,9 @@ async def _shared(
         yield
 
 
-async def _found(
+async def _find_servers(
     settings: GatewaySettings, config: ConfigFile, usual: Sequence[UsualServer]
-) -> tuple[FoundServer, ...]:
+) -> tuple[gateway_pb2.FoundServer, ...]:
     """Return the model servers of this machine, unless something says who is to answer."""
     wanted = settings.local_servers
     if wanted == "off" or settings.local_model in MODELS or any(each.declared for each in config.providers):
@@ -211,8 +202,8 @@ async def _found(
     return found
 
 
-async def _local(settings: GatewaySettings, stack: AsyncExitStack) -> Plan:
-    """Return the small model that runs in a process of ours, or a plan without routes where that is switched off."""
+async def _start_local_model(settings: GatewaySettings, stack: AsyncExitStack) -> Plan:
+    """Return the small model that runs in a process of ours, or a plan without routes if that is switched off."""
     if settings.local_model == "off":
         return Plan((), (), ())
     wanted = MODELS[settings.local_model] if settings.local_model in MODELS else next(iter(MODELS.values()))

@@ -1,4 +1,4 @@
-"""Model servers on this machine, looked for where nothing says who answers.
+"""Model servers on this machine, for use if no key, base URL or provider is set.
 
 Each is asked for its models on the port that its kind usually has, on both loopback addresses and all at the same time. Whatever
 else answers there is passed over.
@@ -12,9 +12,10 @@ from typing import Final
 
 import aiohttp
 
-from parley.gateway.wire.listed_models import text_models
+from parley.gateway.wire.endpoint import text_models
+from parley.v1.gateway_pb2 import FoundServer
 
-__all__ = ["USUAL_SERVERS", "FoundServer", "UsualServer", "find_servers", "servers_on"]
+__all__ = ["USUAL_SERVERS", "UsualServer", "find_servers", "servers_on"]
 
 _HOSTS: Final = ("127.0.0.1", "[::1]")
 _SECONDS: Final = 1.0
@@ -29,16 +30,6 @@ class UsualServer:
     provider: str
     title: str
     port: int
-
-
-@dataclass(frozen=True, slots=True)
-class FoundServer:
-    """A model server that answered, and the models that write text there, in its order; at least one."""
-
-    provider: str
-    title: str
-    base_url: str
-    models: tuple[str, ...]
 
 
 USUAL_SERVERS: Final = (
@@ -61,34 +52,34 @@ async def find_servers(servers: Iterable[UsualServer]) -> tuple[FoundServer, ...
     """Return those of the servers that answer now and list a model that writes text, in the same order."""
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     async with aiohttp.ClientSession(timeout=timeout) as session:
-        found = await asyncio.gather(*(_found(session, each) for each in servers))
+        found = await asyncio.gather(*(_find_server(session, each) for each in servers))
     return tuple(each for each in found if each is not None)
 
 
-async def _found(session: aiohttp.ClientSession, server: UsualServer) -> FoundServer | None:
+async def _find_server(session: aiohttp.ClientSession, server: UsualServer) -> FoundServer | None:
     urls = [f"http://{host}:{server.port}/v1" for host in _HOSTS]
-    listed = await asyncio.gather(*(_models(session, url) for url in urls))
+    listed = await asyncio.gather(*(_list_models(session, url) for url in urls))
     for url, models in zip(urls, listed, strict=True):
         if models:
-            return FoundServer(server.provider, server.title, url, models)
+            return FoundServer(provider=server.provider, title=server.title, base_url=url, models=models)
     return None
 
 
-async def _models(session: aiohttp.ClientSession, base_url: str) -> tuple[str, ...]:
-    """Return the models that are listed at a URL; none where nobody answers, or something else does."""
+async def _list_models(session: aiohttp.ClientSession, base_url: str) -> tuple[str, ...]:
+    """Return the models that are listed at a URL; none if no model server answers."""
     try:
         # What is no model server may send us anywhere: only this machine is asked.
         async with session.get(f"{base_url}/models", allow_redirects=False) as response:
             if response.status != 200:
                 return ()
-            listing = json.loads(await _body(response))
+            listing = json.loads(await _read_body(response))
             return tuple(each.name for each in text_models(listing))
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RecursionError):
         return ()
 
 
-async def _body(response: aiohttp.ClientResponse) -> bytes:
-    """Return the body. Raise ValueError where it is larger than any list of models."""
+async def _read_body(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body. Raise ValueError if it is larger than any list of models."""
     body = bytearray()
     async for chunk in response.content.iter_chunked(64 * 1024):
         body += chunk

@@ -8,6 +8,9 @@ from typing import Final
 
 from grpc import StatusCode
 
+from parley.runtime.errors import ParleyError
+from parley.v1 import agent_pb2
+
 __all__ = ["FAILURE_KINDS", "Failure", "FailureKind"]
 
 
@@ -16,7 +19,7 @@ class FailureKind:
     """One kind of failure.
 
     Attributes:
-        counts: whether the route's breaker hears of it.
+        counts: whether it is recorded at the route's breaker.
         next_route: whether the call goes on with its next route.
         again: whether this call may come back to the same route, after a pause.
         alarm: whether an operator has to mend something; it is logged as an error.
@@ -106,3 +109,18 @@ class Failure(Exception):  # noqa: N818 (an outcome, not an error of this progra
 
     def __post_init__(self) -> None:
         super().__init__(self.message)
+
+    def to_error(self, usage: agent_pb2.Usage) -> ParleyError:
+        """Return the error that a caller gets for a call without an answer."""
+        metadata = {
+            "route": self.route,
+            "provider_status": str(self.status) if self.status else "",
+            "input_tokens": str(usage.input_tokens),
+            "output_tokens": str(usage.output_tokens),
+            "requests": str(usage.requests),
+        }
+        if usage.HasField("cost_micros"):
+            metadata["cost_micros"] = str(usage.cost_micros)
+        return ParleyError(
+            self.kind.code, self.kind.reason, self.message, metadata, retry_after=self.retry_after
+        )

@@ -20,7 +20,7 @@ _logger = get_logger(__name__)
 
 
 class FileWatch:
-    """Follows a file, and those `beside` it that belong to what was taken over last.
+    """Watches a file, and the `others` that belong to what was applied last.
 
     `apply` reads them and takes all over, or raises ConfigurationError and changes nothing.
     """
@@ -30,13 +30,13 @@ class FileWatch:
         path: Path,
         hangup: asyncio.Event,
         apply: Callable[[], Awaitable[None]],
-        beside: Callable[[], Sequence[Path]] = tuple,
+        others: Callable[[], Sequence[Path]] = tuple,
     ) -> None:
         self._path = path
-        self._beside = beside
+        self._others = others
         self._hangup = hangup
         self._apply = apply
-        self._seen = _stamps(self._followed())
+        self._seen = _read_stamps(self._watched_paths())
 
     async def run(self) -> None:
         """Follow the file for ever."""
@@ -46,7 +46,7 @@ class FileWatch:
                     await self._hangup.wait()
             except TimeoutError:
                 pass
-            stamps = await asyncio.to_thread(_stamps, self._followed())
+            stamps = await asyncio.to_thread(_read_stamps, self._watched_paths())
             if stamps == self._seen and not self._hangup.is_set():
                 continue
             self._hangup.clear()
@@ -58,11 +58,11 @@ class FileWatch:
             else:
                 _logger.info("agents file taken over", file=str(self._path))
 
-    def _followed(self) -> tuple[Path, ...]:
-        return self._path, *self._beside()
+    def _watched_paths(self) -> tuple[Path, ...]:
+        return self._path, *self._others()
 
 
-def _stamps(paths: Sequence[Path]) -> dict[Path, FileVersion]:
+def _read_stamps(paths: Sequence[Path]) -> dict[Path, FileVersion]:
     """Return the stamp of each file that is there."""
     found = {}
     for path in paths:

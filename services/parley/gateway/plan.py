@@ -1,22 +1,80 @@
-"""From settings and the agents file to providers, routes and defaults."""
+"""From settings and the agents file to agents, providers, routes and defaults, and to the endpoints that are asked."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
+import httpx2
+
+from parley.config import Agent as FileAgent
 from parley.config import ConfigFile
 from parley.config import Provider as FileProvider
-from parley.gateway.discovery import FoundServer
-from parley.gateway.key_files import read_key
+from parley.config.messages import agent_message
 from parley.gateway.providers import echo, local, openai_compatible
 from parley.gateway.providers.kind import ProviderKind
 from parley.gateway.providers.kinds import KINDS, api_at, home_at
+from parley.gateway.routing.prices import PublishedPrices, Seller, load_prices
 from parley.gateway.routing.queue import Limits
 from parley.gateway.routing.route import DefaultRoute, Route
+from parley.gateway.routing.table import Offer
 from parley.gateway.settings import GatewaySettings
-from parley.gateway.wire.provider import Provider
+from parley.gateway.wire.endpoint import Endpoint, EndpointLimits, Provider
 from parley.runtime.errors import ConfigurationError
+from parley.v1 import agent_pb2, gateway_pb2
 
-__all__ = ["Plan", "found_plan", "local_plan", "plan"]
+__all__ = ["Offers", "Plan", "Roster", "found_plan", "local_plan", "plan", "read_key", "roster"]
+
+_MAX_BYTES: Final = 16 * 1024
+
+
+def read_key(path: Path) -> str:
+    """Return the key that a file holds, without a line end after it. Raise ConfigurationError, which never repeats it."""
+    try:
+        if not path.is_file():  # a pipe would have us wait
+            raise ConfigurationError(f"{path}: is no file; it should hold the key")
+        with path.open("rb") as file:
+            held = file.read(_MAX_BYTES + 1)
+        key = held.decode("ascii").strip()
+    except OSError as error:
+        raise ConfigurationError(f"{path}: the key cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path}: holds characters that no key has") from None
+    if not key or len(held) > _MAX_BYTES:
+        raise ConfigurationError(f"{path}: {'is too long for a key' if key else 'holds no key'}")
+    return key
+
+
+_ROLES = ("architect", "performance", "security", "testing", "simplicity", "data-modeling", "generalist")
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Agents by id, and which of them debate and judge if a debate names none."""
+
+    agents: Mapping[str, agent_pb2.Agent]
+    default_team: tuple[str, ...]
+    default_judge: str
+
+
+def roster(config: ConfigFile) -> Roster:
+    """Return the file's agents and judge; if the file (or there is none) names no team, an agent for every role."""
+    team = tuple(agent.id for agent in config.agents)
+    agents: dict[str, agent_pb2.Agent] = {}
+    if not config.team_given:
+        agents.update((role, agent_pb2.Agent(id=role, name=role, role=role)) for role in _ROLES)
+        agents.update(
+            _agents_by_id(FileAgent(own.name, own.name, own.name, own_role=own) for own in config.roles)
+        )
+    agents.update(_agents_by_id((*config.agents, config.judge)))
+    return Roster(dict(sorted(agents.items())), team, config.judge.id)
+
+
+def _agents_by_id(agents: Iterable[FileAgent]) -> Iterable[tuple[str, agent_pb2.Agent]]:
+    for agent in agents:
+        yield agent.id, agent_message(agent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +100,16 @@ def plan(
 ) -> Plan:
     """Return what the settings and the file add up to; a plan without providers asks for the local model.
 
-    It reads files of keys. Raises ConfigError, naming file, line and variable, if an agent needs a key that is not set, and ConfigurationError
+    It reads files of keys. Raise ConfigError, naming file, line and variable, if an agent needs a key that is not set, and ConfigurationError
     for a key that cannot be read or sent, or a kind of provider that is not among `kinds`.
     """
     _check_kinds(config, kinds)
-    known = _environment(settings, environment)
+    known = _with_settings(settings, environment)
     missing = config.missing_key(known)
     if missing is not None:
         raise missing
     providers = tuple(
-        found for each in config.providers if (found := _provider(each, kinds, known)) is not None
+        found for each in config.providers if (found := _create_provider(each, kinds, known)) is not None
     )
     names = {provider.name for provider in providers}
     routes = tuple(
@@ -72,12 +130,12 @@ def plan(
     named = {route.name for route in routes}
     others = (Route(f"{each.name}/{model}", each.name, model) for each in providers for model in each.models)
     allowed = tuple(route for route in others if route.name not in named)
-    chosen = Plan(providers, (*routes, *allowed), _defaults(settings, providers, routes, allowed))
-    return _with_echo(chosen, settings) if settings.echo else chosen
+    chosen = Plan(providers, (*routes, *allowed), _choose_defaults(settings, providers, routes, allowed))
+    return _add_echo(chosen, settings) if settings.echo else chosen
 
 
-def _with_echo(chosen: Plan, settings: GatewaySettings) -> Plan:
-    """Return the plan with the route of the echo, which agents without routes are sent to where there is no other."""
+def _add_echo(chosen: Plan, settings: GatewaySettings) -> Plan:
+    """Return the plan with the route of the echo, which agents without routes are sent to if there is no other."""
     if any(each.name == echo.KIND.name for each in chosen.providers):
         raise ConfigurationError(
             f"PARLEY_ECHO: the agents file has a provider {echo.KIND.name} too; give that another name, or unset PARLEY_ECHO"
@@ -118,10 +176,10 @@ def local_plan(base_url: str, model: str, context_tokens: int, slots: int) -> Pl
     return Plan((provider,), (route,), (route.name,))
 
 
-def found_plan(model: str | None, servers: Sequence[FoundServer]) -> Plan:
+def found_plan(model: str | None, servers: Sequence[gateway_pb2.FoundServer]) -> Plan:
     """Return the routes of model servers that were found on this machine: the first model of each, in order, or `model`.
 
-    Raises ConfigurationError where none of them lists `model`.
+    Raise ConfigurationError if none of them lists `model`.
     """
     providers = tuple(
         Provider(each.provider, openai_compatible.KIND.name, each.base_url, patient=True) for each in servers
@@ -143,7 +201,7 @@ def found_plan(model: str | None, servers: Sequence[FoundServer]) -> Plan:
     return Plan(providers, routes, (named,))
 
 
-def _environment(settings: GatewaySettings, environment: Mapping[str, str]) -> Mapping[str, str]:
+def _with_settings(settings: GatewaySettings, environment: Mapping[str, str]) -> Mapping[str, str]:
     """Return the variables with what the settings say of the three that they hold."""
     known = dict(environment)
     for name, secret in (
@@ -165,10 +223,10 @@ def _check_kinds(config: ConfigFile, kinds: Mapping[str, ProviderKind]) -> None:
         raise ConfigurationError(*problems)
 
 
-def _provider(
+def _create_provider(
     given: FileProvider, kinds: Mapping[str, ProviderKind], known: Mapping[str, str]
 ) -> Provider | None:
-    """Return the provider, or None where the key that it needs is not set."""
+    """Return the provider, or None if the key that it needs is not set."""
     kind = kinds[given.kind]
     key = known.get(given.api_key_env, "") if given.api_key_env else ""
     if given.api_key_file is not None:
@@ -183,7 +241,7 @@ def _provider(
     return kind.provider(given, base_url, key, home_at(kinds, base_url), api_at(kinds, base_url))
 
 
-def _defaults(
+def _choose_defaults(
     settings: GatewaySettings,
     providers: tuple[Provider, ...],
     routes: tuple[Route, ...],
@@ -213,3 +271,41 @@ def _usual_model(provider: Provider) -> str | None:
     if not provider.models or provider.usual_model in provider.models:
         return provider.usual_model
     return provider.models[0]
+
+
+class Offers:
+    """Makes offers of plans, with one endpoint for a provider as long as nothing about it changes."""
+
+    def __init__(
+        self, settings: GatewaySettings, kinds: Mapping[str, ProviderKind], stack: AsyncExitStack
+    ) -> None:
+        self._kinds = kinds
+        self._prices_file = settings.prices_file
+        self._published_prices = PublishedPrices()
+        self._stack = stack
+        self._endpoints: dict[str, Endpoint] = {}
+        self._limits = EndpointLimits(
+            settings.connect_timeout_seconds,
+            settings.first_token_timeout_seconds,
+            settings.idle_timeout_seconds,
+            settings.max_connections,
+            settings.trace_content,
+        )
+
+    async def of(self, chosen: Plan) -> Offer:
+        """Return the offer of a plan. Raise ConfigurationError for a file of prices or an endpoint that cannot be used."""
+        sellers = {each.name: Seller(each.base_url, each.price_list) for each in chosen.providers}
+        prices = await asyncio.to_thread(load_prices, self._prices_file, sellers, self._published_prices)
+        self._endpoints = {each.name: self._get_endpoint(each) for each in chosen.providers}
+        return Offer(self._endpoints, chosen.routes, chosen.open_providers, chosen.defaults, prices)
+
+    def _get_endpoint(self, provider: Provider) -> Endpoint:
+        known = self._endpoints.get(provider.name)
+        if known is not None and known.provider == provider:
+            return known
+        try:
+            made = self._kinds[provider.kind].connect(provider, self._limits)
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise ConfigurationError(f"provider {provider.name}: cannot be asked: {error}") from None
+        self._stack.push_async_callback(made.aclose)  # calls that run may still be on it until the end
+        return made

@@ -1,5 +1,6 @@
 """The gateway's methods: protobuf in and out, nothing decided here."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
@@ -9,16 +10,16 @@ from typing import Any, Final, cast
 
 from grpc.aio import ServicerContext
 
-from parley.gateway.answering import Answering
-from parley.gateway.calls.key import CallKey
 from parley.gateway.calls.registry import CallRegistry
-from parley.gateway.calls.stream import CallFailed
-from parley.gateway.conversion import cancelled, error, found_server, response, route_status
-from parley.gateway.discovery import FoundServer
-from parley.gateway.requests import CheckedRequest, check_call_id, check_generate, check_route_names
-from parley.gateway.roster import Roster
+from parley.gateway.calls.store import call_key
+from parley.gateway.calls.stream import CallFailed, RunningCall
+from parley.gateway.plan import Roster
+from parley.gateway.requests import check_cancel, check_generate, check_route_names
+from parley.gateway.routing.call import Call
+from parley.gateway.routing.fallback import Fallback
 from parley.gateway.routing.route import LiveRoute
 from parley.gateway.routing.table import RouteTable
+from parley.runtime import deadline
 from parley.runtime.draining import Draining
 from parley.runtime.errors import not_found, permission_denied
 from parley.runtime.identity.identity import current_identity
@@ -29,21 +30,29 @@ __all__ = ["GatewayServicer"]
 
 _Context = ServicerContext[Any, Any]
 _Changes = AsyncGenerator[LiveRoute, None]
+_MARGIN_SECONDS: Final = 0.25
+_MARGIN_SHARE: Final = 0.05
+"""The time before its caller's deadline at which a call ends, so that the caller gets the reason from us."""
 _SMALL_BYTES: Final = 64 * 1024
 _SMALL_SCHEMA: Final = 256
-"""Characters. What is longer may take longer to be checked than the loop may be held: half a millisecond for each `{}` in it."""
+"""Characters. What is longer may take longer to be checked than the loop may be blocked: half a millisecond for each `{}` in it."""
 
 
 @dataclass(slots=True)
 class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
-    """Answers for agents. `found` are the model servers of this machine that serve the default routes."""
+    """Answers for agents.
+
+    `call_seconds` is the time of calls that name none. `found` are the model servers of this machine that serve the default
+    routes.
+    """
 
     roster: Roster
     table: RouteTable
-    answering: Answering
+    fallback: Fallback
     calls: CallRegistry
     draining: Draining
-    found: tuple[FoundServer, ...] = ()
+    call_seconds: float
+    found: tuple[gateway_pb2.FoundServer, ...] = ()
 
     async def Generate(  # noqa: N802
         self,
@@ -51,18 +60,23 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         context: _Context,  # noqa: ARG002
     ) -> AsyncIterator[gateway_pb2.GenerateResponse]:
         """Generate one text, or one structured answer."""
-        checked, digest = await _checked(request)
-        _check_tenant(checked.key)
+        call, digest = await _check(request)
+        key = None
+        if request.HasField("call_id"):
+            _check_tenant(request.call_id)
+            key = call_key(request.call_id)
         # From here on: waiting for the store, or for another replica, is part of the call's time.
-        ends = self.answering.ends(checked)
+        ends = _end_of(call, self.call_seconds)
 
-        answerer = partial(self.answering.answer, checked, ends)
+        async def answer(running: RunningCall) -> gateway_pb2.GenerateCompleted:
+            return await self.fallback.answer(call, ends, running.meter, running)
+
         try:
-            async with aclosing(self.calls.listen(checked.key, digest, answerer, ends)) as events:
+            async with aclosing(self.calls.listen(key, digest, answer, ends)) as events:
                 async for event in events:
-                    yield response(event)
+                    yield event
         except CallFailed as failed:
-            raise error(failed.failure, failed.usage) from None
+            raise failed.failure.to_error(failed.usage) from None
 
     async def CancelCall(  # noqa: N802
         self,
@@ -70,9 +84,9 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         context: _Context,  # noqa: ARG002
     ) -> gateway_pb2.CancelCallResponse:
         """Stop a call by its id at once."""
-        key = check_call_id(request)
-        _check_tenant(key)
-        return cancelled(await self.calls.cancel(key))
+        call_id = check_cancel(request)
+        _check_tenant(call_id)
+        return await self.calls.cancel(call_key(call_id))
 
     async def ListAgents(  # noqa: N802
         self,
@@ -108,10 +122,10 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         await self.table.learn_contexts(named)
         await self.table.learn_defaults()
         return gateway_pb2.ListRoutesResponse(
-            routes=[route_status(live) for live in self.table.listing()],
+            routes=[live.status() for live in self.table.all_routes()],
             default_routes=self.table.known_defaults(),
             open_providers=self.table.open_providers,
-            found_servers=map(found_server, self.found),
+            found_servers=self.found,
         )
 
     async def WatchRoutes(  # noqa: N802
@@ -122,13 +136,22 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         """Send every route's state, then each change, until the caller hangs up."""
         async with aclosing(cast(_Changes, self.draining.until(self.table.changes()))) as changes:
             async for live in changes:
-                yield gateway_pb2.WatchRoutesResponse(route=route_status(live))
+                yield gateway_pb2.WatchRoutesResponse(route=live.status())
 
 
-def _check_tenant(key: CallKey | None) -> None:
-    """Refuse a call of a tenant other than the one that the caller acts for: nobody else claims, reads or cancels it."""
+def _end_of(call: Call, default_seconds: float) -> float:
+    """Return when a call that starts now ends at the latest, in the loop's time: a moment before the caller's deadline."""
+    seconds = call.seconds if call.seconds is not None else default_seconds
+    left = deadline.remaining()
+    if left is not None:
+        seconds = max(min(seconds, left - min(_MARGIN_SECONDS, _MARGIN_SHARE * left)), 0.0)
+    return asyncio.get_running_loop().time() + seconds
+
+
+def _check_tenant(call_id: gateway_pb2.CallId) -> None:
+    """Refuse a call of a tenant other than the one that the caller acts for: no other caller claims, reads or cancels it."""
     caller = current_identity()
-    if key is not None and caller.proven and key.tenant != caller.tenant:
+    if caller.proven and call_id.tenant != caller.tenant:
         raise permission_denied("WRONG_TENANT", "call_id.tenant is not the tenant that you act for")
 
 
@@ -141,13 +164,12 @@ def _digest(request: gateway_pb2.GenerateRequest) -> str:
     return hashlib.blake2b(asked.SerializeToString(deterministic=True), digest_size=32).hexdigest()
 
 
-async def _checked(request: gateway_pb2.GenerateRequest) -> tuple[CheckedRequest, str]:
-    """Return what `check_generate` does, and the digest of a call that has an id; a large request leaves the loop to others."""
+async def _check(request: gateway_pb2.GenerateRequest) -> tuple[Call, str]:
+    """Return the checked call and the digest of its request; a large request is checked in a thread."""
     if request.ByteSize() <= _SMALL_BYTES and len(request.schema.json_schema) <= _SMALL_SCHEMA:
-        return _check(request)
-    return await in_thread_per_tenant(partial(_check, request))
+        return _check_now(request)
+    return await in_thread_per_tenant(partial(_check_now, request))
 
 
-def _check(request: gateway_pb2.GenerateRequest) -> tuple[CheckedRequest, str]:
-    checked = check_generate(request)
-    return checked, _digest(request) if checked.key is not None else ""
+def _check_now(request: gateway_pb2.GenerateRequest) -> tuple[Call, str]:
+    return check_generate(request), _digest(request) if request.HasField("call_id") else ""

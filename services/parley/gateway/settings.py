@@ -97,7 +97,7 @@ class GatewaySettings(ServiceSettings):
 
     @field_validator("openai_base_url")
     @classmethod
-    def _can_be_asked(cls, url: str | None) -> str | None:
+    def _check_url(cls, url: str | None) -> str | None:
         if url is not None and (wrong := why_no_url(url)) is not None:
             raise ValueError(wrong)
         return url

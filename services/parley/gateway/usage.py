@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-__all__ = ["PricedRoute", "RouteUsage", "Usage", "UsageMeter"]
+from parley.v1 import agent_pb2
+
+__all__ = ["PricedRoute", "RouteUsage", "UsageMeter"]
 
 
 @dataclass(slots=True)
@@ -37,19 +39,8 @@ class PricedRoute(Protocol):
         ...
 
     def cost_micros(self, used: RouteUsage) -> int | None:
-        """Return what this cost, in millionths of a US dollar; None where a price is unknown."""
+        """Return what this cost, in millionths of a US dollar; None if a price is unknown."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What a call has used. `cost_micros` is in millionths of a US dollar, None where a price is unknown."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_micros: int | None = 0
-    queued_seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -64,15 +55,14 @@ class UsageMeter:
         """Return the account of one route."""
         return self.by_route.setdefault(route.name, (route, RouteUsage()))[1]
 
-    def usage(self) -> Usage:
-        """Return the sum over all routes."""
+    def usage(self) -> agent_pb2.Usage:
+        """Return the sum over all routes, without a cost if the price of one is unknown."""
         used = [each for _, each in self.by_route.values()]
         costs = [route.cost_micros(each) for route, each in self.by_route.values()]
         known = [cost for cost in costs if cost is not None]
-        return Usage(
-            sum(each.requests for each in used),
-            sum(each.input_tokens for each in used),
-            sum(each.output_tokens for each in used),
-            sum(known) if len(known) == len(costs) else None,
-            self.queued_seconds,
+        return agent_pb2.Usage(
+            requests=sum(each.requests for each in used),
+            input_tokens=sum(each.input_tokens for each in used),
+            output_tokens=sum(each.output_tokens for each in used),
+            cost_micros=sum(known) if len(known) == len(costs) else None,
         )

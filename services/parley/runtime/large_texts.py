@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
+from itertools import accumulate
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
@@ -26,7 +27,9 @@ _locks: Final[WeakValueDictionary[tuple[int, str], asyncio.Lock]] = WeakValueDic
 
 async def in_thread_if_large(texts: Iterable[str], work: Callable[[], T]) -> T:
     """Return what work on these texts comes to; it is done in a thread where they are large, since the loop belongs to all callers."""
-    is_large = sum(len(each) + _CHARACTERS_PER_TEXT for each in texts) > _LARGE_CHARACTERS
+    is_large = any(
+        size > _LARGE_CHARACTERS for size in accumulate(len(each) + _CHARACTERS_PER_TEXT for each in texts)
+    )
     return await in_thread_per_tenant(work) if is_large else work()
 
 

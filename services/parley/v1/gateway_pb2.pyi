@@ -338,7 +338,7 @@ class TextDelta(_message.Message):
     offset: _builtins.int
     """Characters of this route attempt's text before this piece."""
     text: _builtins.str
-    """The piece, already through the airlock."""
+    """The piece, already through the sanitizer."""
     def __init__(
         self,
         *,
@@ -372,7 +372,7 @@ class GenerateCompleted(_message.Message):
     STORED_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """The whole text, through the airlock and without the model's reasoning. For a structured answer: JSON text that satisfies
+    """The whole text, through the sanitizer and without the model's reasoning. For a structured answer: JSON text that satisfies
     the schema. If it accepts prose, it may also be the JSON text of an object that holds some of the schema's properties,
     or else what the model wrote.
     """

@@ -3,16 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from parley.gateway.prompt.airlock import clean
-from parley.gateway.prompt.tokens import estimate_tokens
+from parley.gateway.prompt.fitting import estimate_tokens
+from parley.gateway.prompt.sanitizer import clean
 from parley.gateway.providers.kind import ProviderKind
 from parley.gateway.tracing import TraceLabels
 from parley.gateway.usage import RouteUsage
 from parley.gateway.wire.api import Api, ModelRequest
 from parley.gateway.wire.capabilities import EndpointCapabilities
-from parley.gateway.wire.endpoint import EndpointLimits, Reply
-from parley.gateway.wire.listed_models import ListedModel
-from parley.gateway.wire.provider import Provider
+from parley.gateway.wire.endpoint import EndpointLimits, ListedModel, Provider, Reply
 from parley.gateway.wire.streams import Listener
 
 __all__ = ["KIND"]
@@ -41,10 +39,10 @@ class EchoEndpoint:
         used.input_tokens += estimate_tokens(text)
         used.output_tokens += estimate_tokens(text)
         if listener is not None:
-            listener.text(text)
+            listener.add_text(text)
         return Reply(text, request.model, truncated=False)
 
-    async def models(self) -> tuple[ListedModel, ...]:
+    async def list_models(self) -> tuple[ListedModel, ...]:
         return (ListedModel("canyon", 512),)
 
     async def aclose(self) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from parley.gateway.routing.call import Call
 from parley.gateway.routing.route import Route
+from parley.v1.gateway_pb2 import GenerateRequest
 from tests.integration.gateway.harness import Gateway, failure_of, one_server, request, routes_file, running
 from tests.support.model_server import ModelServer
 
@@ -36,7 +37,7 @@ async def test_the_smaller_one_of_both_bounds_reaches_the_endpoint() -> None:
 def test_a_routes_own_bound_holds_where_more_can_be_afforded(
     wanted: int, own: int, affordable: int, bound: int
 ) -> None:
-    call = Call((), (), 1.0, max_output_tokens=wanted, affordable_output_tokens=affordable)
+    call = Call(GenerateRequest(max_output_tokens=wanted, affordable_output_tokens=affordable))
     assert call.output_tokens_at(Route("p/m", "p", "m", max_output_tokens=own)) == bound
 
 

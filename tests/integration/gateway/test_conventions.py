@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from parley.gateway.wire import metrics
+from parley.gateway.wire import instrumentation
 from tests.integration.gateway.harness import failure_of, one_server, request
 from tests.support.model_server import ModelServer
 from tests.support.model_server.faults import error
@@ -27,14 +27,14 @@ class Recorder:
 @pytest.fixture
 def durations(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder()
-    monkeypatch.setattr(metrics, "_duration", recorder)
+    monkeypatch.setattr(instrumentation, "_duration", recorder)
     return recorder
 
 
 @pytest.fixture
 def tokens(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder()
-    monkeypatch.setattr(metrics, "_tokens", recorder)
+    monkeypatch.setattr(instrumentation, "_tokens", recorder)
     return recorder
 
 

@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from parley.gateway.failures import FAILURE_KINDS, INVALID_ANSWER, Failure
-from parley.gateway.prompt.airlock import clean, clean_value
 from parley.gateway.prompt.documents import Documents
-from parley.gateway.prompt.parts import Message, PromptPart
-from parley.gateway.prompt.structured_answers import shape_of
+from parley.gateway.prompt.sanitizer import clean, clean_value
+from parley.gateway.prompt.structured_answers import parse_shape
 from parley.gateway.routing.breaker import DEFAULT_POLICY, RouteBreaker
 from parley.gateway.routing.call import Call
 from parley.gateway.routing.exchange import Exchange
@@ -24,29 +23,30 @@ from parley.gateway.routing.route import LiveRoute, Route
 from parley.gateway.tracing import TraceLabels
 from parley.gateway.usage import RouteUsage, UsageMeter
 from parley.gateway.wire.api import Api, ModelRequest
-from parley.gateway.wire.endpoint import EndpointLimits
+from parley.gateway.wire.endpoint import EndpointLimits, Provider
 from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
-from parley.gateway.wire.provider import Provider
+from parley.v1.gateway_pb2 import GenerateRequest
 from tests.support.manual_clock import ManualClock
+from tests.support.prompt_parts import user
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"stand": {"type": "string"}, "votes": {"type": "array", "items": {"type": "integer"}}},
     "required": ["stand"],
 }
-SHAPE = shape_of("stand", json.dumps(SCHEMA))
+SHAPE = parse_shape("stand", json.dumps(SCHEMA))
 
 
 class Unheard:
     """Nobody listens."""
 
-    def route_attempt_started(self, route: str) -> None:
+    def start_route_attempt(self, route: str) -> None:
         pass
 
-    def alive(self) -> None:
+    def mark_alive(self) -> None:
         pass
 
-    def text(self, piece: str) -> None:
+    def add_text(self, piece: str) -> None:
         pass
 
 
@@ -85,7 +85,7 @@ class Raw:
         return self.loop.run_until_complete(self._ask(stream))
 
     async def _ask(self, stream: bool) -> str | Failure:
-        asked = ModelRequest("m", (Message("user", "?"),), stream=stream)
+        asked = ModelRequest("m", (user("?"),), stream=stream)
         try:
             async with asyncio.timeout(30):
                 return (await self.endpoint.complete(asked, RouteUsage(), TraceLabels())).text
@@ -100,17 +100,17 @@ class Raw:
         route = Route("raw/m", "raw", "m")
         breaker = RouteBreaker(ManualClock(), DEFAULT_POLICY, lambda: None)
         live = LiveRoute(route, self.endpoint, breaker, RouteQueue(Limits()))
-        call = Call((live,), (PromptPart("user", "?"),), 10.0, SHAPE)
+        call = Call(GenerateRequest(prompt=[user("?")]), SHAPE)
         try:
             async with asyncio.timeout(30):
                 return (await Exchange(live, call, Documents(()), UsageMeter(), Unheard()).answer()).text
         except Failure as failed:
             return failed
 
-    def models(self, chunks: list[bytes]) -> str | Failure:
+    def list_models(self, chunks: list[bytes]) -> str | Failure:
         self.chunks = chunks
         try:
-            return self.loop.run_until_complete(asyncio.wait_for(self.endpoint.models(), 30))[0].name
+            return self.loop.run_until_complete(asyncio.wait_for(self.endpoint.list_models(), 30))[0].name
         except Failure as failed:
             return failed
 
@@ -300,5 +300,5 @@ def test_an_error_without_end_is_cut_and_not_kept_in_memory(raw: Raw, status: by
 
 
 def test_a_list_of_models_without_end_is_not_kept_in_memory(raw: Raw) -> None:
-    assert isinstance(raw.models([JSON_HEAD, b'{"data": ["', *ENDLESS]), Failure)
+    assert isinstance(raw.list_models([JSON_HEAD, b'{"data": ["', *ENDLESS]), Failure)
     assert raw.sent < 40_000_000

@@ -93,7 +93,7 @@ async def test_an_answer_that_ends_at_the_limit_says_so() -> None:
     "kind",
     [FaultKind.CONTROL_CHARACTERS, FaultKind.BAD_UTF8, FaultKind.HUGE_ANSWER],
 )
-async def test_whatever_text_comes_passes_the_airlock(kind: FaultKind, responses: bool) -> None:
+async def test_whatever_text_comes_passes_the_sanitizer(kind: FaultKind, responses: bool) -> None:
     rules = [Rule(fault=Fault(kind, size=300_000))]
     async with ModelServer(rules=rules, responses=responses) as server, one_server(server) as gateway:
         heard = await gateway.ask()

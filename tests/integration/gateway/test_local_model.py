@@ -9,18 +9,17 @@ import pytest
 import pytest_asyncio
 from openai import AsyncOpenAI, BadRequestError, DefaultAioHttpClient
 
-from parley.gateway.local_model.model import LocalModel, available, local_model
-from parley.gateway.prompt.parts import Message
+from parley.gateway.local_model.model import LocalModel, local_model, why_unavailable
 from parley.gateway.tracing import TraceLabels
 from parley.gateway.usage import RouteUsage
 from parley.gateway.wire.api import Api, ModelRequest
-from parley.gateway.wire.endpoint import EndpointLimits
+from parley.gateway.wire.endpoint import EndpointLimits, Provider
 from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
-from parley.gateway.wire.provider import Provider
+from tests.support.prompt_parts import assistant, user
 
 pytestmark = [
     pytest.mark.model,
-    pytest.mark.skipif(available() is not None, reason=str(available())),
+    pytest.mark.skipif(why_unavailable() is not None, reason=str(why_unavailable())),
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
@@ -118,9 +117,9 @@ async def test_what_it_said_before_is_taken_by_its_responses_api(model: LocalMod
     provider = Provider("llama", "openai-compatible", model.base_url, api=Api.RESPONSES, keep_alive=False)
     endpoint = OpenAIEndpoint(provider, EndpointLimits())
     messages = (
-        Message("user", "Is water wet?"),
-        Message("assistant", "It is."),
-        Message("user", "Are you sure?"),
+        user("Is water wet?"),
+        assistant("It is."),
+        user("Are you sure?"),
     )
     try:
         request = ModelRequest(model.model, messages, max_output_tokens=8)

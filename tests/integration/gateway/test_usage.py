@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from parley.gateway.prompt.airlock import MAX_CHARACTERS
+from parley.gateway.prompt.sanitizer import MAX_CHARACTERS
 from parley.gateway.routing.call import Timeouts
 from tests.integration.gateway.harness import Gateway, failure_of, request, routes_file, running
 from tests.support.model_server import Fault, FaultKind, ModelServer, Rule, error

@@ -12,15 +12,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.document_parts import quoted
+from parley.gateway.prompt.documents import quote_documents
 from parley.gateway.prompt.fitting import Unfittable, fit
-from parley.gateway.prompt.parts import PromptPart
 from parley.orchestrator.model.spec import ContextDocument, DebateSpec
 from parley.orchestrator.phases.prompting import quotation
+from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, PromptPart
 from parley.v1.memory_pb2 import RecallResponse
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.moderated_debates import ModeratedScript, moderated_settings
 from tests.support.orchestration import agent, backstage, make_spec
+from tests.support.prompt_parts import user
 from tests.support.scripted_gateway import ScriptedGateway
 
 MARK: Final = "PLANTED"
@@ -78,10 +79,14 @@ async def prompts_of(
     gateway.requirements = [(planted(each), True) for each in attacks()["requirement"]]
     async with backstage(folder, gateway) as stage, stage.replica() as replica:
         await stage.comes_to(await replica.create(spec), "COMPLETED")
-    roles = {0: "user", 1: "system", 2: "user", 3: "assistant"}
     return [
         tuple(
-            PromptPart(roles[part.role], part.text, part.shrink_priority, part.document)
+            PromptPart(
+                role=part.role or PROMPT_ROLE_USER,
+                text=part.text,
+                shrink_priority=part.shrink_priority,
+                document=part.document,
+            )
             for part in asked.parts
         )
         for asked in gateway.calls
@@ -143,7 +148,7 @@ async def test_whatever_an_agent_a_document_or_memory_says_stays_quotation(
     prompts = await prompts_of(
         format_name, attacks()["agent"][number], questions[number % len(questions)], tmp_path
     )
-    assert sum(check(quoted(parts)) for parts in prompts) > len(attacks()["document"])
+    assert sum(check(quote_documents(parts)) for parts in prompts) > len(attacks()["document"])
     required = [
         part for parts in prompts for part in parts if part.text.startswith("What the answer has to meet")
     ]
@@ -161,7 +166,7 @@ async def test_whatever_an_agent_a_document_or_memory_says_stays_quotation(
 def test_fitting_takes_no_marks_and_no_title_off_a_quotation(attack: str, allowed: int, length: int) -> None:
     part = quotation("What agent B says", f"{planted(attack)}{' word' * length}\n{planted(attack)}")
     try:
-        (sent,) = fit([PromptPart("user", part.text, 1)], allowed).messages
+        (sent,) = fit([user(part.text, 1)], allowed)[0]
     except Unfittable:
         return
     assert inside(sent.text) is not None or re.fullmatch(r"\[… \d+ characters left out …\]", sent.text)

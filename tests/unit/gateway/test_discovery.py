@@ -40,9 +40,9 @@ async def test_servers_are_found_in_the_order_of_preference_with_the_models_they
             at(other, "lm-studio", "LM Studio"),
         )
         found = await find_servers(usual)
-    assert [(each.provider, each.models) for each in found] == [
-        ("ollama", ("llama3.2:3b", "qwen3:8b")),
-        ("lm-studio", ("m",)),
+    assert [(each.provider, list(each.models)) for each in found] == [
+        ("ollama", ["llama3.2:3b", "qwen3:8b"]),
+        ("lm-studio", ["m"]),
     ]
     assert found[0].base_url == f"http://127.0.0.1:{one.port}/v1"
 
@@ -63,7 +63,7 @@ async def test_models_that_only_make_vectors_are_left_out() -> None:
         ModelServer(models=vectors) as none,
     ):
         found = await find_servers((at(both), at(none, "vllm")))
-    assert [each.models for each in found] == [("gemma3:4b", "bigger-e5ence")]
+    assert [list(each.models) for each in found] == [["gemma3:4b", "bigger-e5ence"]]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ async def test_silent_ports_cost_one_short_wait_together(monkeypatch: pytest.Mon
     async with answering(handler) as one, answering(handler) as two, ModelServer(models=("m",)) as server:
         found = await find_servers([UsualServer("a", "A", one), UsualServer("b", "B", two), at(server)])
     assert asked == 2
-    assert [each.models for each in found] == [("m",)]
+    assert [list(each.models) for each in found] == [["m"]]
 
 
 async def test_a_server_that_listens_on_the_other_loopback_address_alone_is_found() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from parley import config
-from parley.gateway.plan import Plan, plan
-from parley.gateway.roster import roster
+from parley.gateway.plan import Plan, plan, roster
 from parley.gateway.routing.route import DefaultRoute
 from parley.gateway.settings import GatewaySettings
 from parley.gateway.wire.api import Api

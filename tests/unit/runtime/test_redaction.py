@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.wire.endpoint import EndpointLimits
+from parley.gateway.wire.endpoint import EndpointLimits, Provider
 from parley.gateway.wire.errors import of_error_object
 from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
-from parley.gateway.wire.provider import Provider
 from parley.runtime.redaction import Redaction
 
 KEY = "0123456789abcdef0123456789abcdef"

@@ -1,37 +1,101 @@
-"""The runs of stored calls at this replica: claimed or waited for, answered, and written down.
+"""The runs of stored calls at this replica: claimed or waited for, answered, and written to the store.
 
-A run finds out from the call's document what is to be done: hand over the stored answer, wait for the replica that runs
-the call, or run it.
+The call's document says what a run has to do: return the stored answer, wait for the replica that runs the call, or
+run it. A store that does not answer is asked again, and no write is left half way.
 """
 
 import asyncio
 import secrets
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
 
 from grpc import StatusCode
 
-from parley.gateway.answer import Answer
-from parley.gateway.calls.key import CallKey
-from parley.gateway.calls.lease import LeaseWait
 from parley.gateway.calls.store import CallState, CallStore, StoredCall, answer_fields, failure_fields
-from parley.gateway.calls.stream import CallFailed, Completed, RunningCall
-from parley.gateway.calls.writes import BACKOFF, patiently, to_its_end
+from parley.gateway.calls.stream import CallFailed, RunningCall
 from parley.gateway.failures import CALL_CANCELLED, Failure
-from parley.gateway.usage import Usage
+from parley.runtime.backoff import Backoff, retry
+from parley.runtime.clock import SystemClock
 from parley.runtime.errors import ParleyError
 from parley.runtime.logs import get_logger
 from parley.storage.ports import Fields, StorageError, StoreUnavailableError
+from parley.v1.agent_pb2 import Usage
+from parley.v1.gateway_pb2 import GenerateCompleted
 
-__all__ = ["Answerer", "StoredRuns", "answered", "reused"]
+__all__ = [
+    "BACKOFF",
+    "Answerer",
+    "LeaseWait",
+    "StoredRuns",
+    "complete_call",
+    "finish_write",
+    "retry_while_unavailable",
+    "reused_id_error",
+]
+
+BACKOFF: Final = Backoff(first=0.05, maximum=1.0)
+_CLOCK: Final = (
+    SystemClock()
+)  # calls and leases go by the machine's time, and so does the patience with their store
+
+T = TypeVar("T")
+
+
+async def retry_while_unavailable(action: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """Return the action's result; a store that does not answer is asked again for so many seconds."""
+    return await retry(action, on=StoreUnavailableError, backoff=BACKOFF, clock=_CLOCK, seconds=seconds)
+
+
+async def finish_write(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a write that is not left half way: a caller that is cancelled meanwhile gets the cancellation afterwards."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+_LOOKS: Final = Backoff(first=0.05, maximum=0.5, factor=1.25)
+"""The pauses between two looks at a call that runs elsewhere."""
+
+
+class LeaseWait:
+    """A wait for another replica's answer, and for the end of its lease by this one's own clock."""
+
+    def __init__(self, store: CallStore, lease_seconds: float) -> None:
+        self._store = store
+        self._lease = lease_seconds
+        self._pauses = _LOOKS.pauses()
+        self._heartbeats = -1
+        self._since = self._look_at = 0.0
+        self.run = ""
+        """The run that is waited for."""
+
+    async def wait_for_lease_end(self, key: str, seen: StoredCall) -> bool:
+        """Wait a moment, and return whether the replica that runs the call has been silent for a whole lease."""
+        now = asyncio.get_running_loop().time()
+        if seen.run != self.run:
+            self.run, self._heartbeats, self._look_at = seen.run, -1, now
+        if now >= self._look_at:
+            await self._store.mark_wanted(key, seen.run)
+            heartbeats = await self._store.count_heartbeats(seen.replica)
+            if heartbeats != self._heartbeats:
+                self._heartbeats, self._since = heartbeats, now
+            elif now - self._since >= self._lease:
+                return True
+            self._look_at = now + self._lease / 5
+        await asyncio.sleep(min(next(self._pauses), self._lease / 5))
+        return False
+
 
 _logger = get_logger(__name__)
 
 _CLAIM_SECONDS: Final = 3.0
 """How long a store that does not answer is asked again before a call begins."""
 
-Answerer = Callable[[RunningCall], Coroutine[Any, Any, Answer]]
-"""What asks the routes, told to whom to report."""
+Answerer = Callable[[RunningCall], Coroutine[Any, Any, GenerateCompleted]]
+"""Asks the routes, and reports to the call."""
 
 
 class StoredRuns:
@@ -45,7 +109,7 @@ class StoredRuns:
         self._lease = lease_seconds
         self._alone = alone
         self._owned: dict[str, RunningCall] = {}
-        self._unrecorded: dict[str, tuple[CallKey, CallState, Fields]] = {}
+        self._unrecorded: dict[str, tuple[str, CallState, Fields]] = {}
 
     @property
     def any_open(self) -> bool:
@@ -53,16 +117,16 @@ class StoredRuns:
         return bool(self._owned or self._unrecorded)
 
     def owns(self, running: RunningCall) -> bool:
-        """Tell whether it is this replica that asks the routes."""
+        """Return whether it is this replica that asks the routes."""
         return any(each is running for each in self._owned.values())
 
-    async def complete(self, key: CallKey, running: RunningCall, answerer: Answerer) -> Completed:
+    async def complete(self, key: str, running: RunningCall, answerer: Answerer) -> GenerateCompleted:
         """Return the answer of a call: the stored one, that of another replica, or one that is asked for here."""
         waiting = LeaseWait(self._store, self._lease)
         while True:
             run = secrets.token_hex(8)
             try:
-                found = await self._found_or_claimed(key, run, running, waiting)
+                found = await self._find_or_claim(key, run, running, waiting)
                 if found is not None:
                     return found
                 completed = await self._run(key, run, running, answerer)
@@ -72,39 +136,43 @@ class StoredRuns:
             if completed is not None:
                 return completed
 
-    async def _found_or_claimed(
-        self, key: CallKey, run: str, running: RunningCall, waiting: LeaseWait
-    ) -> Completed | None:
+    async def _find_or_claim(
+        self, key: str, run: str, running: RunningCall, waiting: LeaseWait
+    ) -> GenerateCompleted | None:
         """Return the answer that is stored, at once or in the end; None if the call is this run's to make."""
         seen: StoredCall | None = None  # as nearly every call is a new one
         while True:
             try:
-                if await to_its_end(self._store.claim(key, run, running.digest, seen)):
+                if await finish_write(self._store.claim(key, run, running.digest, seen)):
                     return None
             except StoreUnavailableError:
                 await asyncio.sleep(BACKOFF.first)
-            while (seen := await patiently(lambda: self._store.look(key), _CLAIM_SECONDS)) is not None:
+            while (
+                seen := await retry_while_unavailable(lambda: self._store.look(key), _CLAIM_SECONDS)
+            ) is not None:
                 if seen.run == run:  # a claim of unknown outcome went through
                     return None
-                answered = _outcome(seen, running.digest, waiting.run)
+                answered = _read_outcome(seen, running.digest, waiting.run)
                 if answered is not None:
                     return answered
                 if seen.run in self._unrecorded:
-                    await patiently(self.record_what_was_left, _CLAIM_SECONDS)
+                    await retry_while_unavailable(self.record_unrecorded, _CLAIM_SECONDS)
                 elif seen.state is not CallState.RUNNING or await self._may_take_over(key, seen, waiting):
                     break
 
-    async def _may_take_over(self, key: CallKey, seen: StoredCall, waiting: LeaseWait) -> bool:
-        """Tell whether a running call has lost its replica. This one's own earlier runs are over: it runs one at a time."""
-        return self._alone or seen.replica == self._store.replica or await waiting.lease_ended(key, seen)
+    async def _may_take_over(self, key: str, seen: StoredCall, waiting: LeaseWait) -> bool:
+        """Return whether a running call has lost its replica. This one's own earlier runs are over: it runs one at a time."""
+        return (
+            self._alone or seen.replica == self._store.replica or await waiting.wait_for_lease_end(key, seen)
+        )
 
     async def _run(
-        self, key: CallKey, run: str, running: RunningCall, answerer: Answerer
-    ) -> Completed | None:
-        """Answer the call; None if another replica has taken it over meanwhile. Raises CallFailed."""
+        self, key: str, run: str, running: RunningCall, answerer: Answerer
+    ) -> GenerateCompleted | None:
+        """Answer the call; None if another replica has taken it over meanwhile. Raise CallFailed."""
         self._owned[run] = running
         try:
-            completed = await answered(running, answerer)
+            completed = await complete_call(running, answerer)
         except Failure as failure:
             usage = running.meter.usage()
             await self._record(key, run, CallState.FAILED, failure_fields(failure, usage))
@@ -113,31 +181,31 @@ class StoredRuns:
             await self._record(key, run, CallState.RELEASED, {})
             raise
         else:
-            fields = answer_fields(completed.answer, completed.usage, completed.seconds)
+            fields = answer_fields(completed)
             if await self._record(key, run, CallState.ANSWERED, fields, 2 * self._lease):
                 return completed
-            await self._hear_of_cancel(key, run, completed.usage)
+            await self._check_for_cancel(key, run, completed.usage)
             return None
         finally:
             del self._owned[run]
 
-    async def _hear_of_cancel(self, key: CallKey, run: str, usage: Usage) -> None:
-        """Raise CallFailed where another replica has cancelled a run before its answer came; it is not made again."""
-        seen = await patiently(lambda: self._store.look(key), 2 * self._lease)
+    async def _check_for_cancel(self, key: str, run: str, usage: Usage) -> None:
+        """Raise CallFailed if another replica has cancelled a run before its answer came; it is not made again."""
+        seen = await retry_while_unavailable(lambda: self._store.look(key), 2 * self._lease)
         if seen is not None and seen.run == run and seen.state is CallState.FAILED:
             failure, _ = seen.failure()
             await self._record_stop(key, run, failure_fields(failure, usage))
             raise CallFailed(failure, usage)
 
-    async def _give_up(self, key: CallKey, run: str, running: RunningCall) -> None:
-        """Leave a call to whoever wants it; one that was cancelled fails for those that wait for it elsewhere."""
+    async def _give_up(self, key: str, run: str, running: RunningCall) -> None:
+        """Release a call to other replicas; one that was cancelled fails for those that wait for it."""
         if running.cancelled:
             failure = Failure(CALL_CANCELLED, "the call was cancelled")
             await self._record_stop(key, run, failure_fields(failure, running.meter.usage()))
         else:
             await self._record(key, run, CallState.RELEASED, {})
 
-    async def _record_stop(self, key: CallKey, run: str, outcome: Fields) -> None:
+    async def _record_stop(self, key: str, run: str, outcome: Fields) -> None:
         """Write down that a run was stopped, and what it had used, which who stopped it elsewhere could not know."""
         await self._record(key, run, CallState.FAILED, outcome)
         try:
@@ -146,7 +214,7 @@ class StoredRuns:
             _logger.warning("what a stopped call had used could not be written down", error=str(error))
 
     async def _record(
-        self, key: CallKey, run: str, state: CallState, outcome: Fields, seconds: float = 0.0
+        self, key: str, run: str, state: CallState, outcome: Fields, seconds: float = 0.0
     ) -> bool:
         """Write what came of a run; False if the call is not that run's any more.
 
@@ -154,10 +222,12 @@ class StoredRuns:
         StoreUnavailableError then, since it may not be heard before it is kept.
         """
         try:
-            written = await patiently(lambda: to_its_end(self._store.end(key, run, state, outcome)), seconds)
+            written = await retry_while_unavailable(
+                lambda: finish_write(self._store.end(key, run, state, outcome)), seconds
+            )
             if written:
                 return True
-            seen = await patiently(lambda: self._store.look(key), seconds)
+            seen = await retry_while_unavailable(lambda: self._store.look(key), seconds)
         except StoreUnavailableError:
             self._unrecorded[run] = key, state, outcome
             if state is CallState.ANSWERED:
@@ -165,44 +235,46 @@ class StoredRuns:
             return True
         return seen is not None and seen.run == run and seen.state is state
 
-    async def record_what_was_left(self) -> None:
+    async def record_unrecorded(self) -> None:
         """Write down what could not be written when it came."""
         for run, (key, state, outcome) in list(self._unrecorded.items()):
             await self._store.end(key, run, state, outcome)
             self._unrecorded.pop(run, None)  # another call may have written it meanwhile
 
-    async def stop_as_asked(self) -> None:
+    async def stop_requested_runs(self) -> None:
         """Stop the calls that other replicas were asked to cancel."""
-        for run in await self._store.stops():
+        for run in await self._store.list_stop_requests():
             running = self._owned.get(run)
             if running is not None:
                 await running.stop(cancelled=True)
-            await self._store.stopped(run)
+            await self._store.confirm_stop(run)
 
 
-def _outcome(seen: StoredCall, digest: str, waited_for: str) -> Completed | None:
+def _read_outcome(seen: StoredCall, digest: str, waited_for: str) -> GenerateCompleted | None:
     """Return what is stored for a caller who asks this; None if it still has to be made.
 
-    Raises CallFailed and ParleyError.
+    Raise CallFailed and ParleyError.
     """
     if seen.state in {CallState.RUNNING, CallState.ANSWERED} and seen.digest != digest:
-        raise reused()
+        raise reused_id_error()
     if seen.state is CallState.ANSWERED:
-        answer, usage, seconds = seen.answer()
-        return Completed(answer, usage, seconds, stored=True)
+        return seen.answer()
     if seen.state is CallState.FAILED and seen.run == waited_for:
         raise CallFailed(*seen.failure())
     return None
 
 
-async def answered(running: RunningCall, answerer: Answerer) -> Completed:
+async def complete_call(running: RunningCall, answerer: Answerer) -> GenerateCompleted:
     """Return the answer of a call with what it took."""
     answer = await answerer(running)
-    return Completed(answer, running.meter.usage(), running.seconds)
+    answer.usage.CopyFrom(running.meter.usage())
+    answer.latency.FromNanoseconds(round(running.seconds * 1e9))
+    answer.queued.FromNanoseconds(round(running.meter.queued_seconds * 1e9))
+    return answer
 
 
-def reused() -> ParleyError:
-    """Return what a caller hears whose name stands for another call."""
+def reused_id_error() -> ParleyError:
+    """Return the error for a call id that was already used for a different request."""
     return ParleyError(
         StatusCode.ALREADY_EXISTS, "CALL_ID_REUSED", "a call with this call_id asks something else"
     )

@@ -1,11 +1,12 @@
 """Calls as documents: what was asked, whose it is, and what came of it.
 
 A call's document is written before its first request goes out, so that no two replicas pay for one call, and holds
-the answer before any caller hears `completed`. Every change is conditional on what was seen. A replica that runs calls
+the answer before any caller gets `completed`. Every change is conditional on what was seen. A replica that runs calls
 says that it lives with a counter of its own, so that a lease costs one write for all of its calls; who waits for a
 lease counts by its own clock.
 """
 
+import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,15 +14,21 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from parley.gateway.answer import Answer
-from parley.gateway.calls.key import CallKey
+from google.protobuf.json_format import MessageToDict, ParseDict
+
 from parley.gateway.failures import FAILURE_KINDS, SERVER_ERROR, Failure
-from parley.gateway.prompt.tools import ToolUse
-from parley.gateway.usage import Usage
 from parley.runtime.clock import Clock
 from parley.storage.ports import Below, Collection, Documents, DuplicateError, Fields, Index
+from parley.v1.agent_pb2 import Usage
+from parley.v1.gateway_pb2 import CallId, GenerateCompleted
 
-__all__ = ["KEPT", "CallState", "CallStore", "StoredCall", "answer_fields", "failure_fields"]
+__all__ = ["KEPT", "CallState", "CallStore", "StoredCall", "answer_fields", "call_key", "failure_fields"]
+
+
+def call_key(call_id: CallId) -> str:
+    """Return the name of a call as the key of its document: the same for every caller that means the same call."""
+    return json.dumps([call_id.tenant, call_id.debate_id, call_id.step, call_id.step_attempt])
+
 
 KEPT: Final = timedelta(days=1)
 """How long an answer can be had again."""
@@ -39,7 +46,7 @@ class CallState(StrEnum):
     RUNNING = "running"
     ANSWERED = "answered"
     FAILED = "failed"
-    """Those that waited for it hear why."""
+    """Those that waited for it get the reason."""
     RELEASED = "released"
     """Given up by its replica; those that waited for it make it anew."""
 
@@ -58,18 +65,18 @@ class StoredCall:
     outcome: Mapping[str, Any]
     wanted: str = ""
 
-    def answer(self) -> tuple[Answer, Usage, float]:
-        """Return what was answered, what it took, and the seconds from the first route attempt to the end."""
-        given = self.outcome
-        fields = dict(given["answer"])
-        used = tuple(ToolUse(**each) for each in fields.pop("tool_calls", ()))
-        return Answer(**fields, tool_calls=used), Usage(**given["usage"]), float(given["seconds"])
+    def answer(self) -> GenerateCompleted:
+        """Return the answer, marked as stored."""
+        completed = ParseDict(self.outcome["answer"], GenerateCompleted(), ignore_unknown_fields=True)
+        completed.stored = True
+        return completed
 
     def failure(self) -> tuple[Failure, Usage]:
-        """Return why there is no answer."""
+        """Return why there is no answer, and what was used all the same."""
         given = dict(self.outcome["failure"])
         kind = _KINDS_BY_NAME.get(given.pop("kind"), SERVER_ERROR)
-        return Failure(kind, **given), Usage(**self.outcome["usage"])
+        used = ParseDict(self.outcome["usage"], Usage(), ignore_unknown_fields=True)
+        return Failure(kind, **given), used
 
 
 class CallStore:
@@ -83,12 +90,12 @@ class CallStore:
         """This process's name among the replicas."""
 
     async def prepare(self) -> None:
-        """Make the collections where they are missing."""
+        """Make the collections if they are missing."""
         await self._documents.prepare(_CALLS, _REPLICAS, _STOPS)
 
-    async def look(self, key: CallKey) -> StoredCall | None:
+    async def look(self, key: str) -> StoredCall | None:
         """Return the call as it is stored now."""
-        found = await self._documents.get(_CALLS, key.text())
+        found = await self._documents.get(_CALLS, key)
         if found is None:
             return None
         fields: Mapping[str, Any] = found.fields
@@ -101,7 +108,7 @@ class CallStore:
             fields.get("wanted") or "",
         )
 
-    async def claim(self, key: CallKey, run: str, digest: str, seen: StoredCall | None) -> bool:
+    async def claim(self, key: str, run: str, digest: str, seen: StoredCall | None) -> bool:
         """Make the call this replica's, if it still is what was seen; whether it did."""
         fields: Fields = {
             "digest": digest,
@@ -114,33 +121,31 @@ class CallStore:
         }
         if seen is not None:
             as_seen = {"run": seen.run, "state": seen.state.value}
-            return await self._documents.update(_CALLS, key.text(), fields, as_seen)
+            return await self._documents.update(_CALLS, key, fields, as_seen)
         try:
-            await self._documents.insert(_CALLS, key.text(), fields)
+            await self._documents.insert(_CALLS, key, fields)
         except DuplicateError:
             return False
         return True
 
-    async def end(self, key: CallKey, run: str, state: CallState, outcome: Fields) -> bool:
+    async def end(self, key: str, run: str, state: CallState, outcome: Fields) -> bool:
         """Write what came of a run, if the call is still that run's; whether it did."""
         changes: Fields = {"state": state.value, "outcome": outcome, "touched_ms": self._now()}
         still = {"run": run, "state": CallState.RUNNING.value}
-        return await self._documents.update(_CALLS, key.text(), changes, still)
+        return await self._documents.update(_CALLS, key, changes, still)
 
-    async def correct(self, key: CallKey, run: str, outcome: Fields) -> None:
+    async def correct(self, key: str, run: str, outcome: Fields) -> None:
         """Write more of what is known of a run that has failed."""
         still = {"run": run, "state": CallState.FAILED.value}
-        await self._documents.update(
-            _CALLS, key.text(), {"outcome": outcome, "touched_ms": self._now()}, still
-        )
+        await self._documents.update(_CALLS, key, {"outcome": outcome, "touched_ms": self._now()}, still)
 
-    async def want(self, key: CallKey, run: str) -> None:
-        """Say that somebody at this replica waits for a run's answer."""
+    async def mark_wanted(self, key: str, run: str) -> None:
+        """Note that a caller of this replica waits for a run's answer."""
         still = {"run": run, "state": CallState.RUNNING.value}
-        await self._documents.update(_CALLS, key.text(), {"wanted": secrets.token_hex(4)}, still)
+        await self._documents.update(_CALLS, key, {"wanted": secrets.token_hex(4)}, still)
 
-    async def ask_to_stop(self, seen: StoredCall) -> None:
-        """Tell the replica that runs a call to stop it."""
+    async def request_stop(self, seen: StoredCall) -> None:
+        """Ask the replica that runs a call to stop it."""
         try:
             await self._documents.insert(
                 _STOPS, seen.run, {"replica": seen.replica, "touched_ms": self._now()}
@@ -148,20 +153,20 @@ class CallStore:
         except DuplicateError:
             return
 
-    async def asked_to_stop(self, seen: StoredCall) -> bool:
-        """Tell whether its replica has not taken that up yet."""
+    async def is_stop_requested(self, seen: StoredCall) -> bool:
+        """Return whether its replica still has to stop it."""
         return await self._documents.get(_STOPS, seen.run) is not None
 
-    async def stops(self) -> list[str]:
+    async def list_stop_requests(self) -> list[str]:
         """Return the runs that this replica is asked to stop."""
         return [found.key for found in await self._documents.find(_STOPS, {"replica": self.replica})]
 
-    async def stopped(self, run: str) -> None:
-        """Say that a run was stopped."""
+    async def confirm_stop(self, run: str) -> None:
+        """Remove the request to stop a run."""
         await self._documents.delete(_STOPS, run)
 
     async def send_heartbeat(self) -> None:
-        """Say that this replica lives."""
+        """Write one more heartbeat of this replica."""
         self._heartbeats += 1
         changes: Fields = {"heartbeats": self._heartbeats, "touched_ms": self._now()}
         if not await self._documents.update(_REPLICAS, self.replica, changes):
@@ -170,8 +175,8 @@ class CallStore:
             except DuplicateError:  # an earlier write went through after all
                 return
 
-    async def heartbeats_of(self, replica: str) -> int:
-        """Return how often a replica has said that it lives; 0: never."""
+    async def count_heartbeats(self, replica: str) -> int:
+        """Return how many heartbeats a replica has sent; 0: none."""
         found = await self._documents.get(_REPLICAS, replica)
         heartbeats = found.fields["heartbeats"] if found is not None else 0
         return heartbeats if isinstance(heartbeats, int) else 0
@@ -191,24 +196,18 @@ class CallStore:
         return round(self._clock.now().timestamp() * 1000)
 
 
-def answer_fields(answer: Answer, usage: Usage, seconds: float) -> Fields:
+def answer_fields(answer: GenerateCompleted) -> Fields:
     """Return an answer as it is stored."""
-    given = _fields(answer)
-    given["tool_calls"] = [_fields(each) for each in answer.tool_calls]
-    return {"answer": given, "usage": _fields(usage), "seconds": seconds}
+    return {"answer": MessageToDict(answer)}
 
 
 def failure_fields(failure: Failure, usage: Usage) -> Fields:
-    """Return a failure as it is stored, for those that wait for the call elsewhere."""
-    said: Fields = {
+    """Return a failure as it is stored, for replicas that wait for the call."""
+    given: Fields = {
         "kind": failure.kind.name,
         "message": failure.message,
         "status": failure.status,
         "retry_after": failure.retry_after,
         "route": failure.route,
     }
-    return {"failure": said, "usage": _fields(usage)}
-
-
-def _fields(value: Answer | Usage | ToolUse) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in type(value).__slots__}
+    return {"failure": given, "usage": MessageToDict(usage)}

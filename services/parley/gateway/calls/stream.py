@@ -6,49 +6,17 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from parley.gateway.answer import Answer
 from parley.gateway.failures import CALL_CANCELLED, CALL_TIMEOUT, Failure
-from parley.gateway.usage import Usage, UsageMeter
+from parley.gateway.usage import UsageMeter
 from parley.runtime.deadline import deadline_scope
+from parley.v1.agent_pb2 import Usage
+from parley.v1.gateway_pb2 import GenerateCompleted, GenerateResponse, RouteAttemptStarted, TextDelta
 
-__all__ = ["CallFailed", "Completed", "Delta", "Event", "RouteAttempt", "RunningCall", "Work"]
+__all__ = ["CallFailed", "RunningCall", "Work"]
 
 _GATHER_SECONDS: Final = 0.025
 """The shortest time between two pieces of text: a message a word would cost more than the words are worth."""
 _LATE: Final = "no answer within the time of this caller; the call may go on"
-
-
-@dataclass(frozen=True, slots=True)
-class RouteAttempt:
-    """A route attempt began."""
-
-    number: int
-    route: str
-
-
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """More text of a route attempt, from `offset` characters on."""
-
-    route_attempt: int
-    offset: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """The answer, what it took, and seconds from the first route attempt's start to the last one's end.
-
-    `stored` says that it was there before, and nothing was asked for it now.
-    """
-
-    answer: Answer
-    usage: Usage
-    seconds: float
-    stored: bool = False
-
-
-Event = RouteAttempt | Delta | Completed
 
 
 class CallFailed(Exception):  # noqa: N818 (an outcome, not an error of this program)
@@ -68,15 +36,15 @@ class RunningCall:
     digest: str = ""
     listeners: int = 0
     cancelled: bool = False
-    """Whether it is stopped because somebody asked for that, and not for reasons of this replica."""
+    """Whether a caller asked for the stop, rather than this replica."""
     stopping: bool = False
     _task: "asyncio.Task[None] | None" = None
     _attempts: list[str] = field(default_factory=list)
     _pieces: list[str] = field(default_factory=list)
     _gathered: list[str] = field(default_factory=list)
-    _shown_at: float = -math.inf
-    _showing: asyncio.TimerHandle | None = None
-    _completed: Completed | None = None
+    _flushed_at: float = -math.inf
+    _flush_timer: asyncio.TimerHandle | None = None
+    _completed: GenerateCompleted | None = None
     _error: BaseException | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _first_attempt_at: float | None = None
@@ -109,39 +77,39 @@ class RunningCall:
             if not self.over:  # stopped before its first step
                 self._end(asyncio.CancelledError())
 
-    async def ended(self) -> None:
+    async def wait_until_over(self) -> None:
         """Wait until it is over."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    def route_attempt_started(self, route: str) -> None:
-        """Hear that a route attempt begins; text of earlier ones is void."""
-        self._show()  # leaves nothing gathered, and no timer
+    def start_route_attempt(self, route: str) -> None:
+        """Note that a route attempt starts; text of earlier ones is void."""
+        self._flush()  # leaves nothing gathered, and no timer
         if self._first_attempt_at is None:
             self._first_attempt_at = asyncio.get_running_loop().time()
         self._attempts.append(route)
-        self._pieces, self._shown_at = [], -math.inf
+        self._pieces, self._flushed_at = [], -math.inf
         self._wake()
 
-    def alive(self) -> None:
-        """Hear that the model is at work; callers hear of its text alone."""
+    def mark_alive(self) -> None:
+        """Do nothing: callers get the text alone."""
 
-    def text(self, piece: str) -> None:
-        """Hear more text of the present route attempt: the first is shown at once, then at most one piece every 25 ms."""
+    def add_text(self, piece: str) -> None:
+        """Add text of the present route attempt: the first is passed on at once, then at most one piece every 25 ms."""
         self._gathered.append(piece)
-        if self._showing is None:
+        if self._flush_timer is None:
             loop = asyncio.get_running_loop()
-            show_at = self._shown_at + _GATHER_SECONDS
+            show_at = self._flushed_at + _GATHER_SECONDS
             if loop.time() >= show_at:
-                self._show()
+                self._flush()
             else:
-                self._showing = loop.call_at(show_at, self._show)
+                self._flush_timer = loop.call_at(show_at, self._flush)
 
-    async def events(self, until: float = math.inf) -> AsyncGenerator[Event, None]:
+    async def events(self, until: float = math.inf) -> AsyncGenerator[GenerateResponse, None]:
         """Yield what happened so far and what happens on, to the end. Raises what the call failed with.
 
         Text that came while the listener was busy comes as one piece; text of a route attempt that is over is left out.
-        Who still has to wait at `until`, in the loop's time, hears CallFailed, while the call goes on.
+        A listener that still waits at `until`, in the loop's time, gets CallFailed, while the call goes on.
         """
         attempts = taken = offset = 0
         late = asyncio.Event()
@@ -156,16 +124,17 @@ class RunningCall:
                 changed = self._changed
                 if attempts < len(self._attempts):
                     for number in range(attempts, len(self._attempts)):
-                        yield RouteAttempt(number + 1, self._attempts[number])
+                        began = RouteAttemptStarted(number=number + 1, route=self._attempts[number])
+                        yield GenerateResponse(route_attempt=began)
                         attempts = number + 1
                     taken = offset = 0
                 elif taken < len(self._pieces):
                     text = "".join(self._pieces[taken:])
-                    delta = Delta(attempts, offset, text)
+                    delta = TextDelta(route_attempt=attempts, offset=offset, text=text)
                     taken, offset = len(self._pieces), offset + len(text)
-                    yield delta
+                    yield GenerateResponse(delta=delta)
                 elif self._completed is not None:
-                    yield self._completed
+                    yield GenerateResponse(completed=self._completed)
                     return
                 elif self._error is not None:
                     raise self._error
@@ -182,12 +151,12 @@ class RunningCall:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 (raised for all who listen)
             self._end(error)
         else:
-            self._show()
+            self._flush()
             self._completed = completed
             self._wake()
 
     def _end(self, error: BaseException) -> None:
-        self._show()
+        self._flush()
         if isinstance(error, asyncio.CancelledError):
             said = "the call was cancelled" if self.cancelled else "the gateway gave the call up"
             error = Failure(CALL_CANCELLED, said)
@@ -196,15 +165,15 @@ class RunningCall:
         self._error = error
         self._wake()
 
-    def _show(self) -> None:
+    def _flush(self) -> None:
         """Hand the text on that was gathered, as one piece."""
-        if self._showing is not None:
-            self._showing.cancel()
-            self._showing = None
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
         if self._gathered:
             self._pieces.append("".join(self._gathered))
             self._gathered.clear()
-            self._shown_at = asyncio.get_running_loop().time()
+            self._flushed_at = asyncio.get_running_loop().time()
             self._wake()
 
     def _wake(self) -> None:
@@ -212,5 +181,5 @@ class RunningCall:
         changed.set()
 
 
-Work = Callable[[RunningCall], Coroutine[Any, Any, Completed]]
-"""What answers a call, told to whom to report."""
+Work = Callable[[RunningCall], Coroutine[Any, Any, GenerateCompleted]]
+"""Answers a call, and reports to it."""

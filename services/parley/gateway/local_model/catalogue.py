@@ -1,19 +1,35 @@
-"""The small models that can answer on this machine, and where their weights come from.
+"""The small models that can run on this machine, and their weights: where they come from and where they are here.
 
 Nothing here names a place of the network: weights come in Python packages, from wherever pip gets those.
 """
 
+import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import BinaryIO, Final
 
-__all__ = ["MODELS", "QWEN", "SMOLLM2", "Packaged", "Parts", "Sampling", "SmallModel", "Wheel"]
+__all__ = [
+    "MODELS",
+    "QWEN",
+    "SMOLLM2",
+    "Packaged",
+    "Parts",
+    "Sampling",
+    "SmallModel",
+    "Wheel",
+    "cached_file",
+    "find_weights",
+    "sha256_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How words are chosen where a request does not say.
+    """How words are chosen if a request does not say.
 
     Attributes:
         temperature: Chance in the choice; small models lose the thread with much of it.
@@ -116,4 +132,38 @@ QWEN: Final = SmallModel(
 )
 
 MODELS: Final[Mapping[str, SmallModel]] = MappingProxyType({each.name: each for each in (SMOLLM2, QWEN)})
-"""By name; the first one is what answers where nothing is said."""
+"""By name; the first one is what answers if nothing is said."""
+
+
+_CHUNK_BYTES = 1024 * 1024
+
+
+def find_weights(model: SmallModel) -> Path | None:
+    """Return the file of a model's weights, None if it is not on this machine."""
+    if isinstance(model.weights, Parts):
+        file = cached_file(model.weights)
+        return file if file.is_file() else None
+    return _find_packaged(model.weights)
+
+
+def cached_file(weights: Parts) -> Path:
+    """Return where weights lie that were put together on this machine: in the cache folder of this person."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    folder = Path(cache) if cache and Path(cache).is_absolute() else Path.home() / ".cache"
+    return folder / "parley" / "models" / weights.file
+
+
+def sha256_of(file: BinaryIO) -> str:
+    """Return the SHA-256 of what is left of a file, as hex digits."""
+    digest = hashlib.sha256()
+    while chunk := file.read(_CHUNK_BYTES):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _find_packaged(weights: Packaged) -> Path | None:
+    # The package is looked up and not imported: importing it would need its own dependencies.
+    spec = find_spec(weights.package)
+    if spec is None or spec.origin is None:
+        return None
+    return next(iter(sorted(Path(spec.origin).parent.glob("*.gguf"))), None)

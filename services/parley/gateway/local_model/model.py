@@ -6,18 +6,103 @@ gateway's.
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from parley.gateway.local_model.catalogue import SMOLLM2, Packaged, Parts, SmallModel
-from parley.gateway.local_model.child import Child, LocalModelError
-from parley.gateway.local_model.weights import find_weights, sha256_of
+from parley.gateway.local_model.catalogue import SMOLLM2, Packaged, Parts, SmallModel, find_weights, sha256_of
 
-__all__ = ["LocalModel", "available", "local_model"]
+__all__ = ["Child", "LocalModel", "LocalModelError", "local_model", "why_unavailable"]
+
+_STOP_SECONDS = 3.0
+_KEPT_BYTES = 4096  # of what the child complains about; the last lines of it are shown
+_SHOWN_LINES = 3
+_SHOWN_CHARACTERS = 300  # of a line
+
+
+class LocalModelError(Exception):
+    """The local model cannot run here, or did not start. The message is one line for a person."""
+
+
+class Child:
+    """The child process and the last lines of what it complained about."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self._complaints = b""
+        self._listening = asyncio.create_task(self._listen(), name="local-model-log")
+
+    @classmethod
+    async def start(cls, command: Sequence[str]) -> "Child":
+        """Start the command as a child that ends when this process does."""
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,  # it ends when this process does, and the child ends then
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the parent, which then stops the child in its own order
+            env={
+                **os.environ,
+                "OMP_WAIT_POLICY": "PASSIVE",
+            },  # threads that spin starve all others
+        )
+        return cls(process)
+
+    async def base_url(self, seconds: float) -> str:
+        """Return the URL the child reports, within the seconds given."""
+        assert self.process.stdout is not None
+        try:
+            async with asyncio.timeout(seconds):
+                line = await self.process.stdout.readline()
+                if line.endswith(b"\n"):
+                    return line.decode().strip()
+                await self.process.wait()
+                await asyncio.wait([self._listening])
+        except TimeoutError:
+            raise LocalModelError(
+                f"the local model did not answer within {seconds:g} s{self._describe_complaints()}: "
+                "set a key or a base URL to use another model"
+            ) from None
+        raise LocalModelError(
+            f"the local model did not start ({self.ending()}): set a key or a base URL to use another model"
+        )
+
+    def ending(self) -> str:
+        """Return how the child ended and what it said last."""
+        code = self.process.returncode
+        how = f"signal {-code}" if code is not None and code < 0 else f"exit {code}"
+        return f"{how}{self._describe_complaints()}"
+
+    async def stop(self) -> None:
+        """End the child, by force after a moment, and reap it."""
+        try:
+            with suppress(ProcessLookupError):
+                self.process.terminate()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_STOP_SECONDS):
+                    await self.process.wait()
+        finally:
+            # Reached with the child alive if it ignored the request, or if we were cancelled meanwhile.
+            with suppress(ProcessLookupError):
+                self.process.kill()
+            await self.process.wait()
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
+
+    def _describe_complaints(self) -> str:
+        lines = [line.strip() for line in self._complaints.decode(errors="replace").splitlines()]
+        last = [line[:_SHOWN_CHARACTERS] for line in lines if line][-_SHOWN_LINES:]
+        return f"; it said: {' | '.join(last)}" if last else ""
+
+    async def _listen(self) -> None:
+        assert self.process.stderr is not None
+        while chunk := await self.process.stderr.read(_KEPT_BYTES):
+            self._complaints = (self._complaints + chunk)[-_KEPT_BYTES:]
+
 
 _SERVER = Path(__file__).with_name("server.py")
 
@@ -44,13 +129,13 @@ class LocalModel:
         """The process id of the child."""
         return self._child.process.pid
 
-    async def exited(self) -> str:
+    async def wait_for_exit(self) -> str:
         """Wait until the child has ended, and return why in one line."""
         await self._child.process.wait()
         return f"the local model ended ({self._child.ending()})"
 
 
-def available(model: SmallModel = SMOLLM2) -> str | None:
+def why_unavailable(model: SmallModel = SMOLLM2) -> str | None:
     """Return why a small model cannot run here, in one line, or None when it can."""
     if find_spec("xllamacpp") is None:
         return "the local model needs the package xllamacpp: install it, or set a key or a base URL"
@@ -72,7 +157,7 @@ async def local_model(
     Args:
         model: which one.
         start_seconds: how long it may take to answer.
-        command: the child to run; by default the server beside this module, on the model's weights. It
+        command: the child to run; by default the server next to this module, on the model's weights. It
             writes its base URL as a line on standard output and ends when its standard input does.
 
     Raises:
@@ -89,7 +174,7 @@ async def local_model(
 
 def _server_command(model: SmallModel) -> list[str]:
     weights = find_weights(model)
-    if (reason := available(model)) is not None or weights is None:
+    if (reason := why_unavailable(model)) is not None or weights is None:
         raise LocalModelError(reason)
     _check(model.weights, weights)
     # -P keeps the folder of the script, which is this package, off the child's module path.
@@ -99,7 +184,7 @@ def _server_command(model: SmallModel) -> list[str]:
 
 
 def _check(published: Packaged | Parts, weights: Path) -> None:
-    """Raise LocalModelError where a file is not the published one, or not any more."""
+    """Raise LocalModelError if a file is not the published one, or not any more."""
     try:
         with weights.open("rb") as file:
             found = sha256_of(file)

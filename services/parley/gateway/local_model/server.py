@@ -21,7 +21,7 @@ DECODE_THREADS = 1
 # the parent). Decoding gains nothing from a second one then.
 PROMPT_THREADS = min(2, os.cpu_count() or 1)
 
-ANSWER_TOKENS = 256  # where a request names no limit; the model seldom ends a long text by itself
+ANSWER_TOKENS = 256  # if a request names no limit; the model seldom ends a long text by itself
 
 ERRORS_ONLY = 1
 

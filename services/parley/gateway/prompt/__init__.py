@@ -1,4 +1,4 @@
-"""What a model is told and what it says: prompts fitted to a context, structured answers, tools on documents, clean texts.
+"""Prompts and answers: prompts fitted to a context, structured answers, tools on documents, clean texts.
 
 It knows trace labels, and nothing of endpoints, routes or calls.
 """

@@ -1,7 +1,13 @@
-"""JSON Schemas that come over the wire: how large one may be, and the check of an answer, which may make so much work."""
+"""JSON Schemas of callers, and checks of answers against them, both within bounds.
+
+An answer and its schema come from outside, and together can be written so that a check never ends. So a schema has a
+largest size, some keywords are refused, and all work on one answer takes from one amount.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import unquote
 
@@ -10,9 +16,46 @@ from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.protocols import Validator
 from referencing import Registry
 
-from parley.gateway.prompt.bounded_work import CHARACTERS, bounded_work, take_work
+__all__ = ["CHARACTERS", "TooMuchWorkError", "bounded_work", "create_validator", "find_error", "take_work"]
 
-__all__ = ["first_error", "validator_of"]
+CHARACTERS: Final = 32
+"""Characters that are compared or written are as much work as one keyword."""
+_MAX_WORK: Final = 200_000
+"""Keywords, and the entries of their values and of what they are put to, that are looked at for an answer: a second or two, and 50
+times what ours need."""
+
+
+class TooMuchWorkError(Exception):
+    """What was done with an answer was given up."""
+
+
+class _Work:
+    """How much work is left."""
+
+    def __init__(self) -> None:
+        self.left = _MAX_WORK
+
+
+_work: ContextVar[_Work] = ContextVar("work that an answer makes")
+
+
+@contextmanager
+def bounded_work() -> Iterator[None]:
+    """Let so much work be taken in the block."""
+    given = _work.set(_Work())
+    try:
+        yield
+    finally:
+        _work.reset(given)
+
+
+def take_work(amount: int) -> None:
+    """Take work of the block around; raise TooMuchWorkError if none is left."""
+    work = _work.get()
+    work.left -= amount
+    if work.left < 0:
+        raise TooMuchWorkError("it takes too long to be checked against its schema")
+
 
 _MAX_LEVELS: Final = 32
 _MAX_PARTS: Final = 1000
@@ -38,7 +81,7 @@ _REFUSED: Final = frozenset(
 _Check: TypeAlias = Callable[..., Iterable[ValidationError] | None]
 
 
-def validator_of(schema: Mapping[str, Any]) -> Validator:
+def create_validator(schema: Mapping[str, Any]) -> Validator:
     """Return what checks values against a schema.
 
     Raises:
@@ -52,8 +95,8 @@ def validator_of(schema: Mapping[str, Any]) -> Validator:
     return validator
 
 
-def first_error(validator: Validator, value: Any) -> ValidationError | None:
-    """Return what is wrong with a value, the likeliest first, or None. Raises TooMuchWorkError."""
+def find_error(validator: Validator, value: Any) -> ValidationError | None:
+    """Return what is wrong with a value, the likeliest first, or None. Raise TooMuchWorkError."""
     with bounded_work():
         found: ValidationError | None = best_match(validator.iter_errors(value))
         return found
@@ -61,19 +104,19 @@ def first_error(validator: Validator, value: Any) -> ValidationError | None:
 
 def _refuse_costly(schema: Mapping[str, Any]) -> None:
     """Raise ValueError for a schema that is too large, too deep, or holds what we do not check."""
-    schemas = {id(each): each for each in _schemas_in(schema)}
+    schemas = {id(each): each for each in _find_schemas(schema)}
     for each in schemas.values():
         refused = _REFUSED if each is schema else _REFUSED | _ABOUT_THE_WHOLE
         if found := refused & each.keys():
             raise ValueError(f"{min(found)} is not checked here; say in a description what is wanted")
         reference = each.get("$ref", "#")
-        led_to = _led_to(schema, reference) if isinstance(reference, str) else None
+        led_to = _resolve_reference(schema, reference) if isinstance(reference, str) else None
         if id(led_to) not in schemas and not isinstance(led_to, bool):
             raise ValueError(f"$ref {str(reference)[:80]!r} leads to no schema in it")
 
 
-def _schemas_in(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema and those in it. What stands elsewhere, as in examples, is none, and nobody has checked that it could be."""
+def _find_schemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a schema and those in it. What stands elsewhere, as in examples, is none, and no check has shown that it could be."""
     left: list[tuple[Any, int, _Kind]] = [(schema, 1, "schema")]
     parts = 0
     while left:
@@ -95,8 +138,8 @@ def _schemas_in(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             left += ((each, level + 1, within) for each in part.values())
 
 
-def _led_to(schema: Mapping[str, Any], reference: str) -> Any:
-    """Return what a reference leads to inside of a schema; None where that is nothing, or elsewhere."""
+def _resolve_reference(schema: Mapping[str, Any], reference: str) -> Any:
+    """Return what a reference leads to inside of a schema; None if that is nothing, or elsewhere."""
     if reference == "#":
         return schema
     if not reference.startswith("#/"):
@@ -113,30 +156,32 @@ def _led_to(schema: Mapping[str, Any], reference: str) -> Any:
     return part
 
 
-def _bounded(name: str, check: _Check) -> _Check:
+def _limit_check(name: str, check: _Check) -> _Check:
     least = _REFERENCE if name == "$ref" else 1
-    size = _size if name in {"const", "enum"} else _entries
+    size = _count_all_entries if name in {"const", "enum"} else _count_entries
 
-    def checked(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        take_work(least + size(value) + _entries(instance))
+    def check_within_bounds(
+        validator: Any, value: Any, instance: Any, schema: Any
+    ) -> Iterator[ValidationError]:
+        take_work(least + size(value) + _count_entries(instance))
         for error in check(validator, value, instance, schema) or ():
             take_work(len(error.message) // CHARACTERS)
             yield error
 
-    return checked
+    return check_within_bounds
 
 
-def _entries(value: Any) -> int:
+def _count_entries(value: Any) -> int:
     return len(value) if isinstance(value, dict | list) else 0
 
 
-def _size(value: Any) -> int:
+def _count_all_entries(value: Any) -> int:
     """Return how many entries a value has on all its levels."""
     within = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return len(within) + sum(map(_size, within))
+    return len(within) + sum(map(_count_all_entries, within))
 
 
-def _unique(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+def _check_unique(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     """Compare by text: the library compares each pair."""
     del schema
     if not wanted or not validator.is_type(instance, "array"):
@@ -150,10 +195,10 @@ def _unique(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator
 _BoundedValidator: Final = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
     jsonschema.Draft202012Validator,
     {
-        name: _bounded(name, check)
+        name: _limit_check(name, check)
         for name, check in {
             **jsonschema.Draft202012Validator.VALIDATORS,
-            "uniqueItems": _unique,
+            "uniqueItems": _check_unique,
         }.items()
     },
 )

@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeGuard
 
-from parley.gateway.prompt.airlock import clean_value
-from parley.gateway.prompt.bounded_work import CHARACTERS, bounded_work, take_work
-from parley.gateway.prompt.read_json import NotJson, decoded
+from parley.gateway.prompt.bounded_schema import CHARACTERS, bounded_work, take_work
+from parley.gateway.prompt.read_json import NotJson, decode
+from parley.gateway.prompt.sanitizer import clean_value
 
-__all__ = ["fitted"]
+__all__ = ["fit_value"]
 
 Schema = Mapping[str, Any]
 
@@ -28,8 +28,8 @@ _NUMBER: Final = re.compile(
 )
 
 
-def fitted(value: Any, schema: Schema) -> Any:
-    """Return the value as the schema means it, as far as that can be told. The value itself is left as it is.
+def fit_value(value: Any, schema: Schema) -> Any:
+    """Return the value as the schema means it, as far as that is clear. The value itself is left as it is.
 
     Raises:
         TooMuchWorkError: there is too much of it for the schema.
@@ -39,18 +39,18 @@ def fitted(value: Any, schema: Schema) -> Any:
 
 
 def _fit(value: Any, schema: Any, root: Schema) -> Any:
-    schema = _resolved(schema, root)
+    schema = _resolve(schema, root)
     kind = schema.get("type")
     fit = _FITS.get(kind) if isinstance(kind, str) else None
     if fit is None:
         return value
     if isinstance(value, str) and kind in {"object", "array"}:
-        value = _unquoted(value, kind)
+        value = _parse_text(value, kind)
     return fit(value, schema, root)
 
 
-def _resolved(schema: Any, root: Schema) -> Schema:
-    """Return what a reference inside of the schema leads to; nothing where it leads nowhere."""
+def _resolve(schema: Any, root: Schema) -> Schema:
+    """Return what a reference inside of the schema leads to; nothing if it leads nowhere."""
     for _ in range(_MAX_REFERENCES):
         if not isinstance(schema, Mapping):
             return {}
@@ -64,50 +64,50 @@ def _resolved(schema: Any, root: Schema) -> Schema:
     return {}
 
 
-def _unquoted(text: str, kind: str) -> Any:
+def _parse_text(text: str, kind: str) -> Any:
     """Return the object or list that a text holds as JSON, or else the text."""
     try:
-        value = clean_value(decoded(text))
+        value = clean_value(decode(text))
     except (NotJson, RecursionError):
         return text
     return value if isinstance(value, dict if kind == "object" else list) else text
 
 
-def _object(value: Any, schema: Schema, root: Schema) -> Any:
+def _fit_object(value: Any, schema: Schema, root: Schema) -> Any:
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return value
-    value = _unwrapped(value, properties)
+    value = _unwrap(value, properties)
     if not isinstance(value, dict):
         return value
-    named = _named(value, properties)
+    named = _match_names(value, properties)
     if schema.get("additionalProperties") is False:
         named = {key: each for key, each in named.items() if key in properties}
     required = schema.get("required", ())
-    take_work(_size(required))
+    take_work(_measure(required))
     given: dict[str, Any] = {}
-    for key, each in _shares_of_the_whole(named, properties, root).items():
+    for key, each in _scale_shares(named, properties, root).items():
         asked = properties.get(key, {})
-        if each is None and _resolved(asked, root).get("type") not in _MAY_BE_NOTHING:
+        if each is None and _resolve(asked, root).get("type") not in _MAY_BE_NOTHING:
             continue
         given[key] = _fit(each, asked, root)
     for key in required:
-        if key not in given and _resolved(properties.get(key), root).get("type") == "array":
+        if key not in given and _resolve(properties.get(key), root).get("type") == "array":
             given[key] = []
     return given
 
 
-def _unwrapped(value: Any, properties: Schema) -> Any:
+def _unwrap(value: Any, properties: Schema) -> Any:
     """Return the object inside of a list or an object that holds nothing else; else the value."""
     inner = value
     for _ in range(_MAX_WRAPPERS):
         if isinstance(inner, list):
-            entries = _from_entries(inner, properties)
+            entries = _join_entries(inner, properties)
             if entries or len(inner) != 1:
                 return entries or value
             inner = inner[0]
         elif isinstance(inner, dict):
-            if len(inner) != 1 or _named(inner, properties).keys() & properties:
+            if len(inner) != 1 or _match_names(inner, properties).keys() & properties:
                 return inner
             (inner,) = inner.values()
         else:
@@ -115,7 +115,7 @@ def _unwrapped(value: Any, properties: Schema) -> Any:
     return inner if isinstance(inner, dict) else value
 
 
-def _from_entries(entries: list[Any], properties: Schema) -> dict[str, Any]:
+def _join_entries(entries: list[Any], properties: Schema) -> dict[str, Any]:
     """Return the object that a list such as `[{"agent": "A", "score": 8}]` stands for; nothing if it is none."""
     found: dict[str, Any] = {}
     for entry in entries:
@@ -125,7 +125,7 @@ def _from_entries(entries: list[Any], properties: Schema) -> dict[str, Any]:
             name
             for each in entry.values()
             if isinstance(each, str)
-            for name in _named({each: 0}, properties)
+            for name in _match_names({each: 0}, properties)
             if name in properties
         ]
         numbers = [each for each in entry.values() if _is_number(each)]
@@ -135,39 +135,39 @@ def _from_entries(entries: list[Any], properties: Schema) -> dict[str, Any]:
     return found
 
 
-def _named(value: dict[str, Any], properties: Schema) -> dict[str, Any]:
+def _match_names(value: dict[str, Any], properties: Schema) -> dict[str, Any]:
     """Return the object with the schema's own keys for `Open questions` and `openQuestions`, and `A` for `agent A`."""
-    take_work(_size(value) + _size(properties))
-    missing = {_plain(key): key for key in properties if key not in value}
+    take_work(_measure(value) + _measure(properties))
+    missing = {_normalize_key(key): key for key in properties if key not in value}
     named = dict(value)
     for key in value:
         if key in properties or not missing:
             continue
         last = re.split(r"[\s_-]", key.rstrip())[-1]
-        asked = missing.pop(_plain(key), None) or missing.pop(_plain(last), None)
+        asked = missing.pop(_normalize_key(key), None) or missing.pop(_normalize_key(last), None)
         if asked is not None:
             named[asked] = named.pop(key)
     return named
 
 
-def _size(names: Collection[str]) -> int:
+def _measure(names: Collection[str]) -> int:
     return len(names) + sum(map(len, names)) // CHARACTERS
 
 
-def _plain(key: str) -> str:
+def _normalize_key(key: str) -> str:
     return "".join(letter for letter in key.casefold() if letter.isalnum())
 
 
-def _shares_of_the_whole(value: dict[str, Any], properties: Schema, root: Schema) -> dict[str, Any]:
-    """Return the object with 85 for 0.85 where a whole number from 0 to 100 is asked for.
+def _scale_shares(value: dict[str, Any], properties: Schema, root: Schema) -> dict[str, Any]:
+    """Return the object with 85 for 0.85 if a whole number from 0 to 100 is asked for.
 
     A 1 could be either; so all such numbers of an object have to be shares, and one of them has to be written as one.
     """
     wholes = {}
     for key, asked in properties.items():
-        whole = _whole(_resolved(asked, root))
+        whole = _get_scale(_resolve(asked, root))
         if whole and key in value:
-            wholes[key] = (_plain_number(value[key]), whole)
+            wholes[key] = (_parse_plain_number(value[key]), whole)
     numbers = [number for number, _ in wholes.values()]
     if not any(isinstance(number, float) for number in numbers):
         return value
@@ -176,16 +176,16 @@ def _shares_of_the_whole(value: dict[str, Any], properties: Schema, root: Schema
     return value | {key: number * whole for key, (number, whole) in wholes.items() if number is not None}
 
 
-def _whole(schema: Schema) -> int:
-    """Return the largest number where whole ones from 0 or 1 are asked for; else 0."""
+def _get_scale(schema: Schema) -> int:
+    """Return the largest number if whole ones from 0 or 1 are asked for; else 0."""
     whole = schema.get("maximum")
     if schema.get("type") != "integer" or schema.get("minimum") not in {0, 1} or not isinstance(whole, int):
         return 0
     return whole if whole > 1 else 0
 
 
-def _plain_number(value: Any) -> int | float | None:
-    value = _only(value)
+def _parse_plain_number(value: Any) -> int | float | None:
+    value = _get_single_number(value)
     if isinstance(value, str):
         match = _NUMBER.fullmatch(value)
         if match is None or match["percent"] or match["all"]:
@@ -198,7 +198,7 @@ def _is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _only(value: Any) -> Any:
+def _get_single_number(value: Any) -> Any:
     """Return the one number in a list or an object such as `{"score": 8, "why": "…"}`; else the value."""
     if isinstance(value, dict | list):
         numbers = [
@@ -208,9 +208,9 @@ def _only(value: Any) -> Any:
     return value
 
 
-def _number(value: Any, schema: Schema, root: Schema) -> Any:
+def _fit_number(value: Any, schema: Schema, root: Schema) -> Any:
     del root
-    value = _only(value)
+    value = _get_single_number(value)
     if not isinstance(value, str):
         return value
     match = _NUMBER.fullmatch(value)
@@ -223,59 +223,59 @@ def _number(value: Any, schema: Schema, root: Schema) -> Any:
     return number / parts * whole if parts and _is_number(whole) else value
 
 
-def _integer(value: Any, schema: Schema, root: Schema) -> Any:
-    value = _number(value, schema, root)
+def _fit_integer(value: Any, schema: Schema, root: Schema) -> Any:
+    value = _fit_number(value, schema, root)
     if isinstance(value, float) and math.isfinite(value):
         # Not a half to the even one: what is larger stays at least as large. A product such as 0.29 * 100 is just below.
         return math.floor(round(value, 9) + 0.5)
     return value
 
 
-def _boolean(value: Any, schema: Schema, root: Schema) -> Any:
+def _fit_boolean(value: Any, schema: Schema, root: Schema) -> Any:
     del schema, root
     if isinstance(value, str):
         return _TRUTHS.get(value.strip().casefold(), value)
     return bool(value) if _is_number(value) and value in {0, 1} else value
 
 
-def _string(value: Any, schema: Schema, root: Schema) -> Any:
+def _fit_string(value: Any, schema: Schema, root: Schema) -> Any:
     del root
     if isinstance(value, list) and len(value) == 1:
         (value,) = value
     options = schema.get("enum")
     if isinstance(options, list):
-        texts, said = [each for each in options if isinstance(each, str)], _said(value)
-        take_work(len(options) + _size(texts))
+        texts, said = [each for each in options if isinstance(each, str)], _fold_case(value)
+        take_work(len(options) + _measure(texts))
         same = [each for each in texts if each.casefold() == said]
         return same[0] if len(same) == 1 else value
     if value is None:
         return "" if not schema.get("minLength") else value
-    return value if isinstance(value, str | bool) else _in_words(value)
+    return value if isinstance(value, str | bool) else _to_text(value)
 
 
-def _said(value: Any) -> Any:
+def _fold_case(value: Any) -> Any:
     return value.strip().casefold() if isinstance(value, str) else value
 
 
-def _in_words(value: Any) -> str:
+def _to_text(value: Any) -> str:
     """Return a value as a text for people (CommonMark)."""
     if isinstance(value, list):
-        words = [_in_words(each) for each in value if each is not None]
+        words = [_to_text(each) for each in value if each is not None]
         return words[0] if len(words) == 1 else "\n".join(f"- {each}" for each in words)
     if isinstance(value, dict):
-        return "\n".join(f"{key}: {_in_words(each)}" for key, each in value.items() if each is not None)
+        return "\n".join(f"{key}: {_to_text(each)}" for key, each in value.items() if each is not None)
     return str(value)
 
 
-def _array(value: Any, schema: Schema, root: Schema) -> Any:
-    items = _resolved(schema.get("items"), root)
+def _fit_array(value: Any, schema: Schema, root: Schema) -> Any:
+    items = _resolve(schema.get("items"), root)
     of_texts = items.get("type") == "string"
     if value is None:
         value = []
     elif isinstance(value, str):
-        value = _items(value)
+        value = _split_items(value)
     elif isinstance(value, dict):
-        value = _entries(value) if of_texts else [value] if value else []
+        value = _to_entries(value) if of_texts else [value] if value else []
     elif not isinstance(value, list):
         value = [value]
     found = [_fit(each, items, root) for each in value if each is not None]
@@ -285,11 +285,11 @@ def _array(value: Any, schema: Schema, root: Schema) -> Any:
     return found[:longest] if isinstance(longest, int) else found
 
 
-def _entries(value: dict[str, Any]) -> list[str]:
-    return [f"{key}: {_in_words(each)}" for key, each in value.items() if each is not None]
+def _to_entries(value: dict[str, Any]) -> list[str]:
+    return [f"{key}: {_to_text(each)}" for key, each in value.items() if each is not None]
 
 
-def _items(text: str) -> list[str]:
+def _split_items(text: str) -> list[str]:
     """Return the items of a list that was written as one text."""
     if text.strip().casefold() in _NOTHING:
         return []
@@ -308,10 +308,10 @@ def _items(text: str) -> list[str]:
 
 _MAY_BE_NOTHING: Final = ("string", "array", None)
 _FITS: Final[Mapping[str | None, Callable[[Any, Schema, Schema], Any]]] = {
-    "object": _object,
-    "array": _array,
-    "string": _string,
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
+    "object": _fit_object,
+    "array": _fit_array,
+    "string": _fit_string,
+    "integer": _fit_integer,
+    "number": _fit_number,
+    "boolean": _fit_boolean,
 }

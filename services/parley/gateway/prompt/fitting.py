@@ -1,13 +1,69 @@
-"""Prompts fitted to the context of a route."""
+"""The parts of a prompt: their tokens, the messages that they become, and how they are shortened to fit a context.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+Parts and messages are both the contract's `PromptPart`. Tokens are estimated without a tokenizer, by a rule that errs on
+the high side: three letters or blanks count as one token, every other ASCII character as one (digits and signs rarely
+share one), and every byte beyond ASCII as one.
+"""
+
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
-from parley.gateway.prompt.parts import Message, PromptPart, join
-from parley.gateway.prompt.tokens import CHARACTERS_A_TOKEN, estimate_tokens
+from parley.v1.gateway_pb2 import (
+    PROMPT_ROLE_ASSISTANT,
+    PROMPT_ROLE_SYSTEM,
+    PROMPT_ROLE_USER,
+    PromptPart,
+    PromptRole,
+)
 
-__all__ = ["Fitted", "Unfittable", "fit"]
+__all__ = [
+    "CHARACTERS_A_TOKEN",
+    "ROLE_NAMES",
+    "Unfittable",
+    "count_tokens",
+    "estimate_tokens",
+    "fit",
+    "join",
+    "with_text",
+]
+
+CHARACTERS_A_TOKEN: Final = 3
+"""At most, by this estimate."""
+_WORD_BYTES: Final = (string.ascii_letters + string.whitespace + "\x1c\x1d\x1e\x1f").encode()
+
+
+def estimate_tokens(text: str) -> int:
+    """Return an upper estimate of the tokens of a text."""
+    written = text.encode("utf-8", "surrogatepass")
+    others = len(written.translate(None, _WORD_BYTES))
+    return -(-(len(written) - others) // CHARACTERS_A_TOKEN) + others
+
+
+ROLE_NAMES: Final[Mapping[PromptRole.ValueType, str]] = {
+    PROMPT_ROLE_SYSTEM: "system",
+    PROMPT_ROLE_USER: "user",
+    PROMPT_ROLE_ASSISTANT: "assistant",
+}
+"""The roles as both APIs name them."""
+
+
+def join(parts: Iterable[PromptPart]) -> tuple[PromptPart, ...]:
+    """Return the parts as messages: neighbours of one role become one, with a blank line between their texts."""
+    messages: list[PromptPart] = []
+    for role, run in groupby(parts, key=lambda part: part.role):
+        first, *others = run
+        text = "\n\n".join(part.text for part in (first, *others)) if others else ""
+        messages.append(PromptPart(role=role, text=text) if others else first)
+    return tuple(messages)
+
+
+def with_text(part: PromptPart, text: str) -> PromptPart:
+    """Return the part with another text."""
+    return PromptPart(role=part.role, text=text, shrink_priority=part.shrink_priority, document=part.document)
+
 
 _MESSAGE_TOKENS: Final = 8
 """What a chat template puts around a message."""
@@ -21,17 +77,9 @@ _HEAD_SHARE: Final = 0.65
 """Of a shortened text this much is kept from its beginning, the rest from its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """A prompt that fits, and how many characters were left out for it."""
-
-    messages: tuple[Message, ...]
-    characters_left_out: int = 0
-
-    @property
-    def tokens(self) -> int:
-        """An upper estimate of its tokens."""
-        return sum(estimate_tokens(message.text) + _MESSAGE_TOKENS for message in self.messages)
+def count_tokens(messages: Iterable[PromptPart]) -> int:
+    """Return an upper estimate of the tokens of messages."""
+    return sum(estimate_tokens(message.text) + _MESSAGE_TOKENS for message in messages)
 
 
 class Unfittable(Exception):  # noqa: N818 (said of the prompt, not of the program)
@@ -41,29 +89,31 @@ class Unfittable(Exception):  # noqa: N818 (said of the prompt, not of the progr
         super().__init__(f"the prompt needs about {needed} tokens, {allowed} fit")
 
 
-def fit(parts: Sequence[PromptPart], allowed: int) -> Fitted:
-    """Return the prompt within `allowed` tokens; 0 or less means that the limit is unknown.
+def fit(parts: Sequence[PromptPart], allowed: int) -> tuple[tuple[PromptPart, ...], int]:
+    """Return the messages of a prompt within `allowed` tokens, and how many characters were left out for that.
 
-    Parts with a larger `give` are shortened first, the longest of them most. Where too little of each document would be
-    left to be of use, the later ones are left out altogether. Raises Unfittable.
+    0 or less means that the limit is unknown.
+
+    Parts with a larger `shrink_priority` are shortened first, the longest of them most. Where too little of each document would be
+    left to be of use, the later ones are left out altogether. Raise Unfittable.
     """
-    if allowed <= 0 or _surely_fits(parts, allowed):
-        return Fitted(join(parts))
+    if allowed <= 0 or _fits_surely(parts, allowed):
+        return join(parts), 0
     documents = [part for part in parts if part.document]
     shown = len(documents)
     while True:
-        chosen = _with_documents(parts, shown)
-        shortened = _shortened(chosen, allowed)
+        chosen = _keep_documents(parts, shown)
+        shortened = _shorten_parts(chosen, allowed)
         if shortened.tokens <= allowed and (shown <= 1 or shortened.readable):
             left_out = shortened.left_out + sum(len(part.text) for part in documents[shown:])
-            return Fitted(join(shortened.parts), left_out)
+            return join(shortened.parts), left_out
         if not shown:
             raise Unfittable(shortened.tokens, allowed)
         shown //= 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Shortened:
+class _ShortPrompt:
     """`readable`: no document was shortened beyond use. `left_out` counts characters."""
 
     parts: Sequence[PromptPart]
@@ -72,40 +122,40 @@ class _Shortened:
     readable: bool
 
 
-def _shortened(parts: Sequence[PromptPart], allowed: int) -> _Shortened:
+def _shorten_parts(parts: Sequence[PromptPart], allowed: int) -> _ShortPrompt:
     sizes = [estimate_tokens(part.text) + _MESSAGE_TOKENS for part in parts]
     shortened = list(parts)
     left_out, readable = 0, True
-    for give in sorted({part.give for part in parts if part.give > 0}, reverse=True):
+    for give in sorted({part.shrink_priority for part in parts if part.shrink_priority > 0}, reverse=True):
         excess = sum(sizes) - allowed
         if excess <= 0:
             break
-        group = [index for index, part in enumerate(parts) if part.give == give]
+        group = [index for index, part in enumerate(parts) if part.shrink_priority == give]
         limit = _common_limit([sizes[index] for index in group], excess)
         for index in group:
             if sizes[index] > limit:
                 text, gone = _shorten(parts[index].text, limit - _MESSAGE_TOKENS)
-                shortened[index] = replace(parts[index], text=text)
+                shortened[index] = with_text(parts[index], text)
                 sizes[index] = estimate_tokens(text) + _MESSAGE_TOKENS
                 left_out += gone
                 readable = readable and not (parts[index].document and limit < _READABLE_TOKENS)
-    return _Shortened(shortened, sum(sizes), left_out, readable)
+    return _ShortPrompt(shortened, sum(sizes), left_out, readable)
 
 
-def _with_documents(parts: Sequence[PromptPart], shown: int) -> list[PromptPart]:
+def _keep_documents(parts: Sequence[PromptPart], shown: int) -> list[PromptPart]:
     """Return the parts with the first so many documents, and a word for the others."""
     documents = [index for index, part in enumerate(parts) if part.document]
     others = documents[shown:]
     if not others:
         return list(parts)
-    told = PromptPart(parts[others[0]].role, f"[… {len(others)} more documents left out …]")
+    told = PromptPart(role=parts[others[0]].role, text=f"[… {len(others)} more documents left out …]")
     return [
         told if index == others[0] else part for index, part in enumerate(parts) if index not in others[1:]
     ]
 
 
-def _surely_fits(parts: Sequence[PromptPart], allowed: int) -> bool:
-    """Tell whether the parts fit without counting: no text has more tokens than bytes."""
+def _fits_surely(parts: Sequence[PromptPart], allowed: int) -> bool:
+    """Return whether the parts fit without counting: no text has more tokens than bytes."""
     return sum(4 * len(part.text) + _MESSAGE_TOKENS for part in parts) <= allowed
 
 
@@ -124,22 +174,22 @@ def _common_limit(sizes: Sequence[int], excess: int) -> int:
 def _shorten(text: str, tokens: int) -> tuple[str, int]:
     """Return head and tail of the text with a mark between, in at most so many tokens; and the characters left out.
 
-    A quotation keeps its title and its marks; where there is no room for them, nothing of it is left.
+    A quotation keeps its title and its marks; if there is no room for them, nothing of it is left.
     """
-    before, quoted, after = _quotation(text)
+    before, quoted, after = _split_quotation(text)
     low, high = 0, min(len(quoted), CHARACTERS_A_TOKEN * tokens)
     while low < high:
         kept = (low + high + 1) // 2
-        if estimate_tokens(f"{before}{_marked(quoted, kept)}{after}") <= tokens:
+        if estimate_tokens(f"{before}{_cut_middle(quoted, kept)}{after}") <= tokens:
             low = kept
         else:
             high = kept - 1
     if not low and before:
-        return _marked(text, 0).strip(), len(text)
-    return f"{before}{_marked(quoted, low)}{after}", len(quoted) - low
+        return _cut_middle(text, 0).strip(), len(text)
+    return f"{before}{_cut_middle(quoted, low)}{after}", len(quoted) - low
 
 
-def _quotation(text: str) -> tuple[str, str, str]:
+def _split_quotation(text: str) -> tuple[str, str, str]:
     """Return what stands before what is quoted, that, and what stands after it; only the middle for what is no quotation."""
     closing = text.rpartition("\n")[2]
     if len(closing) < _LEAST_MARKS or closing.strip(">"):
@@ -151,7 +201,7 @@ def _quotation(text: str) -> tuple[str, str, str]:
     return title + opening, rest[: -len(closing) - 1], f"\n{closing}"
 
 
-def _marked(text: str, kept: int) -> str:
+def _cut_middle(text: str, kept: int) -> str:
     if kept >= len(text):
         return text
     head = round(kept * _HEAD_SHARE)

@@ -1,4 +1,4 @@
-"""Finding the JSON in what a model wrote: among words, in fences, and mended where it is nearly JSON."""
+"""Finding the JSON in what a model wrote: among words, in fences, and repaired if it is nearly JSON."""
 
 import asyncio
 import json
@@ -10,9 +10,9 @@ from itertools import islice
 from math import ceil
 from typing import Any, Final
 
-from parley.gateway.prompt.airlock import one_line
+from parley.gateway.prompt.sanitizer import one_line
 
-__all__ = ["NotJson", "decoded", "mended", "values_in"]
+__all__ = ["NotJson", "decode", "find_values", "repair"]
 
 _MAX_FENCES: Final = 4
 """Fences that are looked into, so that a text of nothing but fences is not read again and again."""
@@ -27,7 +27,7 @@ seconds = int(sys.argv.pop(1))
 resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 runpy.run_module("json_repair", run_name="__main__", alter_sys=True)
 """
-"""Mends in so many seconds of processor time: it ends itself where nobody is left to end it."""
+"""Repairs in so many seconds of processor time: it ends itself even if its parent is gone."""
 _MENDER: Final = (sys.executable, "-I", "-X", "utf8", "-c", _MEND)
 
 
@@ -35,25 +35,25 @@ class NotJson(ValueError):  # noqa: N818 (said of a text)
     """The text holds no JSON that can be read."""
 
 
-def decoded(text: str) -> Any:
-    """Return the value of a JSON text. Raises NotJson."""
+def decode(text: str) -> Any:
+    """Return the value of a JSON text. Raise NotJson."""
     try:
         return _decoder.decode(text)
     except (ValueError, RecursionError) as error:
         raise NotJson(one_line(str(error))) from None
 
 
-def values_in(text: str) -> Iterator[Any]:
-    """Yield the JSON values that the text holds, the likeliest first. Raises NotJson where it holds none."""
+def find_values(text: str) -> Iterator[Any]:
+    """Yield the JSON values that the text holds, the likeliest first. Raise NotJson if it holds none."""
     problem: Exception | None = None
     try:
-        yield decoded(text)
+        yield decode(text)
     except NotJson as error:
         problem = error
     else:
         return
     found = False
-    for start in _starts(text):
+    for start in _find_starts(text):
         try:
             value = _decoder.raw_decode(text, start)[0]
         except (ValueError, RecursionError) as error:
@@ -65,13 +65,13 @@ def values_in(text: str) -> Iterator[Any]:
         raise NotJson(one_line(str(problem)))
 
 
-async def mended(text: str, seconds: float = _MEND_SECONDS) -> Any:
-    """Return the value of a text that is nearly JSON, with its quotes, commas and brackets put right. Raises NotJson.
+async def repair(text: str, seconds: float = _MEND_SECONDS) -> Any:
+    """Return the value of a text that is nearly JSON, with its quotes, commas and brackets put right. Raise NotJson.
 
     The work is done in a process of its own, which is ended in time: some texts take minutes, and nothing else stops it.
     It gets nothing of this process's environment.
     """
-    starts = _starts(text)
+    starts = _find_starts(text)
     if not starts:
         raise NotJson("it holds no object")
     first_fence = _FENCE.search(text)
@@ -94,29 +94,29 @@ async def mended(text: str, seconds: float = _MEND_SECONDS) -> Any:
             with suppress(ProcessLookupError):
                 child.kill()
             await child.wait()
-    value = decoded(output.decode())
-    return value if _EMPTY.search(text) else _without_empty_texts(value)
+    value = decode(output.decode())
+    return value if _EMPTY.search(text) else _drop_empty_texts(value)
 
 
-def _without_empty_texts(value: Any) -> Any:
-    """Leave out what the mender put where a value was missing: nobody said it."""
+def _drop_empty_texts(value: Any) -> Any:
+    """Leave out what the mender put in place of missing values: the model did not write it."""
     if isinstance(value, dict):
-        return {key: _without_empty_texts(each) for key, each in value.items() if each != ""}
+        return {key: _drop_empty_texts(each) for key, each in value.items() if each != ""}
     if isinstance(value, list):
-        return [_without_empty_texts(each) for each in value if each != ""]
+        return [_drop_empty_texts(each) for each in value if each != ""]
     return value
 
 
-def _starts(text: str) -> list[int]:
-    """Return where an object may begin: at the first brace, and at the first one after each of the first fences."""
+def _find_starts(text: str) -> list[int]:
+    """Return the places where an object may begin: at the first brace, and at the first one after each of the first fences."""
     fences = islice(_FENCE.finditer(text), _MAX_FENCES)
     found = {text.find("{"), *(text.find("{", fence.end()) for fence in fences)}
     return sorted(found - {-1})
 
 
-def _no_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-# Not strict: a line end inside of a text should be escaped, but models forget it, and the airlock makes LF of U+2028.
-_decoder: Final = json.JSONDecoder(parse_constant=_no_constant, strict=False)
+# Not strict: a line end inside of a text should be escaped, but models forget it, and the sanitizer makes LF of U+2028.
+_decoder: Final = json.JSONDecoder(parse_constant=_refuse_constant, strict=False)

@@ -6,7 +6,7 @@ Some endpoints send it in the text, and some without its first tag, which stood 
 import re
 from typing import Final
 
-__all__ = ["ReasoningFilter", "begins_inside", "without_reasoning"]
+__all__ = ["ReasoningFilter", "starts_inside_reasoning", "strip_reasoning"]
 
 _NAMES: Final = ("think", "thinking", "thought", "reasoning", "seed:think")
 _OPENING: Final = (*(f"<{name}>" for name in _NAMES), "[think]", "◁think▷")
@@ -33,14 +33,14 @@ class ReasoningFilter:
     def __init__(self) -> None:
         self._began = False
         self._inside = False
-        self._after_reasoning = False
+        self._skip_reasoning = False
         self._space: list[str] = []
         self._held = ""
 
     def feed(self, piece: str) -> str:
         """Return what of the text is known to be the answer now."""
         while piece and not self._began:
-            piece = self._after_closing(piece) if self._inside else self._before_answer(piece)
+            piece = self._skip_to_closing(piece) if self._inside else self._read_before_answer(piece)
         return piece
 
     def end(self) -> str:
@@ -49,11 +49,11 @@ class ReasoningFilter:
         self._space, self._held = [], ""
         return held
 
-    def _before_answer(self, piece: str) -> str:
+    def _read_before_answer(self, piece: str) -> str:
         """Return what is left to look at, once it is known how the text begins; nothing while it is not."""
         if not self._held:
             text = piece.lstrip()
-            if not self._after_reasoning:
+            if not self._skip_reasoning:
                 self._space.append(piece[: len(piece) - len(text)])
             piece = text
         self._held += piece
@@ -69,20 +69,20 @@ class ReasoningFilter:
         space, self._space = "".join(self._space), []
         return space + rest
 
-    def _after_closing(self, piece: str) -> str:
+    def _skip_to_closing(self, piece: str) -> str:
         text = self._held + piece
         closed = _CLOSED.search(text)
         if closed is None:
             self._held = text[1 - _MAX_TAG :]
             return ""
-        self._inside, self._after_reasoning, self._held = False, True, ""
+        self._inside, self._skip_reasoning, self._held = False, True, ""
         return text[closed.end() :]
 
 
-def without_reasoning(text: str) -> str:
+def strip_reasoning(text: str) -> str:
     """Return a whole answer without the reasoning in it.
 
-    Reasoning begins with a tag at the start of a line, or has begun before the text where only its end is there: on a
+    Reasoning begins with a tag at the start of a line, or has begun before the text if only its end is there: on a
     line of its own, or close between two texts. Inside of a code block and elsewhere in a line, tags are what the answer is
     about.
     """
@@ -91,18 +91,18 @@ def without_reasoning(text: str) -> str:
         tag in lowered for tag in (*_OPENING, *_CLOSING)
     ):  # each line would be searched for what is nowhere
         return text
-    left = _without_tags(text)[0]
+    left = _strip_tags(text)[0]
     while left != text:  # a tag may stand on a line of its own only now
-        text, left = left, _without_tags(left)[0]
+        text, left = left, _strip_tags(left)[0]
     return left
 
 
-def begins_inside(text: str) -> bool:
-    """Tell whether an answer begins with reasoning that only its end marks as such."""
-    return _without_tags(text)[1]
+def starts_inside_reasoning(text: str) -> bool:
+    """Return whether an answer begins with reasoning that only its end marks as such."""
+    return _strip_tags(text)[1]
 
 
-def _without_tags(text: str) -> tuple[str, bool]:
+def _strip_tags(text: str) -> tuple[str, bool]:
     """Return what is left of a text, and whether it began with reasoning that had no first tag."""
     kept: list[str] = []
     inside = in_code = opened = began_inside = False
@@ -112,18 +112,18 @@ def _without_tags(text: str) -> tuple[str, bool]:
             in_code = not in_code
         if in_code:
             kept.append(line)
-        elif not inside and (begins := _after_unopened(line, tag, opened=opened)):
+        elif not inside and (begins := _skip_unopened(line, tag, opened=opened)):
             kept = [line[begins:]]
             began_inside = True
         else:
-            begins, inside = _after_reasoning(line, inside=inside)
+            begins, inside = _skip_reasoning(line, inside=inside)
             kept.append(line[begins:].lstrip() if begins else line)
         opened = opened or _ANY_OPENING.search(line) is not None
     left = "".join(kept)
     return (left if left == text else left.strip()), began_inside
 
 
-def _after_unopened(line: str, tag: str, *, opened: bool) -> int:
+def _skip_unopened(line: str, tag: str, *, opened: bool) -> int:
     """Return where a line goes on after reasoning that began before the text, 0 if none ends in it.
 
     A tag that closes nothing is not taken for one in the midst of a line if an opening one was there before.
@@ -136,7 +136,7 @@ def _after_unopened(line: str, tag: str, *, opened: bool) -> int:
     return ends
 
 
-def _after_reasoning(line: str, *, inside: bool) -> tuple[int, bool]:
+def _skip_reasoning(line: str, *, inside: bool) -> tuple[int, bool]:
     """Return where a line goes on after the reasoning that it begins with, and whether that goes on in the next one."""
     place = 0
     while True:

@@ -1,4 +1,4 @@
-"""Structured answers: a JSON Schema, what satisfies it, and how to ask where a model cannot be held to one."""
+"""Structured answers: a JSON Schema, what satisfies it, and how to ask if a model cannot be held to one."""
 
 import asyncio
 import json
@@ -12,21 +12,20 @@ import jsonschema
 from jsonschema.protocols import Validator
 from referencing.exceptions import Unresolvable
 
-from parley.gateway.prompt.airlock import clean_value, one_line
-from parley.gateway.prompt.bounded_schema import first_error, validator_of
-from parley.gateway.prompt.bounded_work import TooMuchWorkError
-from parley.gateway.prompt.fit_schema import fitted
-from parley.gateway.prompt.read_json import NotJson, mended, values_in
+from parley.gateway.prompt.bounded_schema import TooMuchWorkError, create_validator, find_error
+from parley.gateway.prompt.fit_schema import fit_value
+from parley.gateway.prompt.read_json import NotJson, find_values, repair
+from parley.gateway.prompt.sanitizer import clean_value, one_line
 
 __all__ = [
     "MAX_SCHEMA_BYTES",
     "AnswerShape",
     "InvalidAnswer",
-    "bounded",
-    "in_words",
-    "not_satisfied",
+    "bound_shape",
+    "parse_shape",
+    "problem_instruction",
     "read_answer",
-    "shape_of",
+    "schema_instruction",
 ]
 
 MAX_SCHEMA_BYTES: Final = 64 * 1024
@@ -41,8 +40,8 @@ class InvalidAnswer(Exception):  # noqa: N818 (said of the answer)
     """The answer does not satisfy its schema; the message says where, for the model as well as for people.
 
     Attributes:
-        is_json: Tells an answer of the wrong shape, or JSON that breaks off, from one that never was JSON.
-        partial: The object that could be read all the same; None where there was none.
+        is_json: Whether it has the wrong shape or breaks off, rather than never was JSON.
+        partial: The object that could be read all the same; None if there was none.
         properties: How many of the schema's properties it has.
     """
 
@@ -72,10 +71,10 @@ class AnswerShape:
     _validator: Validator = field(repr=False)
 
     def accept(self, answer: str) -> str:
-        """Return the answer as clean JSON text, if what it holds satisfies the schema. Raises InvalidAnswer."""
+        """Return the answer as clean JSON text, if what it holds satisfies the schema. Raise InvalidAnswer."""
         invalid: InvalidAnswer | None = None
         try:
-            for value in values_in(answer):
+            for value in find_values(answer):
                 try:
                     return self.accept_value(value)
                 except InvalidAnswer as error:
@@ -87,10 +86,10 @@ class AnswerShape:
         raise invalid
 
     def accept_value(self, value: Any) -> str:
-        """Return a value as clean JSON text, if it satisfies the schema as it is meant. Raises InvalidAnswer."""
+        """Return a value as clean JSON text, if it satisfies the schema as it is meant. Raise InvalidAnswer."""
         try:
             given = clean_value(value)
-            read = clean_value(fitted(given, self.schema))
+            read = clean_value(fit_value(given, self.schema))
         except RecursionError as problem:
             raise InvalidAnswer(f"it is {problem}", is_json=True) from None
         except TooMuchWorkError as problem:
@@ -100,7 +99,7 @@ class AnswerShape:
         except ValueError:  # a number such as 1e999
             raise InvalidAnswer("a number is too large", is_json=True) from None
         try:
-            error = first_error(self._validator, read)
+            error = find_error(self._validator, read)
         except TooMuchWorkError as problem:
             raise InvalidAnswer(str(problem), is_json=True) from None
         except (Unresolvable, RecursionError) as problem:
@@ -119,7 +118,7 @@ class AnswerShape:
 
 
 async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> str:
-    """Return what `accept` does, of an answer that may be nearly JSON too. Raises InvalidAnswer.
+    """Return what `accept` does, of an answer that may be nearly JSON too. Raise InvalidAnswer.
 
     What was cut off is never taken for a whole answer, but is read as far as it goes.
     """
@@ -132,7 +131,7 @@ async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> st
     partial: Mapping[str, Any] | None = None
     properties = 0
     try:
-        accepted = await asyncio.to_thread(shape.accept_value, await mended(answer))
+        accepted = await asyncio.to_thread(shape.accept_value, await repair(answer))
     except InvalidAnswer as error:
         partial, properties = error.partial, error.properties
     except NotJson:
@@ -146,20 +145,20 @@ async def read_answer(shape: AnswerShape, answer: str, *, truncated: bool) -> st
 
 
 @lru_cache(maxsize=256)
-def shape_of(name: str, text: str, *, accepts_prose: bool = False) -> AnswerShape:
-    """Return the shape of a name and a schema's text. Raises ValueError, saying what is wrong with which."""
+def parse_shape(name: str, text: str, *, accepts_prose: bool = False) -> AnswerShape:
+    """Return the shape of a name and a schema's text. Raise ValueError, saying what is wrong with which."""
     if not _NAME.fullmatch(name):
         raise ValueError("name: must match [a-z0-9_]{1,64}")
     if len(text.encode("utf-8", "replace")) > MAX_SCHEMA_BYTES:
         raise ValueError(f"json_schema: is larger than {MAX_SCHEMA_BYTES // 1024} KiB")
     try:
-        schema = json.loads(text, parse_constant=_no_constant)
+        schema = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"json_schema: is not JSON: {one_line(str(error))}") from None
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise ValueError("json_schema: must be the schema of an object")
     try:
-        validator = validator_of(schema)
+        validator = create_validator(schema)
     except jsonschema.SchemaError as error:
         raise ValueError(f"json_schema: {one_line(error.message)}") from None
     except ValueError as error:
@@ -167,36 +166,38 @@ def shape_of(name: str, text: str, *, accepts_prose: bool = False) -> AnswerShap
     return AnswerShape(name, schema, text, _allows_strict(schema), accepts_prose, validator)
 
 
-def in_words(shape: AnswerShape) -> str:
-    """Return the instruction that stands in for a schema where an endpoint takes none."""
+def schema_instruction(shape: AnswerShape) -> str:
+    """Return the instruction that stands in for a schema if an endpoint takes none."""
     return (
         "Answer with one JSON object and nothing else: no explanation, no Markdown. "
         f"It must satisfy this JSON Schema:\n{shape.text}"
     )
 
 
-def not_satisfied(error: InvalidAnswer, *, truncated: bool) -> str:
-    """Return what the model is told when its answer did not satisfy the schema."""
+def problem_instruction(error: InvalidAnswer, *, truncated: bool) -> str:
+    """Return the message to a model whose answer did not satisfy the schema."""
     shorter = " It was cut off at the length limit: be much shorter." if truncated else ""
     return f"That answer cannot be used: {error}.{shorter}"
 
 
 @lru_cache(maxsize=64)
-def bounded(shape: AnswerShape) -> AnswerShape:
+def bound_shape(shape: AnswerShape) -> AnswerShape:
     """Return the shape with a bound on every text and list, so that a very small model comes to an end.
 
     Whatever satisfies it satisfies the shape itself too.
     """
-    text = json.dumps(_bounded(shape.schema, _MAX_TEXT))
-    return shape_of(shape.name, text)
+    text = json.dumps(_bound_schema(shape.schema, _MAX_TEXT))
+    return parse_shape(shape.name, text)
 
 
-def _bounded(schema: Any, longest: int) -> Any:
+def _bound_schema(schema: Any, longest: int) -> Any:
     if isinstance(schema, list):
-        return [_bounded(each, longest) for each in schema]
+        return [_bound_schema(each, longest) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    bound = {key: _bounded(value, _MAX_ITEM if key == "items" else longest) for key, value in schema.items()}
+    bound = {
+        key: _bound_schema(value, _MAX_ITEM if key == "items" else longest) for key, value in schema.items()
+    }
     if schema.get("type") == "string" and not schema.keys() & {"enum", "const", "pattern", "format"}:
         bound["maxLength"] = min(schema.get("maxLength", longest), longest)
     if schema.get("type") == "array":
@@ -206,12 +207,12 @@ def _bounded(schema: Any, longest: int) -> Any:
     return bound
 
 
-def _no_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
 def _allows_strict(schema: object) -> bool:
-    """Tell whether every object in the schema names all its properties as required and allows no others."""
+    """Return whether every object in the schema names all its properties as required and allows no others."""
     if isinstance(schema, list):
         return all(_allows_strict(each) for each in schema)
     if not isinstance(schema, Mapping):

@@ -14,8 +14,7 @@ from typing import Final
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from parley.gateway.prompt.documents import Documents
-from parley.gateway.prompt.parts import Message
-from parley.gateway.prompt.tokens import estimate_tokens
+from parley.gateway.prompt.fitting import estimate_tokens
 from parley.gateway.prompt.tools import (
     TOOLS,
     Reasoning,
@@ -23,12 +22,13 @@ from parley.gateway.prompt.tools import (
     ToolResult,
     ToolSpec,
     ToolTurn,
-    ToolUse,
-    run,
-    use_of,
+    describe_use,
+    run_tool,
 )
 from parley.gateway.tracing import TraceLabels
 from parley.runtime import telemetry
+from parley.v1 import agent_pb2
+from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PROMPT_ROLE_USER, PromptPart
 
 __all__ = ["MIN_TOKENS", "Toolbox"]
 
@@ -36,7 +36,7 @@ MIN_TOKENS: Final = 512
 """Tokens for calls and results below which tools are of no use."""
 
 _DEFAULT_TOKENS: Final = 48_000
-"""Tokens for calls and results where a route's context is unknown."""
+"""Tokens for calls and results if a route's context is unknown."""
 _MAX_ID: Final = 512
 _SAID_SHARE: Final = 4
 """What a model said, and what it thought, before it called a tool is sent back if either takes at most one part in so many
@@ -69,7 +69,7 @@ class Toolbox:
         trace_content: bool,
     ) -> None:
         self.specs: tuple[ToolSpec, ...] = tuple(TOOLS[name] for name in tools)
-        self.used: list[ToolUse] = []
+        self.used: list[agent_pb2.ToolCall] = []
         self.turns: list[ToolTurn] = []
         self.tokens_left = _DEFAULT_TOKENS
         self._documents = documents
@@ -95,7 +95,7 @@ class Toolbox:
     @property
     def turn_tokens(self) -> int:
         """Tokens of all turns so far."""
-        return sum(_tokens(turn) for turn in self.turns)
+        return sum(_count_turn_tokens(turn) for turn in self.turns)
 
     def end(self) -> None:
         """Offer no more."""
@@ -122,39 +122,42 @@ class Toolbox:
         requests: list[ToolRequest] = []
         results: list[str] = []
         for each in asked:
-            request = self._named(each, requests)
+            request = self._with_own_id(each, requests)
             left -= estimate_tokens(request.sayable_name + request.sayable_arguments) + _CALL_TOKENS
             if left < 0 and requests:
                 break  # not even the question would fit
             if left < 0:
                 result = ToolResult(_NO_TOKENS, failed=True)
-                self.used.append(use_of(request, result))
+                self.used.append(describe_use(request, result))
                 request = replace(request, arguments="")
             else:
-                result = await self._answered(request, left)
+                result = await self._run_tool(request, left)
             requests.append(request)
             results.append(result.text)
             left -= estimate_tokens(result.text)
         turn = ToolTurn(said, tuple(requests), tuple(results), reasoning)
         self.turns.append(turn)
-        self.tokens_left -= _tokens(turn)
+        self.tokens_left -= _count_turn_tokens(turn)
 
-    def told(self) -> tuple[Message, ...]:
+    def turns_as_messages(self) -> tuple[PromptPart, ...]:
         """Return the turns in words, for a model that calls tools although it may not: nothing in it invites another call."""
-        messages: list[Message] = []
+        messages: list[PromptPart] = []
         for turn in self.turns:
             asked = [f"{each.sayable_name} {each.sayable_arguments}" for each in turn.requests]
-            messages.append(Message("assistant", "\n".join([turn.said, "I look up:", *asked]).strip()))
-            messages.append(Message("user", "\n\n".join(turn.results)))
-        return (*messages[:-1], Message("user", f"{messages[-1].text}\n\n{_NO_MORE}")) if messages else ()
+            said = "\n".join([turn.said, "I look up:", *asked]).strip()
+            messages.append(PromptPart(role=PROMPT_ROLE_ASSISTANT, text=said))
+            messages.append(PromptPart(role=PROMPT_ROLE_USER, text="\n\n".join(turn.results)))
+        if messages:
+            messages[-1].text += f"\n\n{_NO_MORE}"
+        return tuple(messages)
 
-    def _named(self, request: ToolRequest, before: Sequence[ToolRequest]) -> ToolRequest:
+    def _with_own_id(self, request: ToolRequest, before: Sequence[ToolRequest]) -> ToolRequest:
         """Return the request with an id that is its own; a few endpoints give none."""
         self._asked += 1
         fine = 0 < len(request.id) <= _MAX_ID and all(each.id != request.id for each in before)
         return request if fine else replace(request, id=f"call_{self._asked}")
 
-    async def _answered(self, request: ToolRequest, allowed: int) -> ToolResult:
+    async def _run_tool(self, request: ToolRequest, allowed: int) -> ToolResult:
         if len(self.used) >= self._limit:
             return ToolResult(
                 f"The limit of {self._limit} tool calls is reached. Answer with what you have.", True
@@ -166,10 +169,10 @@ class Toolbox:
             record_exception=False,
         ) as span:
             # In a thread: a search goes through all documents.
-            result = await asyncio.to_thread(run, self._documents, self._tools, request)
-            result = _within(result, allowed)
-            self._describe(span, result)
-        self.used.append(use_of(request, result))
+            result = await asyncio.to_thread(run_tool, self._documents, self._tools, request)
+            result = _cut(result, allowed)
+            self._set_result(span, result)
+        self.used.append(describe_use(request, result))
         return result
 
     def _attributes(self, request: ToolRequest) -> dict[str, str]:
@@ -184,7 +187,7 @@ class Toolbox:
             attributes["gen_ai.tool.call.arguments"] = request.arguments
         return attributes
 
-    def _describe(self, span: Span, result: ToolResult) -> None:
+    def _set_result(self, span: Span, result: ToolResult) -> None:
         if result.failed:
             span.set_attribute("error.type", "tool_error")
             span.set_status(Status(StatusCode.ERROR, "tool_error"))
@@ -192,7 +195,7 @@ class Toolbox:
             span.set_attribute("gen_ai.tool.call.result", result.text)
 
 
-def _tokens(turn: ToolTurn) -> int:
+def _count_turn_tokens(turn: ToolTurn) -> int:
     tokens = estimate_tokens(turn.said) + _CALL_TOKENS * len(turn.requests)
     tokens += turn.reasoning.characters // _CHARACTERS_A_TOKEN
     for request, result in zip(turn.requests, turn.results, strict=True):
@@ -200,8 +203,8 @@ def _tokens(turn: ToolTurn) -> int:
     return tokens
 
 
-def _within(result: ToolResult, tokens: int) -> ToolResult:
-    """Return the result in at most so many tokens, cut at the end of a line where it has to be."""
+def _cut(result: ToolResult, tokens: int) -> ToolResult:
+    """Return the result in at most so many tokens, cut at the end of a line if it has to be."""
     if estimate_tokens(result.text) <= tokens:
         return result
     tokens -= estimate_tokens(_CUT)

@@ -9,25 +9,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from parley.gateway.prompt.airlock import clean, clean_value, one_line
 from parley.gateway.prompt.documents import Documents, NotFound
+from parley.gateway.prompt.sanitizer import clean, clean_value, one_line
+from parley.v1 import agent_pb2
+from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = [
     "DEFAULT_CALL_LIMIT",
     "MAX_ARGUMENTS",
     "READING_TOOLS",
     "TOOLS",
+    "TOOL_NAMES",
     "Reasoning",
     "ToolRequest",
     "ToolResult",
     "ToolSpec",
     "ToolTurn",
-    "ToolUse",
-    "run",
-    "use_of",
+    "can_read",
+    "describe_use",
+    "run_tool",
 ]
 
 DEFAULT_CALL_LIMIT: Final = 10
+TOOL_NAMES: Final[Mapping[agent_pb2.Tool.ValueType, str]] = {
+    agent_pb2.TOOL_CONTEXT_SEARCH: "context_search",
+    agent_pb2.TOOL_FILE_READ: "file_read",
+    agent_pb2.TOOL_LIST_FILES: "list_files",
+}
+"""The tools of the contract as models know them."""
 MAX_ARGUMENTS: Final = 8_000
 """Characters of one call's arguments at most; what is longer is answered with an error."""
 
@@ -62,7 +71,7 @@ class ToolRequest:
     def sayable_arguments(self) -> str:
         """The arguments as every endpoint takes them back; some cannot read a history with broken ones."""
         try:
-            usable = self.arguments.strip() and isinstance(_parsed(self.arguments), dict)
+            usable = self.arguments.strip() and isinstance(_parse_arguments(self.arguments), dict)
         except _WrongArgumentsError:
             return "{}"
         return self.arguments if usable else "{}"
@@ -70,7 +79,7 @@ class ToolRequest:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a model is answered. `failed` says that it is told of an error."""
+    """What a model is answered. `failed` says that it is an error."""
 
     text: str
     failed: bool = False
@@ -78,7 +87,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What a model thought before it called tools, as its endpoint gave it and takes it back; nobody else reads it.
+    """What a model thought before it called tools, as its endpoint gave it and takes it back; nothing else reads it.
 
     `items` are those of the Responses API, `fields` those of a message of Chat Completions.
     """
@@ -105,21 +114,11 @@ class ToolTurn:
     reasoning: Reasoning = _NO_REASONING
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
-    """A tool call as the caller hears of it; lengths are in characters."""
-
-    name: str
-    arguments: str
-    failed: bool
-    characters: int
-
-
 class _WrongArgumentsError(ValueError):
     """The arguments cannot be used; the message says why."""
 
 
-def _object(required: Sequence[str], **properties: Mapping[str, Any]) -> Mapping[str, Any]:
+def _object_schema(required: Sequence[str], **properties: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
         "type": "object",
         "properties": properties,
@@ -134,13 +133,13 @@ TOOLS: Final[Mapping[str, ToolSpec]] = {
         ToolSpec(
             "context_search",
             "Finds the passages of the documents nearest to some words, best first, with paths and line numbers.",
-            _object(["query"], query={"type": "string", "description": "A few words to look for."}),
+            _object_schema(["query"], query={"type": "string", "description": "A few words to look for."}),
         ),
         ToolSpec(
             "file_read",
             "Reads a document, or a range of its lines. Each line comes with its number; a line of more than 2,000 "
             "characters counts as several.",
-            _object(
+            _object_schema(
                 ["path"],
                 path={"type": "string", "description": "Path of the document, as it is listed."},
                 first_line={"type": "integer", "minimum": 1, "description": "From this line; 1 if left out."},
@@ -151,7 +150,9 @@ TOOLS: Final[Mapping[str, ToolSpec]] = {
                 },
             ),
         ),
-        ToolSpec("list_files", "Lists the documents with their sizes in characters and lines.", _object([])),
+        ToolSpec(
+            "list_files", "Lists the documents with their sizes in characters and lines.", _object_schema([])
+        ),
     )
 }
 """The tools there are, by name."""
@@ -160,42 +161,47 @@ READING_TOOLS: Final = frozenset({"context_search", "file_read"})
 """Those that show what stands in a document."""
 
 
-def run(documents: Documents, allowed: Sequence[str], request: ToolRequest) -> ToolResult:
+def can_read(tools: Sequence[str], prompt: Sequence[PromptPart]) -> bool:
+    """Return whether there is something to read and a tool that reads; a list of files alone shows no text."""
+    return bool(READING_TOOLS.intersection(tools)) and any(part.document for part in prompt)
+
+
+def run_tool(documents: Documents, allowed: Sequence[str], request: ToolRequest) -> ToolResult:
     """Return the answer to a request; `allowed` names the tools of the agent. Takes as long as a search in all documents."""
     try:
-        return ToolResult(_run(documents, allowed, request))
+        return ToolResult(_run_checked(documents, allowed, request))
     except (_WrongArgumentsError, NotFound) as error:
         return ToolResult(str(error), failed=True)
 
 
-def use_of(request: ToolRequest, result: ToolResult) -> ToolUse:
-    """Return what is told of a call afterwards."""
-    return ToolUse(
-        one_line(request.name, _MAX_NAME) or "unknown",
-        clean(request.arguments, _ARGUMENTS_KEPT),
-        result.failed,
-        len(result.text),
+def describe_use(request: ToolRequest, result: ToolResult) -> agent_pb2.ToolCall:
+    """Return a tool call as the caller gets it with the answer."""
+    return agent_pb2.ToolCall(
+        name=one_line(request.name, _MAX_NAME) or "unknown",
+        arguments=clean(request.arguments, _ARGUMENTS_KEPT),
+        failed=result.failed,
+        characters=len(result.text),
     )
 
 
-def _run(documents: Documents, allowed: Sequence[str], request: ToolRequest) -> str:
+def _run_checked(documents: Documents, allowed: Sequence[str], request: ToolRequest) -> str:
     if request.name not in allowed:
         name = one_line(request.name, _MAX_NAME)
         raise _WrongArgumentsError(f"There is no tool {name!r}. Tools: {', '.join(allowed)}.")
-    given = _parsed(request.arguments)
+    given = _parse_arguments(request.arguments)
     if not isinstance(given, dict):
         raise _WrongArgumentsError("The arguments are not a JSON object.")
     match request.name:
         case "context_search":
-            return documents.context_search(_text(given, "query"))
+            return documents.context_search(_get_text(given, "query"))
         case "file_read":
-            first, last = _line(given, "first_line"), _line(given, "last_line")
-            return documents.file_read(_text(given, "path"), first or 1, last)
+            first, last = _get_line(given, "first_line"), _get_line(given, "last_line")
+            return documents.file_read(_get_text(given, "path"), first or 1, last)
         case _:
             return documents.list_files()
 
 
-def _parsed(arguments: str) -> Any:
+def _parse_arguments(arguments: str) -> Any:
     if len(arguments) > MAX_ARGUMENTS:
         raise _WrongArgumentsError(f"The arguments have more than {MAX_ARGUMENTS} characters.")
     try:
@@ -204,14 +210,14 @@ def _parsed(arguments: str) -> Any:
         raise _WrongArgumentsError(f"The arguments are not JSON: {one_line(str(error), 120)}.") from None
 
 
-def _text(given: Mapping[str, Any], name: str) -> str:
+def _get_text(given: Mapping[str, Any], name: str) -> str:
     value = given.get(name)
     if not isinstance(value, str) or not value.strip():
         raise _WrongArgumentsError(f"{name} must be a text that is not empty.")
     return value.strip()
 
 
-def _line(given: Mapping[str, Any], name: str) -> int | None:
+def _get_line(given: Mapping[str, Any], name: str) -> int | None:
     value = given.get(name)
     if value is None:
         return None

@@ -8,18 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from parley.gateway.prompt.airlock import clean
-from parley.gateway.prompt.parts import Message
-from parley.gateway.prompt.tokens import estimate_tokens
+from parley.gateway.prompt.fitting import estimate_tokens
+from parley.gateway.prompt.sanitizer import clean
 from parley.gateway.providers.kind import ProviderKind
 from parley.gateway.tracing import TraceLabels
 from parley.gateway.usage import RouteUsage
 from parley.gateway.wire.api import Api, ModelRequest
 from parley.gateway.wire.capabilities import EndpointCapabilities
-from parley.gateway.wire.endpoint import EndpointLimits, Reply
-from parley.gateway.wire.listed_models import ListedModel
-from parley.gateway.wire.provider import Provider
+from parley.gateway.wire.endpoint import EndpointLimits, ListedModel, Provider, Reply
 from parley.gateway.wire.streams import Listener
+from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = ["KIND", "MODEL", "provider"]
 
@@ -53,17 +51,17 @@ class EchoEndpoint:
     ) -> Reply:
         """Return the end of the prompt, or JSON of the shape that is asked for; either says that it is an echo."""
         if request.shape is None:
-            text = clean(_repeated(request))
+            text = clean(_repeat_prompt(request))
         else:
-            text = json.dumps(_filled(request.shape.schema, request.shape.schema, 0), ensure_ascii=False)
+            text = json.dumps(_fill_schema(request.shape.schema, request.shape.schema, 0), ensure_ascii=False)
         used.requests += 1
         used.input_tokens += sum(map(estimate_tokens, request.texts()))
         used.output_tokens += estimate_tokens(text)
         if listener is not None:
-            listener.text(text)
+            listener.add_text(text)
         return Reply(text, request.model, truncated=False)
 
-    async def models(self) -> tuple[ListedModel, ...]:
+    async def list_models(self) -> tuple[ListedModel, ...]:
         """Return the one name that it answers to."""
         return (ListedModel(MODEL),)
 
@@ -79,15 +77,15 @@ def provider() -> Provider:
     return Provider(KIND.name, KIND.name, base_url="", api=Api.CHAT, usual_model=MODEL)
 
 
-def _repeated(request: ModelRequest) -> str:
-    asked = [each.text for each in request.messages if isinstance(each, Message)]
+def _repeat_prompt(request: ModelRequest) -> str:
+    asked = [each.text for each in request.messages if isinstance(each, PromptPart)]
     said = " ".join(asked[-1].split())[:_REPEATED] if asked else ""
     return f"{_SAYS_SO}: {said}\nPosition: {_SAYS_SO}."
 
 
-def _filled(schema: Any, root: Mapping[str, Any], level: int) -> Any:
+def _fill_schema(schema: Any, root: Mapping[str, Any], level: int) -> Any:
     """Return a value of the schema: first choices, least numbers, and texts that say what it is."""
-    chosen = _chosen(schema, root)
+    chosen = _resolve_schema(schema, root)
     if "const" in chosen or "enum" in chosen:
         return chosen["const"] if "const" in chosen else chosen["enum"][0]
     if level > _MAX_LEVELS:
@@ -95,14 +93,14 @@ def _filled(schema: Any, root: Mapping[str, Any], level: int) -> Any:
     match chosen.get("type"):
         case "object":
             parts = chosen.get("properties", {})
-            return {name: _filled(part, root, level + 1) for name, part in parts.items()}
+            return {name: _fill_schema(part, root, level + 1) for name, part in parts.items()}
         case "array":
-            return [_filled(chosen.get("items"), root, level + 1)] * max(chosen.get("minItems", 1), 1)
+            return [_fill_schema(chosen.get("items"), root, level + 1)] * max(chosen.get("minItems", 1), 1)
         case kind:
-            return _plain(kind, chosen)
+            return _fill_scalar(kind, chosen)
 
 
-def _plain(kind: object, schema: Mapping[str, Any]) -> Any:
+def _fill_scalar(kind: object, schema: Mapping[str, Any]) -> Any:
     match kind:
         case "string":
             return _SAYS_SO[: schema.get("maxLength", len(_SAYS_SO))]
@@ -114,14 +112,14 @@ def _plain(kind: object, schema: Mapping[str, Any]) -> Any:
             return None
 
 
-def _chosen(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema that references and first alternatives lead to; an empty one where they lead nowhere."""
+def _resolve_schema(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema that references and first alternatives lead to; an empty one if they lead nowhere."""
     for _ in range(_MAX_LEVELS):
         if not isinstance(schema, Mapping):
             return {}
         choices = schema.get("anyOf") or schema.get("oneOf") or ()
         if "$ref" in schema:
-            schema = _referred(str(schema["$ref"]), root)
+            schema = _follow_reference(str(schema["$ref"]), root)
         elif choices:
             schema = choices[0]
         else:
@@ -129,8 +127,8 @@ def _chosen(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def _referred(reference: str, root: Mapping[str, Any]) -> Any:
-    """Return the part of the schema that a reference leads to, None where it leads nowhere."""
+def _follow_reference(reference: str, root: Mapping[str, Any]) -> Any:
+    """Return the part of the schema that a reference leads to, None if it leads nowhere."""
     part: Any = root
     for name in reference.removeprefix("#").strip("/").split("/"):
         part = part.get(name) if isinstance(part, Mapping) else None

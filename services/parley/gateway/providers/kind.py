@@ -1,4 +1,4 @@
-"""What a kind of provider is: where it is found, and how it is asked."""
+"""A kind of provider: its address, and how it is asked."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,9 +9,8 @@ from pydantic import SecretStr
 
 from parley.config import Provider as FileProvider
 from parley.gateway.wire.api import Api
-from parley.gateway.wire.endpoint import Endpoint, EndpointLimits
+from parley.gateway.wire.endpoint import Endpoint, EndpointLimits, Provider
 from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
-from parley.gateway.wire.provider import Provider
 
 __all__ = ["Home", "ProviderKind"]
 
@@ -35,12 +34,12 @@ class Home:
     api: Api | None = None
 
     def has_host_of(self, base_url: str) -> bool:
-        """Tell whether a URL leads to the seller's host, or to one of its regions."""
+        """Return whether a URL leads to the seller's host, or to one of its regions."""
         host, own = urlsplit(base_url).hostname or "", urlsplit(self.base_url).hostname
         return host == own or host.endswith(f".{own}")
 
 
-def _nothing(_: FileProvider) -> Mapping[str, Any]:
+def _add_nothing(_: FileProvider) -> Mapping[str, Any]:
     return {}
 
 
@@ -54,7 +53,7 @@ class ProviderKind:
         key_header: The header that carries the key.
         sends_organization: Whether requests carry OpenAI's own variables for organization and project.
         api: The API that its endpoints are known to be asked by; None: it depends on the host.
-        first_api: The API that is asked first where it has to be found out.
+        first_api: The API that is asked first if it has to be found out.
         extra_body: What the entry of the file adds to the body of every request.
         connect: Makes the endpoint of a provider. A kind with an API of its own has an endpoint of its own.
     """
@@ -66,11 +65,11 @@ class ProviderKind:
     sends_organization: bool = False
     api: Api | None = None
     first_api: Api = Api.CHAT
-    extra_body: Callable[[FileProvider], Mapping[str, Any]] = _nothing
+    extra_body: Callable[[FileProvider], Mapping[str, Any]] = _add_nothing
     connect: Callable[[Provider, EndpointLimits], Endpoint] = OpenAIEndpoint
 
     def base_url(self, given: FileProvider, environment: Mapping[str, str], *, has_key: bool) -> str | None:
-        """Return where the provider is found, None where it is not known or nobody could ask there."""
+        """Return the base URL of the provider, None if it is not known or its key is not set."""
         if given.base_url is not None:
             return None if given.api_key_env and not has_key else given.base_url
         named = environment.get(self.base_url_variable) if self.base_url_variable else None

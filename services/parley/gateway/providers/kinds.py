@@ -28,6 +28,6 @@ def home_at(kinds: Mapping[str, ProviderKind], base_url: str) -> Home | None:
 
 
 def api_at(kinds: Mapping[str, ProviderKind], base_url: str) -> Api | None:
-    """Return the API that the host of this URL is known to be asked by, None where it has to be found out."""
+    """Return the API that the host of this URL is known to be asked by, None if it has to be found out."""
     homes = (each.home for each in kinds.values() if each.home is not None)
     return next((home.api for home in homes if home.has_host_of(base_url)), None)

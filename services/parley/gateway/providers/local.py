@@ -4,7 +4,7 @@ from typing import Final
 
 from parley.gateway.providers.kind import ProviderKind
 from parley.gateway.wire.api import Api
-from parley.gateway.wire.provider import Provider
+from parley.gateway.wire.endpoint import Provider
 
 __all__ = ["KIND", "provider"]
 

@@ -81,13 +81,13 @@ class Flight:
             self.ended = next(_moments)
 
     def began_after(self, other: "Flight") -> bool:
-        """Tell whether the two were not in flight together, and this one came second."""
+        """Return whether the two were not in flight together, and this one came second."""
         return other.ended is not None and other.ended < self.began
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Permit:
-    """Leave for one route attempt; given back with exactly one of `succeeded`, `failed` and `release`.
+    """Leave for one route attempt; given back with exactly one of `record_success`, `record_failure` and `release`.
 
     `is_whole_flight` says that the attempt is all that its call does at the route.
     """
@@ -120,7 +120,7 @@ class RouteBreaker:
         self._machine = pybreaker.CircuitBreaker(
             fail_max=policy.failures,
             success_threshold=policy.successes,
-            listeners=[_Listener(self._changed_state)],
+            listeners=[_Listener(self._enter_state)],
             throw_new_error_on_trip=False,
         )
 
@@ -180,8 +180,8 @@ class RouteBreaker:
         self._trial = Permit(self._generation, trial=True, flight=flight, is_whole_flight=whole)
         return self._trial
 
-    def succeeded(self, permit: Permit) -> None:
-        """Hear that the call was answered."""
+    def record_success(self, permit: Permit) -> None:
+        """Record that the call was answered."""
         if self._give_back(permit):
             recovering = permit.trial or self._machine.fail_counter > 0
             self._begin_row()
@@ -189,8 +189,8 @@ class RouteBreaker:
             if recovering:
                 self._on_change()
 
-    def failed(self, permit: Permit, why: str) -> None:
-        """Hear that the call failed in a way that counts; `why` is one line.
+    def record_failure(self, permit: Permit, why: str) -> None:
+        """Record that the call failed in a way that counts; `why` is one line.
 
         Calls that are in flight together count as one, the one of them that fails most often: they meet one outage.
         """
@@ -204,7 +204,7 @@ class RouteBreaker:
                 self._on_change()
 
     def release(self, permit: Permit) -> None:
-        """Hear that the call ended in a way that says nothing of the route."""
+        """Give the permit of a call back that ended in a way that says nothing about the route."""
         if self._give_back(permit) and permit.trial:
             self._on_change()
 
@@ -222,12 +222,12 @@ class RouteBreaker:
     def adopt(self, state: BreakerState, why: str) -> None:
         """Take over what another replica found out; outcomes of calls that are out now change nothing.
 
-        An open breaker that is told to open begins its cooldown anew.
+        If the breaker is open already, it begins its cooldown anew.
         """
         if state is BreakerState.OPEN:
             self._last_failure = why
             if self.state is BreakerState.OPEN:
-                self._changed_state(pybreaker.STATE_OPEN)
+                self._enter_state(pybreaker.STATE_OPEN)
             else:
                 self._machine.open()
         elif self.state is BreakerState.CLOSED:
@@ -245,7 +245,7 @@ class RouteBreaker:
         return permit.generation == self._generation
 
     def _is_news(self, flight: Flight) -> bool:
-        """Tell whether one more failure of a flight is more than those that it was in flight with have told."""
+        """Return whether one more failure of a flight is more than the failures of those that it was in flight with."""
         if flight.row != self._row:
             last = self._counted
             flight.row, flight.failures = self._row, 0
@@ -263,7 +263,7 @@ class RouteBreaker:
         self._row += 1
         self._counted = None
 
-    def _changed_state(self, state: str) -> None:
+    def _enter_state(self, state: str) -> None:
         self._generation += 1
         self._begin_row()
         self._trial = None
@@ -274,7 +274,7 @@ class RouteBreaker:
 
 class _Listener(pybreaker.CircuitBreakerListener):
     def __init__(self, changed: Callable[[str], None]) -> None:
-        self._changed = changed
+        self._on_state_change = changed
 
     def state_change(
         self,
@@ -282,7 +282,7 @@ class _Listener(pybreaker.CircuitBreakerListener):
         old_state: pybreaker.CircuitBreakerState | None,  # noqa: ARG002
         new_state: pybreaker.CircuitBreakerState,
     ) -> None:
-        self._changed(new_state.name)
+        self._on_state_change(new_state.name)
 
 
 class _Failure(Exception):  # noqa: N818 (never leaves this module)

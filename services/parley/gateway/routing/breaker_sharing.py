@@ -1,7 +1,7 @@
-"""Breakers told between replicas: a document a route says what the last change was, and who has a trial out.
+"""Breakers shared by replicas: a document for each route has the last change, and the replica that runs a trial.
 
 Each replica's breaker stays its own and right by itself. What another replica found out is taken over within a second
-or so, counted from the moment it was heard of, so that no two clocks are compared. While the store does not answer,
+or so, counted from the moment it was read, so that no two clocks are compared. While the store does not answer,
 every replica goes by what it sees.
 """
 
@@ -32,7 +32,7 @@ _logger = get_logger(__name__)
 
 
 @dataclass(slots=True)
-class _Known:
+class _SharedState:
     """What this replica and the store last agreed on about a route.
 
     `version` is the document's, 0 without one, and was new at `since`; `generation` is of `breaker`. `trial` is who had
@@ -68,24 +68,24 @@ class BreakerSharing:
         self._clock = clock
         self._replica = replica
         self._trial_seconds = trial_seconds
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _SharedState] = {}
         self._full = False
         self._away = False
         self._turn = asyncio.Lock()  # else a claim could take this replica's own news for another's
 
     async def prepare(self) -> None:
-        """Make the collection where it is missing, and takes note of what it holds."""
+        """Make the collection if it is missing, and note what is in it."""
         await self._documents.prepare(_BREAKERS)
         for found in await self._documents.find(_BREAKERS, {}, limit=_MAX_ROUTES):
             fields: Mapping[str, Any] = found.fields
             now = self._clock.monotonic()
-            self._known[found.key] = _Known(
+            self._known[found.key] = _SharedState(
                 fields["version"], since=now, trial=fields["trial"], trial_since=now
             )
 
     async def run(self) -> None:
-        """Tell of changes at once and hears of those of others every second, for ever."""
-        async with self._table.watching() as watcher:
+        """Publish changes at once and adopt those of others every second, for ever."""
+        async with self._table.watch() as watcher:
             while True:
                 try:
                     async with asyncio.timeout(_TURN_SECONDS):
@@ -95,7 +95,7 @@ class BreakerSharing:
                 watcher.wake.clear()
                 watcher.changed = {}
                 try:
-                    await self.turn()
+                    await self.synchronize()
                     self._away = False
                 except StorageError as error:
                     if not self._away:
@@ -103,35 +103,35 @@ class BreakerSharing:
                             "breakers are not shared: the store does not answer", error=str(error)
                         )
                     self._away = True
-                for live in self._table.listing():
+                for live in self._table.all_routes():
                     live.breaker.end_hold()
 
-    async def turn(self) -> None:
-        """Tell of changes and hears of those of others, once. Raises StorageError."""
+    async def synchronize(self) -> None:
+        """Publish changes and adopt those of others, once. Raise StorageError."""
         async with self._turn:
-            await self._tell()
-            await self._hear()
+            await self._publish_changes()
+            await self._adopt_changes()
 
     async def may_send_trial(self, live: LiveRoute) -> bool:
-        """Tell whether this replica may send a trial to a half-open route: one of all replicas at a time."""
+        """Return whether this replica may send a trial to a half-open route: one of all replicas at a time."""
         if self._away:
             return True
         try:
             async with asyncio.timeout(_CLAIM_SECONDS), self._turn:
-                return await self._claimed(live)
+                return await self._claim_trial(live)
         except (StorageError, TimeoutError):
             return True
 
-    async def _claimed(self, live: LiveRoute) -> bool:
+    async def _claim_trial(self, live: LiveRoute) -> bool:
         name = live.route.name
-        known = self._known_of(live)
+        known = self._get_known(live)
         if live.breaker.generation != known.generation:
-            await self._tell_of(live, known)
+            await self._publish(live, known)
         found = await self._documents.get(_BREAKERS, name)
         if found is None:
             return True
         fields: Mapping[str, Any] = found.fields
-        self._hear_of(name, live, fields)
+        self._adopt(name, live, fields)
         trial = fields["trial"]
         respected = self._clock.monotonic() - known.trial_since < self._trial_seconds
         if fields["state"] != BreakerState.OPEN.value or (trial not in {None, self._replica} and respected):
@@ -141,17 +141,17 @@ class BreakerSharing:
             _BREAKERS, name, changes, {"version": fields["version"], "trial": trial}
         )
 
-    async def _tell(self) -> None:
-        for live in self._table.listing():
-            known = self._known_of(live)
+    async def _publish_changes(self) -> None:
+        for live in self._table.all_routes():
+            known = self._get_known(live)
             if live.breaker.generation != known.generation:
-                await self._tell_of(live, known)
+                await self._publish(live, known)
             elif known.trial == self._replica and not live.breaker.trial_in_flight:
                 changes: Fields = {"trial": None}
                 await self._documents.update(_BREAKERS, live.route.name, changes, {"trial": self._replica})
                 known.trial = None
 
-    async def _tell_of(self, live: LiveRoute, known: _Known) -> None:
+    async def _publish(self, live: LiveRoute, known: _SharedState) -> None:
         generation, state = live.breaker.generation, live.breaker.state
         if state is not BreakerState.HALF_OPEN:  # that is known from the trial
             fields: Fields = {
@@ -160,13 +160,13 @@ class BreakerSharing:
                 "said": live.breaker.snapshot().last_failure,
                 "trial": None,
             }
-            if await self._written(live.route.name, known, fields):
+            if await self._write(live.route.name, known, fields):
                 known.version, known.trial = known.version + 1, None
                 known.since = self._clock.monotonic()
         known.generation = generation
 
-    async def _written(self, name: str, known: _Known, fields: Fields) -> bool:
-        """Tell whether the change came first; if another's did, it is heard next and holds."""
+    async def _write(self, name: str, known: _SharedState, fields: Fields) -> bool:
+        """Return whether the change was written first; if another replica's was, that is adopted next and holds."""
         if known.version:
             return await self._documents.update(_BREAKERS, name, fields, {"version": known.version})
         if self._full:
@@ -177,19 +177,19 @@ class BreakerSharing:
             return False
         return True
 
-    async def _hear(self) -> None:
+    async def _adopt_changes(self) -> None:
         stored = await self._documents.find(_BREAKERS, {}, limit=_MAX_ROUTES)
         self._full = len(stored) == _MAX_ROUTES
         for found in stored:
             # A route that this replica has not used yet is only worth having once there is news of it.
             noted = self._known.get(found.key)
             news = noted is None or found.fields["version"] != noted.version
-            live = self._table.get(found.key) if news else self._table.known(found.key)
-            self._hear_of(found.key, live, found.fields)
+            live = self._table.get(found.key) if news else self._table.find_known(found.key)
+            self._adopt(found.key, live, found.fields)
         await self._sweep(stored)
 
-    def _hear_of(self, name: str, live: LiveRoute | None, fields: Mapping[str, Any]) -> None:
-        known = self._known.setdefault(name, _Known()) if live is None else self._known_of(live)
+    def _adopt(self, name: str, live: LiveRoute | None, fields: Mapping[str, Any]) -> None:
+        known = self._known.setdefault(name, _SharedState()) if live is None else self._get_known(live)
         now = self._clock.monotonic()
         if fields["trial"] != known.trial:
             known.trial, known.trial_since = fields["trial"], now
@@ -200,9 +200,9 @@ class BreakerSharing:
             live.breaker.adopt(BreakerState(fields["state"]), fields["said"])
             known.generation = live.breaker.generation
 
-    def _known_of(self, live: LiveRoute) -> _Known:
-        known = self._known.setdefault(live.route.name, _Known())
-        if known.breaker is not live.breaker:  # a new one, which has nothing to tell before it changes
+    def _get_known(self, live: LiveRoute) -> _SharedState:
+        known = self._known.setdefault(live.route.name, _SharedState())
+        if known.breaker is not live.breaker:  # a new one, which has nothing to publish before it changes
             known.breaker, known.generation = live.breaker, 0
         return known
 
@@ -212,11 +212,11 @@ class BreakerSharing:
         for found in stored:
             known = self._known[found.key]
             is_open = found.fields["state"] == BreakerState.OPEN.value
-            in_use = is_open and self._table.known(found.key) is not None
+            in_use = is_open and self._table.find_known(found.key) is not None
             if not in_use and now - known.since > _FORGOTTEN_SECONDS:
                 await self._documents.delete(_BREAKERS, found.key, {"version": known.version})
         for name in self._known.keys() - {found.key for found in stored}:
-            if self._table.known(name) is None:
+            if self._table.find_known(name) is None:
                 del self._known[name]
             else:
                 self._known[name].version, self._known[name].trial = 0, None

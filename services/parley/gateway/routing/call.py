@@ -1,17 +1,17 @@
 """A call as it is asked, and as it goes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
-from parley.gateway.prompt.parts import PromptPart
 from parley.gateway.prompt.structured_answers import AnswerShape
-from parley.gateway.prompt.tools import DEFAULT_CALL_LIMIT
-from parley.gateway.routing.route import LiveRoute, Route
+from parley.gateway.prompt.tools import DEFAULT_CALL_LIMIT, TOOL_NAMES
+from parley.gateway.routing.route import Route
 from parley.gateway.tracing import TraceLabels
+from parley.runtime.labels import labels
+from parley.v1.gateway_pb2 import GenerateRequest, PromptPart
 
 __all__ = ["Call", "Progress", "Timeouts"]
-
-_NO_LABELS: Final = TraceLabels()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Timeouts:
     """How long a route attempt may take: seconds at most, and shares of what is left of the call's time.
 
     `first_pause_seconds` is the longest first pause before the routes are gone round again. `hedge_seconds` is how long
-    a call stays silent before its next route is asked beside the first; None: never. `call_seconds` is the time of a call that
+    a call stays silent before its next route is asked too; None: never. `call_seconds` is the time of a call that
     names none.
     """
 
@@ -38,41 +38,62 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One question of an agent.
+    """A checked question of an agent: the request as it came, and the shape that its schema stands for."""
 
-    `seconds` is the time for all of it; `tools` are names of tools, in any order; `answer_start` is how the answer begins at
-    routes that can go on from there. `affordable_output_tokens` bounds an answer beside `max_output_tokens`; 0: not at all.
-    """
-
-    routes: tuple[LiveRoute, ...]
-    prompt: tuple[PromptPart, ...]
-    seconds: float
+    request: GenerateRequest
     shape: AnswerShape | None = None
-    max_output_tokens: int = 0
-    temperature: float | None = None
-    labels: TraceLabels = _NO_LABELS
-    tools: tuple[str, ...] = ()
-    tool_call_limit: int = DEFAULT_CALL_LIMIT
-    answer_start: str = ""
-    affordable_output_tokens: int = 0
+
+    @property
+    def prompt(self) -> Sequence[PromptPart]:
+        """The parts of the prompt, in order."""
+        return self.request.prompt
+
+    @property
+    def temperature(self) -> float | None:
+        """The agent's temperature, None if it names none."""
+        agent = self.request.agent
+        return agent.temperature if agent.HasField("temperature") else None
+
+    @property
+    def seconds(self) -> float | None:
+        """The time for the whole call, None if the caller names none."""
+        timeout = self.request.timeout
+        return timeout.seconds + timeout.nanos / 1e9 if self.request.HasField("timeout") else None
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names of the tools that the agent may use."""
+        return tuple(TOOL_NAMES[each] for each in self.request.agent.tools)
+
+    @property
+    def tool_call_limit(self) -> int:
+        """How many tool calls the agent may make for this answer."""
+        return self.request.agent.tool_call_limit or DEFAULT_CALL_LIMIT
+
+    @property
+    def labels(self) -> TraceLabels:
+        """The agent and the debate, for spans."""
+        agent, debate = self.request.agent, self.request.call_id.debate_id
+        return TraceLabels(agent.name or agent.id, debate or labels().get("debate", ""))
 
     def output_tokens_at(self, route: Route) -> int:
         """Return the upper bound on tokens of an answer of a route; 0: the endpoint's own."""
-        wanted = self.max_output_tokens or route.max_output_tokens
-        return min(wanted or self.affordable_output_tokens, self.affordable_output_tokens or wanted)
+        wanted = self.request.max_output_tokens or route.max_output_tokens
+        affordable = self.request.affordable_output_tokens
+        return min(wanted or affordable, affordable or wanted)
 
 
 class Progress(Protocol):
-    """Who hears how a call is doing."""
+    """Gets the progress of a call."""
 
-    def route_attempt_started(self, route: str) -> None:
-        """Hear that a route attempt begins; text of earlier ones is void."""
+    def start_route_attempt(self, route: str) -> None:
+        """Note that a route attempt starts; text of earlier ones is void."""
         ...
 
-    def alive(self) -> None:
-        """Hear that the model is at work in the present route attempt: it writes, thinks or asks for a tool."""
+    def mark_alive(self) -> None:
+        """Note that the model is at work in the present route attempt: it writes, thinks or asks for a tool."""
         ...
 
-    def text(self, piece: str) -> None:
-        """Hear more text of the present route attempt."""
+    def add_text(self, piece: str) -> None:
+        """Add text of the present route attempt."""
         ...

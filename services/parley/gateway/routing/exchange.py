@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from parley.gateway.answer import Answer
 from parley.gateway.failures import (
     CONTEXT_OVERFLOW,
     EMPTY_ANSWER,
@@ -14,23 +13,20 @@ from parley.gateway.failures import (
     ONLY_TOOL_CALLS,
     Failure,
 )
-from parley.gateway.prompt.airlock import MAX_CHARACTERS
-from parley.gateway.prompt.document_parts import can_read, listed, quoted
-from parley.gateway.prompt.documents import Documents
-from parley.gateway.prompt.fitting import Fitted, Unfittable, fit
-from parley.gateway.prompt.parts import Message, PromptPart
-from parley.gateway.prompt.reasoning import begins_inside, without_reasoning
+from parley.gateway.prompt.documents import Documents, list_documents, quote_documents
+from parley.gateway.prompt.fitting import Unfittable, count_tokens, estimate_tokens, fit
+from parley.gateway.prompt.reasoning import starts_inside_reasoning, strip_reasoning
+from parley.gateway.prompt.sanitizer import MAX_CHARACTERS
 from parley.gateway.prompt.structured_answers import (
     AnswerShape,
     InvalidAnswer,
-    bounded,
-    in_words,
-    not_satisfied,
+    bound_shape,
+    problem_instruction,
     read_answer,
+    schema_instruction,
 )
-from parley.gateway.prompt.tokens import estimate_tokens
 from parley.gateway.prompt.toolbox import MIN_TOKENS, Toolbox
-from parley.gateway.prompt.tools import ToolTurn
+from parley.gateway.prompt.tools import ToolTurn, can_read
 from parley.gateway.routing.call import Call, Progress
 from parley.gateway.routing.route import LiveRoute
 from parley.gateway.usage import UsageMeter
@@ -38,13 +34,14 @@ from parley.gateway.wire.api import ModelRequest
 from parley.gateway.wire.endpoint import Reply, ToolsRefused
 from parley.gateway.wire.errors import of_empty_answer
 from parley.runtime.large_texts import in_thread_if_large
+from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PROMPT_ROLE_USER, GenerateCompleted, PromptPart
 
 __all__ = ["Exchange"]
 
 _ANSWER_SHOWN_AGAIN: Final = 9
 """How readily an answer that did not satisfy its schema is shortened when it is shown to the model again."""
 _RE_ASK_TOKENS: Final = 256
-"""Kept for what a model is told of an answer that did not satisfy its schema."""
+"""Kept for the message to a model about an answer that did not satisfy its schema."""
 _CHARACTERS_A_TOKEN: Final = 8
 """More than tokens of any usual text have on average."""
 _TOOLS_SHARE: Final = 4
@@ -63,29 +60,28 @@ class Exchange:
         self._meter = meter
         self._progress = progress
         self._toolbox: Toolbox | None = None
-        self._prompt: tuple[PromptPart, ...] = ()
+        self._prompt: Sequence[PromptPart] = ()
         self._characters_left_out = 0
         self._tools_told = False
 
-    async def answer(self) -> Answer:
-        """Return what the route answers. Raises Failure."""
-        texts = [each.text for each in self._call.prompt]
+    async def answer(self) -> GenerateCompleted:
+        """Return what the route answers. Raise Failure."""
         while True:
-            await in_thread_if_large(texts, self._set_out)
+            await in_thread_if_large((each.text for each in self._call.prompt), self._choose_prompt)
             try:
-                return await self._accepted()
+                return await self._ask()
             except ToolsRefused:  # from now on this route has the documents in its prompts
                 continue
 
-    def _set_out(self) -> None:
+    def _choose_prompt(self) -> None:
         """Decide whether tools read the documents, or they stand in the prompt."""
         call = self._call
         self._toolbox, self._tools_told = None, False
-        if not (self._may_offer_tools() and self._offered_tools()):
-            self._prompt = quoted(call.prompt)
+        if not (self._may_offer_tools() and self._offer_tools()):
+            self._prompt = quote_documents(call.prompt)
 
-    def _offered_tools(self) -> bool:
-        """Offer tools; return whether there is room for what they tell."""
+    def _offer_tools(self) -> bool:
+        """Offer tools; return whether there is room for their results."""
         call = self._call
         toolbox = Toolbox(
             self._documents,
@@ -94,15 +90,15 @@ class Exchange:
             call.labels,
             trace_content=self._live.endpoint.traces_content,
         )
-        prompt = listed(call.prompt, self._documents, call.tools)
-        allowed = self._allowed()
+        prompt = list_documents(call.prompt, self._documents, call.tools)
+        allowed = self._allowed_tokens()
         if allowed is not None:
             share = allowed // _TOOLS_SHARE
-            fitted = _fitting(prompt, allowed - share - toolbox.described_tokens)
-            if fitted is None or share < MIN_TOKENS:
+            messages = _fit_or_none(prompt, allowed - share - toolbox.described_tokens)
+            if messages is None or share < MIN_TOKENS:
                 return False
             again = _RE_ASK_TOKENS if call.shape is not None else 0
-            toolbox.tokens_left = allowed - toolbox.described_tokens - fitted.tokens - again
+            toolbox.tokens_left = allowed - toolbox.described_tokens - count_tokens(messages) - again
         self._toolbox, self._prompt = toolbox, prompt
         return True
 
@@ -118,40 +114,41 @@ class Exchange:
             )
         )
 
-    async def _accepted(self) -> Answer:
-        if self._call.answer_start and self._live.route.continues_answers:
-            return await self._continued(self._call.answer_start)
-        text = await self._said()
+    async def _ask(self) -> GenerateCompleted:
+        start = self._call.request.answer_start
+        if start and self._live.route.continues_answers:
+            return await self._continue_answer(start)
+        text = await self._send_request()
         shape = self._call.shape
         if shape is None:
-            return self._answer(text, text.text)
+            return self._build_answer(text, text.text)
         try:
-            return await self._read(shape, text)
+            return await self._read_structured(shape, text)
         except InvalidAnswer as error:
-            return await self._asked_again(shape, text, error)
+            return await self._ask_again(shape, text, error)
 
-    async def _continued(self, start: str) -> Answer:
+    async def _continue_answer(self, start: str) -> GenerateCompleted:
         """Return the answer that goes on from its start."""
-        self._progress.text(start)
-        rest = await self._said((PromptPart("assistant", start),))
-        # Some servers send the start again where they answer in one piece.
+        self._progress.add_text(start)
+        rest = await self._send_request((PromptPart(role=PROMPT_ROLE_ASSISTANT, text=start),))
+        # Some servers send the start again if they answer in one piece.
         whole = rest.text if rest.text.startswith(start) else start + rest.text
-        return self._answer(rest, whole)
+        return self._build_answer(rest, whole)
 
-    async def _read(self, shape: AnswerShape, text: Reply) -> Answer:
-        """Return a structured answer that satisfies its schema. Raises InvalidAnswer."""
+    async def _read_structured(self, shape: AnswerShape, text: Reply) -> GenerateCompleted:
+        """Return a structured answer that satisfies its schema. Raise InvalidAnswer."""
         try:
-            return self._answer(text, await read_answer(shape, text.text, truncated=text.truncated))
+            return self._build_answer(text, await read_answer(shape, text.text, truncated=text.truncated))
         except InvalidAnswer as error:
             if not error.is_json and not text.truncated:
-                self._live.endpoint.capabilities.schema_was_ignored(self._live.route.model)
+                self._live.endpoint.capabilities.learn_schema_ignored(self._live.route.model)
             raise
 
-    async def _asked_again(self, shape: AnswerShape, first: Reply, error: InvalidAnswer) -> Answer:
-        """Return what the model answers when it is told what was wrong, or else, where that will do, what it gave."""
+    async def _ask_again(self, shape: AnswerShape, first: Reply, error: InvalidAnswer) -> GenerateCompleted:
+        """Return the answer to a second request that names the problem, or else, if prose is accepted, the best of both."""
         again = (
-            PromptPart("assistant", first.text, _ANSWER_SHOWN_AGAIN),
-            PromptPart("user", self._told_again(error, shape, first)),
+            PromptPart(role=PROMPT_ROLE_ASSISTANT, text=first.text, shrink_priority=_ANSWER_SHOWN_AGAIN),
+            PromptPart(role=PROMPT_ROLE_USER, text=self._explain_problem(error, shape, first)),
         )
         self._meter.reasks += 1
         if self._toolbox is not None:
@@ -159,26 +156,26 @@ class Exchange:
         self._void_text()
         given = [(error, first)]
         try:
-            second = await self._said(again)
+            second = await self._send_request(again)
             try:
-                return await self._read(shape, second)
+                return await self._read_structured(shape, second)
             except InvalidAnswer as still:
                 given.append((still, second))
                 raise Failure(INVALID_ANSWER, f"the answer does not satisfy its schema: {still}") from None
         except Failure as failure:
-            # Another route, or the same one later, may do better; where none is to be asked, what was paid for counts.
+            # Another route, or the same one later, may do better; if none is asked, what was paid for counts.
             no_text = failure.kind in {EMPTY_ANSWER, ONLY_TOOL_CALLS}
             if not shape.accepts_prose or (failure.kind.next_route and not no_text):
                 raise
-            return self._answer(*_fullest(given))
+            return self._build_answer(*_choose_fullest(given))
 
-    async def _said(self, again: tuple[PromptPart, ...] = ()) -> Reply:
+    async def _send_request(self, again: tuple[PromptPart, ...] = ()) -> Reply:
         """Return the model's answer, after what it wanted to look up."""
         live, call, toolbox = self._live, self._call, self._toolbox
         while True:
             offered = toolbox is not None and toolbox.offers
-            texts = [each.text for each in (*self._prompt, *again)]
-            asked = partial(self._request, again, may_use_tools=offered)
+            texts = (each.text for each in (*self._prompt, *again))
+            asked = partial(self._build_request, again, may_use_tools=offered)
             try:
                 text = await live.endpoint.complete(
                     await in_thread_if_large(texts, asked),
@@ -190,9 +187,9 @@ class Exchange:
                 if failure.kind is CONTEXT_OVERFLOW and toolbox is not None and toolbox.take_back():
                     continue
                 raise
-            text = await self._thought_over(text)
+            text = await self._strip_reasoning(text)
             if toolbox is None or not text.tool_requests or self._tools_told:
-                return self._with_text(text)
+                return self._require_text(text)
             if text.text:
                 self._void_text()  # what was heard is not the answer
             if offered:
@@ -200,8 +197,8 @@ class Exchange:
             else:  # it calls tools although it may not: nothing is run, and it is asked once more without any
                 self._tools_told = True
 
-    def _with_text(self, reply: Reply) -> Reply:
-        """Return a reply that holds an answer. Raises Failure."""
+    def _require_text(self, reply: Reply) -> Reply:
+        """Return a reply that holds an answer. Raise Failure."""
         if reply.text.strip():
             return reply
         if reply.tool_requests:
@@ -210,40 +207,39 @@ class Exchange:
             )
         raise of_empty_answer(truncated=reply.truncated, max_output_tokens=self._max_output_tokens)
 
-    async def _thought_over(self, reply: Reply) -> Reply:
+    async def _strip_reasoning(self, reply: Reply) -> Reply:
         """Return the reply without reasoning that only its whole text shows to be some."""
         capabilities, model = self._live.endpoint.capabilities, self._live.route.model
-        answer = await in_thread_if_large([reply.text], partial(without_reasoning, reply.text))
+        answer = await in_thread_if_large([reply.text], partial(strip_reasoning, reply.text))
         if answer == reply.text:
             # Where a model's reasoning has an end and no beginning, a text that was cut off before the end is all of it.
             if not (reply.text and reply.truncated and capabilities.reasons_untagged(model)):
                 return reply
             answer = ""
-        elif await in_thread_if_large([reply.text], partial(begins_inside, reply.text)):
-            capabilities.reasoning_was_untagged(model)
+        elif await in_thread_if_large([reply.text], partial(starts_inside_reasoning, reply.text)):
+            capabilities.learn_untagged(model)
         self._void_text()
         if answer:
-            self._progress.text(answer)
+            self._progress.add_text(answer)
         return replace(reply, text=answer)
 
     def _void_text(self) -> None:
-        self._progress.route_attempt_started(self._live.route.name)
+        self._progress.start_route_attempt(self._live.route.name)
 
-    def _told_again(self, error: InvalidAnswer, shape: AnswerShape, text: Reply) -> str:
-        told = not_satisfied(error, truncated=text.truncated)
-        return told if self._live.route.local else f"{told} {in_words(shape)}"
+    def _explain_problem(self, error: InvalidAnswer, shape: AnswerShape, text: Reply) -> str:
+        told = problem_instruction(error, truncated=text.truncated)
+        return told if self._live.route.local else f"{told} {schema_instruction(shape)}"
 
-    def _request(self, again: tuple[PromptPart, ...], *, may_use_tools: bool) -> ModelRequest:
+    def _build_request(self, again: tuple[PromptPart, ...], *, may_use_tools: bool) -> ModelRequest:
         call, live, toolbox = self._call, self._live, self._toolbox
         shape = call.shape
         if shape is not None and live.route.local:
-            shape = bounded(shape)
-        fitted = self._fitted(again)
-        self._characters_left_out = fitted.characters_left_out
-        messages: list[Message | ToolTurn] = list(fitted.messages)
+            shape = bound_shape(shape)
+        fitted, self._characters_left_out = self._fit_prompt(again)
+        messages: list[PromptPart | ToolTurn] = list(fitted)
         if toolbox is not None:
             before = len(messages) - len(again)  # an answer and what is said of it, each a message of its own
-            messages[before:before] = toolbox.told() if self._tools_told else toolbox.turns
+            messages[before:before] = toolbox.turns_as_messages() if self._tools_told else toolbox.turns
         return ModelRequest(
             live.route.model,
             tuple(messages),
@@ -258,7 +254,7 @@ class Exchange:
     @property
     def _max_characters(self) -> int:
         """How long an answer may be: one that is far beyond what its caller can pay for has ignored its bound."""
-        if not self._call.affordable_output_tokens:
+        if not self._call.request.affordable_output_tokens:
             return MAX_CHARACTERS
         return min(self._max_output_tokens * _CHARACTERS_A_TOKEN, MAX_CHARACTERS)
 
@@ -266,8 +262,8 @@ class Exchange:
     def _max_output_tokens(self) -> int:
         return self._call.output_tokens_at(self._live.route)
 
-    def _fitted(self, again: tuple[PromptPart, ...]) -> Fitted:
-        allowed = self._allowed()
+    def _fit_prompt(self, again: tuple[PromptPart, ...]) -> tuple[tuple[PromptPart, ...], int]:
+        allowed = self._allowed_tokens()
         if allowed is None:
             return fit((*self._prompt, *again), 0)
         if self._toolbox is not None:
@@ -279,37 +275,41 @@ class Exchange:
         except Unfittable as error:
             raise Failure(CONTEXT_OVERFLOW, str(error)) from None
 
-    def _allowed(self) -> int | None:
-        """Return tokens that the prompt may have, None where the route's context is unknown."""
+    def _allowed_tokens(self) -> int | None:
+        """Return tokens that the prompt may have, None if the route's context is unknown."""
         context, shape = self._live.route.served_context_tokens, self._call.shape
         if context == 0:
             return None
-        wanted = self._call.max_output_tokens or self._live.route.max_output_tokens or context // 4
-        # A schema takes tokens where it has to be said in words; the model on this machine is held to it by grammar.
-        words = estimate_tokens(in_words(shape)) if shape is not None and not self._live.route.local else 0
+        wanted = self._call.request.max_output_tokens or self._live.route.max_output_tokens or context // 4
+        # A schema takes tokens if it has to be said in words; the model on this machine is bound to it by a grammar.
+        words = (
+            estimate_tokens(schema_instruction(shape))
+            if shape is not None and not self._live.route.local
+            else 0
+        )
         # An answer may not take so much of a small context that no question is left.
         return max(context - min(wanted, context // 2) - words, 1)
 
-    def _answer(self, text: Reply, accepted: str) -> Answer:
-        return Answer(
-            accepted,
-            self._live.route.name,
-            text.model,
-            text.truncated,
-            self._characters_left_out,
-            self._meter.reasks,
-            tuple(self._toolbox.used) if self._toolbox is not None else (),
+    def _build_answer(self, text: Reply, accepted: str) -> GenerateCompleted:
+        return GenerateCompleted(
+            text=accepted,
+            route=self._live.route.name,
+            model=text.model,
+            truncated=text.truncated,
+            prompt_characters_left_out=self._characters_left_out,
+            repeats=self._meter.reasks,
+            tool_calls=self._toolbox.used if self._toolbox is not None else (),
         )
 
 
-def _fullest(given: Sequence[tuple[InvalidAnswer, Reply]]) -> tuple[Reply, str]:
+def _choose_fullest(given: Sequence[tuple[InvalidAnswer, Reply]]) -> tuple[Reply, str]:
     """Return the reply that gives the most of what was asked for, or else the most words, and what it gives."""
     error, reply = max(given, key=lambda each: (each[0].properties, len(each[1].text)))
     return reply, json.dumps(error.partial, ensure_ascii=False) if error.partial else reply.text.strip()
 
 
-def _fitting(prompt: Sequence[PromptPart], allowed: int) -> Fitted | None:
+def _fit_or_none(prompt: Sequence[PromptPart], allowed: int) -> tuple[PromptPart, ...] | None:
     try:
-        return fit(prompt, max(allowed, 1))
+        return fit(prompt, max(allowed, 1))[0]
     except Unfittable:
         return None

@@ -1,4 +1,4 @@
-"""A call: routes in order, pauses, fallback, and hedging where that is wanted."""
+"""A call: routes in order, pauses, fallback, and hedging if that is wanted."""
 
 import asyncio
 import random
@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any, Final
 
-from parley.gateway.answer import Answer
 from parley.gateway.failures import CALL_TIMEOUT, NO_ROUTE, Failure
 from parley.gateway.routing import metrics
 from parley.gateway.routing.breaker import Flight
@@ -20,6 +19,7 @@ from parley.gateway.routing.table import RouteTable
 from parley.gateway.usage import UsageMeter
 from parley.runtime.backoff import Backoff
 from parley.runtime.logs import get_logger
+from parley.v1.gateway_pb2 import GenerateCompleted
 
 __all__ = ["Fallback"]
 
@@ -41,16 +41,24 @@ class Fallback:
         self._timeouts = timeouts
         self._random = random.Random(seed)  # noqa: S311 (jitter)
 
-    async def run(self, call: Call, meter: UsageMeter, progress: Progress) -> Answer:
-        """Answer the call within its time. Raises Failure with the route that failed last."""
-        running = _RoutedCall(self, call, meter, progress)
+    async def answer(
+        self, call: Call, ends: float, meter: UsageMeter, progress: Progress
+    ) -> GenerateCompleted:
+        """Return the answer of one of the call's routes until `ends`, in the loop's time.
+
+        Raise Failure with the route that failed last.
+        """
+        routes = self._table.choose(call.request.agent.routes)
+        await self._table.learn_prices(routes)
+        seconds = max(ends - asyncio.get_running_loop().time(), 0.0)
+        running = _RoutedCall(self, call, routes, meter, progress)
         try:
-            async with asyncio.timeout(call.seconds) as timeout:
+            async with asyncio.timeout(seconds) as timeout:
                 running.ends = timeout.when() or 0.0
                 return await running.answer()
         except TimeoutError:
-            raise _with_history(
-                Failure(CALL_TIMEOUT, f"no answer within {call.seconds:.3g} s"), running.failures
+            raise _add_history(
+                Failure(CALL_TIMEOUT, f"no answer within {seconds:.3g} s"), running.failures
             ) from None
 
     def pauses(self) -> Iterator[float]:
@@ -70,9 +78,17 @@ class Fallback:
 
 
 class _RoutedCall:
-    def __init__(self, fallback: Fallback, call: Call, meter: UsageMeter, progress: Progress) -> None:
+    def __init__(
+        self,
+        fallback: Fallback,
+        call: Call,
+        routes: Sequence[LiveRoute],
+        meter: UsageMeter,
+        progress: Progress,
+    ) -> None:
         self._fallback = fallback
-        self._call = call
+        self._routes = routes
+        self._conversation = call.labels.conversation
         self._meter = meter
         self._progress = progress
         self._loop = asyncio.get_running_loop()
@@ -83,33 +99,33 @@ class _RoutedCall:
         self.failures: dict[str, Failure] = {}
         self.ends = 0.0
 
-    async def answer(self) -> Answer:
-        """Return what the first of the routes to answer says. Raises Failure."""
+    async def answer(self) -> GenerateCompleted:
+        """Return what the first of the routes to answer says. Raise Failure."""
         try:
-            return await self._rounds()
+            return await self._try_rounds()
         finally:
             self._flight.end()
 
-    async def _rounds(self) -> Answer:
+    async def _try_rounds(self) -> GenerateCompleted:
         """Go round the routes until one answers, or none may be asked any more."""
-        candidates = list(self._call.routes)
+        candidates = list(self._routes)
         number = 1
         while True:
             candidates = [live for live in candidates if self._may_be_asked(live)]
-            answer, asked = await self._round(candidates)
+            answer, asked = await self._try_round(candidates)
             if answer is not None:
                 return answer
-            candidates = [self._fallback.table.named(live) for live in candidates]
+            candidates = [self._fallback.table.resolve(live) for live in candidates]
             if not asked:
-                if await self._trial_ended(candidates) or await self._rested(candidates):
+                if await self._wait_for_trial(candidates) or await self._wait_for_rest(candidates):
                     continue
                 break
-            if number == _MAX_ATTEMPTS_AT_A_ROUTE or not await self._paused(candidates):
+            if number == _MAX_ATTEMPTS_AT_A_ROUTE or not await self._pause(candidates):
                 break
             number += 1
         raise self._final_failure()
 
-    async def _round(self, candidates: Sequence[LiveRoute]) -> tuple[Answer | None, bool]:
+    async def _try_round(self, candidates: Sequence[LiveRoute]) -> tuple[GenerateCompleted | None, bool]:
         """Ask each route once, in order: the answer if there is one, and whether any was asked at all."""
         asked: set[str] = set()
         for index, live in enumerate(candidates):
@@ -120,18 +136,20 @@ class _RoutedCall:
                 answer, was_asked = await self._ask(live, self._progress, following)
                 asked |= {live.route.name} if was_asked else set()
             else:
-                answer, names = await self._hedged(live, following)
+                answer, names = await self._ask_hedged(live, following)
                 asked |= names
             if answer is not None:
                 return answer, True
         return None, bool(asked)
 
-    async def _hedged(
+    async def _ask_hedged(
         self, live: LiveRoute, following: Sequence[LiveRoute]
-    ) -> tuple[Answer | None, set[str]]:
-        """Make a route attempt, and one at the next route beside it if it stays silent: the answer, and the routes asked."""
+    ) -> tuple[GenerateCompleted | None, set[str]]:
+        """Make a route attempt, and a concurrent one at the next route if it stays silent: the answer, and the routes asked."""
 
-        def ask(live: LiveRoute, progress: Progress) -> Coroutine[Any, Any, tuple[Answer | None, bool]]:
+        def ask(
+            live: LiveRoute, progress: Progress
+        ) -> Coroutine[Any, Any, tuple[GenerateCompleted | None, bool]]:
             return self._ask(live, progress, following)
 
         hedge = Hedge(self._progress, self._fallback.timeouts.hedge_seconds or 0.0)
@@ -149,38 +167,38 @@ class _RoutedCall:
         return failure is None or failure.kind.again
 
     def _not_before(self, live: LiveRoute) -> float:
-        """Tell until when its endpoint asked to be left alone, by this call or another."""
+        """Return until when its endpoint asked to be left alone, by this call or another."""
         return max(self._asked_not_before.get(live.route.name, 0.0), live.queue.rests_until)
 
     async def _ask(
         self, live: LiveRoute, progress: Progress, following: Sequence[LiveRoute]
-    ) -> tuple[Answer | None, bool]:
+    ) -> tuple[GenerateCompleted | None, bool]:
         """Make one route attempt: the answer if there is one, and whether it was asked at all."""
         if not live.route.model:
-            found, asked = await self._listed(live, others_follow=bool(following))
+            found, asked = await self._resolve_model(live, others_follow=bool(following))
             if found is None:
                 return None, asked
             live = found
         if self._not_before(live) > self._loop.time():
             return None, False
-        conversation, tokens = self._call.labels.conversation, self._attempts.tokens(live)
+        conversation, tokens = self._conversation, self._attempts.tokens(live)
         waiting_since = self._loop.time()
         async with AsyncExitStack() as stack:
             try:
-                waiting = live.queue.slot(conversation, tokens, self._patience(live, following))
+                waiting = live.queue.slot(conversation, tokens, self._queue_seconds(live, following))
                 slot = await stack.enter_async_context(waiting)
             except NoSlot:
                 return None, False
             finally:
                 waited = self._loop.time() - waiting_since
                 self._meter.queued_seconds += waited
-                metrics.queued(live.route.name, waited)
-            return await self._ask_in(slot, live, progress, others_follow=bool(following))
+                metrics.record_wait(live.route.name, waited)
+            return await self._ask_in_slot(slot, live, progress, others_follow=bool(following))
 
-    async def _listed(self, live: LiveRoute, *, others_follow: bool) -> tuple[LiveRoute | None, bool]:
+    async def _resolve_model(self, live: LiveRoute, *, others_follow: bool) -> tuple[LiveRoute | None, bool]:
         """Return the route that one without a model stands for, and whether its provider was asked for its models."""
         table = self._fallback.table
-        known = table.named(live)
+        known = table.resolve(live)
         if known is not live:
             return known, False
         if self._not_before(live) > self._loop.time():
@@ -190,36 +208,36 @@ class _RoutedCall:
             return None, False
         try:
             limit = self._route_attempt_seconds(others_follow=others_follow)
-            return table.listed(live, await self._attempts.models(live, permit, limit)), True
+            return table.take_listed(live, await self._attempts.list_models(live, permit, limit)), True
         except Failure as failure:
-            self._take_note(live, failure)
+            self._record_failure(live, failure)
             return None, True
 
-    def _patience(self, live: LiveRoute, following: Sequence[LiveRoute]) -> float | None:
+    def _queue_seconds(self, live: LiveRoute, following: Sequence[LiveRoute]) -> float | None:
         """Return seconds to wait for a slot at a route while another one could be asked; None: for as long as there is."""
         if any(self._is_free(each) for each in following if each is not live):
             return _QUEUE_SHARE * (self.ends - self._loop.time())
         return None
 
-    async def _ask_in(
+    async def _ask_in_slot(
         self, slot: Slot, live: LiveRoute, progress: Progress, *, others_follow: bool
-    ) -> tuple[Answer | None, bool]:
+    ) -> tuple[GenerateCompleted | None, bool]:
         name = live.route.name
         if self._not_before(live) > self._loop.time():
             return None, False
         permit = await live.admit(self._flight_at(name))
         if permit is None:
             return None, False
-        progress.route_attempt_started(name)
+        progress.start_route_attempt(name)
         used = self._meter.of(live.route)
         before = used.tokens
         try:
             limit = self._route_attempt_seconds(others_follow=others_follow)
             answer = await self._attempts.answer(live, permit, limit, progress)
         except Failure as failure:
-            self._take_note(live, failure)
+            self._record_failure(live, failure)
             if not failure.kind.next_route:
-                raise _with_history(failure, self.failures) from None
+                raise _add_history(failure, self.failures) from None
             return None, True
         finally:
             slot.tokens = used.tokens - before
@@ -232,7 +250,7 @@ class _RoutedCall:
             self._flight, self._flies_at = Flight(), route
         return self._flight
 
-    def _take_note(self, live: LiveRoute, failure: Failure) -> None:
+    def _record_failure(self, live: LiveRoute, failure: Failure) -> None:
         name = live.route.name
         self.failures.pop(name, None)
         self.failures[name] = failure
@@ -248,11 +266,11 @@ class _RoutedCall:
         share = timeouts.share_before_another_route if others_follow else timeouts.share_alone
         return min(timeouts.route_attempt_seconds, left * share)
 
-    async def _trial_ended(self, candidates: Sequence[LiveRoute]) -> bool:
+    async def _wait_for_trial(self, candidates: Sequence[LiveRoute]) -> bool:
         """Wait for a trial that others have out on a half-open breaker; False if there is none to wait for."""
         now = self._loop.time()
         within_reach = [live for live in candidates if self._not_before(live) <= now]
-        async with self._fallback.table.watching() as watcher:
+        async with self._fallback.table.watch() as watcher:
             if any(live.breaker.would_admit for live in within_reach):
                 return True
             if not any(live.breaker.trial_in_flight for live in within_reach):
@@ -261,7 +279,7 @@ class _RoutedCall:
         self._meter.queued_seconds += self._loop.time() - now
         return True
 
-    async def _rested(self, candidates: Sequence[LiveRoute]) -> bool:
+    async def _wait_for_rest(self, candidates: Sequence[LiveRoute]) -> bool:
         """Wait for an endpoint that asked to be left alone; False if none did, or not within the call's time."""
         now = self._loop.time()
         until = [
@@ -275,7 +293,7 @@ class _RoutedCall:
         self._meter.queued_seconds += self._loop.time() - now
         return True
 
-    async def _paused(self, candidates: Sequence[LiveRoute]) -> bool:
+    async def _pause(self, candidates: Sequence[LiveRoute]) -> bool:
         """Wait until a route may be asked again; False if that is not within the call's time."""
         now = self._loop.time()
         again = [
@@ -293,27 +311,27 @@ class _RoutedCall:
 
     def _final_failure(self) -> Failure:
         if self.failures:
-            return _with_history(list(self.failures.values())[-1], self.failures)
-        waits = [self._seconds_until_free(live) for live in self._call.routes]
-        shown = "; ".join(self._why_not(live) for live in self._call.routes)
+            return _add_history(list(self.failures.values())[-1], self.failures)
+        waits = [self._seconds_until_free(live) for live in self._routes]
+        shown = "; ".join(self._explain(live) for live in self._routes)
         return Failure(
             NO_ROUTE,
             f"no route lets a call through; {shown}",
             retry_after=max(min(waits, default=0.0), 1.0),
-            route=self._call.routes[0].route.name if self._call.routes else "",
+            route=self._routes[0].route.name if self._routes else "",
         )
 
     def _seconds_until_free(self, live: LiveRoute) -> float:
         return max(live.breaker.seconds_until_trial, self._not_before(live) - self._loop.time())
 
-    def _why_not(self, live: LiveRoute) -> str:
+    def _explain(self, live: LiveRoute) -> str:
         rests = self._not_before(live) - self._loop.time()
         if rests > 0 and live.breaker.would_admit:
             return f"{live.route.name} asked to be left alone for {rests:.3g} s more"
         return f"{live.route.name} failed with: {live.breaker.snapshot().last_failure}"
 
 
-def _with_history(failure: Failure, failures: dict[str, Failure]) -> Failure:
+def _add_history(failure: Failure, failures: dict[str, Failure]) -> Failure:
     """Return the failure with what the other routes said before it."""
     said = [f"{name}: {each.message}" for name, each in failures.items()]
     if not said:

@@ -6,7 +6,7 @@ from parley.gateway.routing.breaker import BreakerState
 from parley.gateway.usage import RouteUsage
 from parley.runtime import telemetry
 
-__all__ = ["breaker_state", "queued", "route_attempt_ended"]
+__all__ = ["record_breaker_state", "record_route_attempt", "record_wait"]
 
 _meter: Final = telemetry.meter(__name__)
 # Of an open provider any model may be named.
@@ -32,7 +32,7 @@ _queue: Final = _meter.create_histogram(
 _STATES: Final = {BreakerState.CLOSED: 0, BreakerState.HALF_OPEN: 1, BreakerState.OPEN: 2}
 
 
-def route_attempt_ended(route: str, outcome: str, used: RouteUsage, cost_micros: int | None) -> None:
+def record_route_attempt(route: str, outcome: str, used: RouteUsage, cost_micros: int | None) -> None:
     """Count a route attempt that came to an end, and took this."""
     _route_attempts.add(1, {"route": _routes.label(route), "outcome": outcome})
     if used.input_tokens:
@@ -43,11 +43,11 @@ def route_attempt_ended(route: str, outcome: str, used: RouteUsage, cost_micros:
         _cost.add(cost_micros, {"route": _routes.label(route)})
 
 
-def breaker_state(route: str, state: BreakerState) -> None:
+def record_breaker_state(route: str, state: BreakerState) -> None:
     """Note the state of a route's breaker."""
     _breakers.set(_STATES[state], {"route": _routes.label(route)})
 
 
-def queued(route: str, seconds: float) -> None:
+def record_wait(route: str, seconds: float) -> None:
     """Note how long a call had to wait for its slot."""
     _queue.record(seconds, {"route": _routes.label(route)})

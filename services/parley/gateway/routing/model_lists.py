@@ -1,4 +1,4 @@
-"""What endpoints list as their models: asked for beside the calls, and remembered for a while."""
+"""What endpoints list as their models: requested apart from calls, and remembered for a while."""
 
 import asyncio
 from collections.abc import Iterable
@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from parley.gateway.failures import Failure
-from parley.gateway.wire.endpoint import Endpoint
-from parley.gateway.wire.listed_models import ListedModel
+from parley.gateway.wire.endpoint import Endpoint, ListedModel
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 
 __all__ = ["ModelLists"]
 
 _SECONDS: Final = 2.0
-"""How long an endpoint may take to list its models: whoever starts a debate waits for it."""
+"""How long an endpoint may take to list its models: the start of a debate waits for it."""
 _FRESH_SECONDS: Final = 3600.0
 _AGAIN_SECONDS: Final = 60.0
-"""After how long an endpoint is asked again, where it gave a list and where it gave none."""
+"""After how long an endpoint is asked again: if it gave a list, and if it gave none."""
 
 _logger = get_logger(__name__)
 
@@ -38,12 +37,12 @@ class ModelLists:
         self._asking = asyncio.Lock()
 
     def of(self, endpoint: Endpoint) -> tuple[ListedModel, ...]:
-        """Return what an endpoint listed, empty where that is not known."""
+        """Return what an endpoint listed, empty if that is not known."""
         known = self._by_provider.get(endpoint.provider.name)
         return known.models if known is not None and known.endpoint is endpoint else ()
 
     def context_of(self, endpoint: Endpoint, model: str) -> int:
-        """Return the context of a model by its endpoint's list, in tokens; 0: the list does not tell."""
+        """Return the context of a model by its endpoint's list, in tokens; 0: the list does not say."""
         return next((each.context_tokens for each in self.of(endpoint) if each.name == model), 0)
 
     def take(self, endpoint: Endpoint, models: tuple[ListedModel, ...]) -> None:
@@ -65,7 +64,7 @@ class ModelLists:
     async def _ask(self, endpoint: Endpoint) -> None:
         try:
             async with asyncio.timeout(_SECONDS):
-                self.take(endpoint, await endpoint.models())
+                self.take(endpoint, await endpoint.list_models())
         except (Failure, TimeoutError) as error:
             # Many list no models, and answer all the same: calls will show what there is.
             _logger.debug("no list of models", provider=endpoint.provider.name, said=str(error))

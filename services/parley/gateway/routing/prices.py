@@ -1,22 +1,109 @@
-"""What tokens cost: the operator's own table, then the one that comes along, then published prices.
+"""What tokens cost: the operator's own table, then the one in this package, then published prices.
 
-`{"provider/model": {"input": 0.25, "output": 2.0}}`, in US dollars a million tokens. What is in none of them is unknown,
-and a cost that would need it is not reported. Prices that the agents file gives a route come before them all.
+`{"provider/model": {"input": 0.25, "output": 2.0}}`, in US dollars a million tokens. A price that is in none of them is
+unknown, and a cost that would need it is not reported. Prices that the agents file gives a route come before them all.
+Published prices and contexts are in the data of the package `genai-prices`: nothing is fetched, and the data is loaded
+once, in a thread, when a route first needs it.
 """
 
+import asyncio
+import ipaddress
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from parley.gateway.routing.published_prices import PublishedPrices, Seller
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["NO_PRICES", "Price", "Prices", "load_prices"]
+if TYPE_CHECKING:
+    from genai_prices.data_snapshot import DataSnapshot
+    from genai_prices.types import ModelInfo
+
+__all__ = ["NO_PRICES", "Price", "Prices", "PublishedPrices", "Seller", "load_prices"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seller:
+    """Who serves a provider's models: by the name of its price list if that is known, else by its address."""
+
+    base_url: str
+    price_list: str | None = None
+
+    @property
+    def may_be_public(self) -> bool:
+        """Return whether prices may be published for it; no source has those of an address in a private network."""
+        host = urlsplit(self.base_url).hostname or ""
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            return "." in host
+        return False
+
+
+class PublishedPrices:
+    """Prices in US dollars a million tokens, once they are loaded."""
+
+    def __init__(self) -> None:
+        self._snapshot: DataSnapshot | None = None
+        self._loading = asyncio.Lock()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Return whether prices can be looked up."""
+        return self._snapshot is not None
+
+    async def load(self) -> None:
+        """Load the data, unless that has been done."""
+        async with self._loading:
+            if self._snapshot is None:
+                self._snapshot = await asyncio.to_thread(_load_snapshot)
+
+    def of(self, seller: Seller, model: str) -> tuple[float, float] | None:
+        """Return what a token read and one written cost today, None if that is not known, or not loaded.
+
+        Where long prompts cost more, it is the price of short ones.
+        """
+        found = self._find_model(seller, model)
+        if found is None:
+            return None
+        prices = found.get_prices(datetime.now(UTC))
+        read, written = (_base_price(getattr(prices, name, None)) for name in ("input_mtok", "output_mtok"))
+        return None if read is None or written is None else (read, written)
+
+    def context_of(self, seller: Seller, model: str) -> int:
+        """Return the tokens that prompt and answer may have together, 0 if that is not known, or not loaded."""
+        found = self._find_model(seller, model)
+        return (found.context_window or 0) if found is not None else 0
+
+    def _find_model(self, seller: Seller, model: str) -> "ModelInfo | None":
+        if self._snapshot is None or not seller.may_be_public:
+            return None
+        url = None if seller.price_list else seller.base_url
+        try:
+            _, found = self._snapshot.find_provider_model(model, None, seller.price_list, url)
+        except LookupError:
+            return None
+        return found
+
+
+def _load_snapshot() -> "DataSnapshot":
+    from genai_prices.data_snapshot import get_snapshot
+
+    return get_snapshot()
+
+
+def _base_price(price: Any) -> float | None:
+    base = getattr(price, "base", price)
+    return float(base) if isinstance(base, Decimal) else None
+
 
 _DATE: Final = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 _Dollars = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
@@ -53,12 +140,12 @@ class Prices:
         self._published = published
 
     def of(self, provider: str, model: str) -> Price | None:
-        """Return the price of a model, None where it is unknown. A dated version costs what its model costs."""
+        """Return the price of a model, None if it is unknown. A dated version costs what its model costs."""
         seller = self._sellers.get(provider)
         if seller is None:
             return None
-        listed = _found(self._listed, seller.price_list, model) if seller.price_list else None
-        known = _found(self._own, provider, model) or listed
+        listed = _find_price(self._listed, seller.price_list, model) if seller.price_list else None
+        known = _find_price(self._own, provider, model) or listed
         if known is not None:
             return known
         published = self._published.of(seller, model)
@@ -70,7 +157,7 @@ class Prices:
         return self._published.context_of(seller, model) if seller is not None else 0
 
     def may_be_published(self, provider: str) -> bool:
-        """Tell whether more prices of a provider may be known once the published ones are loaded."""
+        """Return whether more prices of a provider may be known once the published ones are loaded."""
         seller = self._sellers.get(provider)
         return seller is not None and seller.may_be_public and not self._published.is_loaded
 
@@ -82,14 +169,14 @@ class Prices:
 NO_PRICES: Final = Prices({}, {}, {}, PublishedPrices())
 
 
-def _found(table: Mapping[str, Price], name: str, model: str) -> Price | None:
+def _find_price(table: Mapping[str, Price], name: str, model: str) -> Price | None:
     return table.get(f"{name}/{model}") or table.get(f"{name}/{_DATE.sub('', model)}")
 
 
 def load_prices(path: Path | None, sellers: Mapping[str, Seller], published: PublishedPrices) -> Prices:
     """Return the prices of providers, whose sellers are given by the providers' names; `path` is the operator's own table.
 
-    Raises ConfigurationError where the file cannot be used.
+    Raise ConfigurationError if the file cannot be used.
     """
     listed = json.loads(files("parley.gateway.routing").joinpath("prices.json").read_text())
     own = _own(path) if path is not None else {}

@@ -76,7 +76,7 @@ class RouteQueue:
     async def slot(self, debate: str, tokens: int, within: float | None = None) -> AsyncIterator[Slot]:
         """Yield a slot for a call of a debate that takes about so many tokens, as soon as it is its turn.
 
-        Raises NoSlot if that is not within so many seconds, at once where that is certain.
+        Raise NoSlot if that is not within so many seconds, at once if that is certain.
         """
         slot = Slot(tokens)
         if self._waiting or self._seconds_until_free(tokens):

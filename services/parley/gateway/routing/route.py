@@ -2,15 +2,23 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from math import ceil
+from typing import Final
 
-from parley.gateway.routing.breaker import Flight, Permit, RouteBreaker
+from parley.gateway.routing.breaker import BreakerState, Flight, Permit, RouteBreaker
 from parley.gateway.routing.queue import Limits, RouteQueue
 from parley.gateway.usage import RouteUsage
 from parley.gateway.wire.endpoint import Endpoint
+from parley.v1 import gateway_pb2
 
 __all__ = ["DefaultRoute", "LiveRoute", "Route"]
 
-_NO_LIMITS = Limits()
+_NO_LIMITS: Final = Limits()
+_STATES: Final = {
+    BreakerState.CLOSED: gateway_pb2.BREAKER_STATE_CLOSED,
+    BreakerState.OPEN: gateway_pb2.BREAKER_STATE_OPEN,
+    BreakerState.HALF_OPEN: gateway_pb2.BREAKER_STATE_HALF_OPEN,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +26,15 @@ class Route:
     """A model at a provider, and what is known of it.
 
     Attributes:
-        context_tokens: tokens that prompt and answer may have together, as someone has set them; 0: nobody has.
-        max_output_tokens: of an answer where the caller says nothing; 0: the endpoint's own.
+        context_tokens: tokens that prompt and answer may have together, as they are set; 0: they are not.
+        max_output_tokens: of an answer if the caller says nothing; 0: the endpoint's own.
         limits: what it takes from this replica.
         input_price, output_price: millionths of a US dollar a token; None: unknown.
         local: whether it runs in a process of ours.
         demonstration: whether its model is too small for its answers to be relied on.
         continues_answers: whether it goes on from an answer that was begun for it.
-        listed_context_tokens: what the endpoint's list of models tells of the context, where nobody has set it; 0: nothing.
-        published_context_tokens: what is published of the model's context, where nobody has set it; 0: nothing. It is told, and no
+        listed_context_tokens: the context in the endpoint's list of models, if it is not set; 0: nothing.
+        published_context_tokens: what is published of the model's context, if it is not set; 0: nothing. It is reported, and no
             prompt is shortened for it.
     """
 
@@ -46,21 +54,21 @@ class Route:
 
     @property
     def is_priced(self) -> bool:
-        """Tell whether it is known what tokens cost."""
+        """Return whether it is known what tokens cost."""
         return self.input_price is not None and self.output_price is not None
 
     @property
     def served_context_tokens(self) -> int:
-        """The context that prompts are fitted to: as it was set, or as the endpoint tells it; 0: unknown."""
+        """The context that prompts are fitted to: as it is set, or as the endpoint lists it; 0: unknown."""
         return self.context_tokens or self.listed_context_tokens
 
     @property
     def known_context_tokens(self) -> int:
-        """The context as far as anything tells it, which may be more than is served; 0: unknown."""
+        """The context from whatever source has it, which may be more than is served; 0: unknown."""
         return self.served_context_tokens or self.published_context_tokens
 
     def cost_micros(self, used: RouteUsage) -> int | None:
-        """Return what these tokens cost, None where a price is unknown. Rounded up."""
+        """Return what these tokens cost, None if a price is unknown. Rounded up."""
         if self.input_price is None or self.output_price is None:
             return None
         return -int(-(used.input_tokens * self.input_price + used.output_tokens * self.output_price) // 1)
@@ -102,3 +110,27 @@ class LiveRoute:
             return permit
         self.breaker.hold(permit)
         return None
+
+    def status(self) -> gateway_pb2.RouteStatus:
+        """Return the route and how it does now."""
+        route, snapshot = self.route, self.breaker.snapshot()
+        status = gateway_pb2.RouteStatus(
+            name=route.name,
+            provider=route.provider,
+            model=route.model,
+            context_tokens=route.known_context_tokens,
+            breaker=_STATES[snapshot.state],
+            failures_in_a_row=snapshot.failures_in_a_row,
+            last_failure=snapshot.last_failure,
+            in_flight=self.queue.in_flight,
+            queued=self.queue.waiting,
+            local=route.local,
+            priced=route.is_priced,
+            demonstration=route.demonstration,
+        )
+        if route.input_price is not None and route.output_price is not None:
+            status.input_price_micros = ceil(route.input_price * 1_000_000)  # of a million tokens
+            status.output_price_micros = ceil(route.output_price * 1_000_000)
+        if snapshot.retry_at is not None:
+            status.retry_at.FromDatetime(snapshot.retry_at)
+        return status

@@ -12,8 +12,7 @@ from parley.gateway.routing.model_lists import ModelLists
 from parley.gateway.routing.prices import NO_PRICES, Prices
 from parley.gateway.routing.queue import RouteQueue
 from parley.gateway.routing.route import DefaultRoute, LiveRoute, Route
-from parley.gateway.wire.endpoint import Endpoint
-from parley.gateway.wire.listed_models import ListedModel
+from parley.gateway.wire.endpoint import Endpoint, ListedModel
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
 
@@ -27,7 +26,7 @@ _MAX_ROUTES = 1024
 
 @dataclass(slots=True, eq=False)
 class Watcher:
-    """Hears which routes changed; those that change while it looks away are told once."""
+    """Collects the routes that changed since it was last read, each once."""
 
     changed: dict[str, None] = field(default_factory=dict)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -93,10 +92,10 @@ class RouteTable:
             return
         if before.route.limits != route.limits:
             before.queue.change(route.limits)
-        self._live[route.name] = replace(before, route=self._completed(route))
-        self._changed(route.name)()
+        self._live[route.name] = replace(before, route=self._complete(route))
+        self._create_notifier(route.name)()
 
-    def _completed(self, route: Route) -> Route:
+    def _complete(self, route: Route) -> Route:
         if not route.context_tokens:
             listed = self._lists.context_of(self._offer.endpoints[route.provider], route.model)
             published = self._offer.prices.context_of(route.provider, route.model)
@@ -122,10 +121,10 @@ class RouteTable:
                 live = self._add(Route(name, provider, model))
         return live
 
-    def chosen(self, names: Sequence[str]) -> tuple[LiveRoute, ...]:
+    def choose(self, names: Sequence[str]) -> tuple[LiveRoute, ...]:
         """Return the routes of these names, or the default ones. One that is not there is passed over if another one is.
 
-        Raises Failure if there is none.
+        Raise Failure if there is none.
         """
         if not names:
             return self.defaults()
@@ -140,7 +139,7 @@ class RouteTable:
         return tuple(live for live in found.values() if live is not None)
 
     async def learn_prices(self, routes: Sequence[LiveRoute]) -> None:
-        """Have published prices and contexts looked up if one of these routes may have one that is not known yet."""
+        """Look published prices and contexts up if one of these routes may have one that is not known yet."""
         prices = self._offer.prices
         unknown = (
             live.route for live in routes if live.route.input_price is None or not live.route.context_tokens
@@ -151,14 +150,14 @@ class RouteTable:
         self._complete_all()
 
     async def learn_contexts(self, routes: Sequence[LiveRoute]) -> None:
-        """Have the endpoints of those routes whose context nothing tells asked for it."""
+        """Ask the endpoints of those routes whose context is unknown for it."""
         unknown = [live.endpoint for live in routes if not live.route.known_context_tokens]
         if unknown:
             await self._lists.ask(unknown)
             self._complete_all()
 
     async def learn_defaults(self) -> None:
-        """Have the providers of default routes without a model asked which models they have."""
+        """Ask the providers of default routes without a model which models they have."""
         unnamed = [
             each.provider
             for each in self._offer.defaults
@@ -168,9 +167,9 @@ class RouteTable:
 
     def _complete_all(self) -> None:
         for live in self._live.values():
-            live.route = self._completed(live.route)
+            live.route = self._complete(live.route)
 
-    def known(self, name: str) -> LiveRoute | None:
+    def find_known(self, name: str) -> LiveRoute | None:
         """Return the route of that name, if it was configured or used."""
         return self._live.get(name)
 
@@ -178,33 +177,33 @@ class RouteTable:
         """Return what may be named, for a message to a person."""
         return [*sorted(self._configured), *(f"{provider}/MODEL" for provider in self.open_providers)]
 
-    def listing(self) -> list[LiveRoute]:
+    def all_routes(self) -> list[LiveRoute]:
         """Return all routes that were configured or used, ordered by name."""
         return [self._live[name] for name in sorted(self._live)]
 
     def defaults(self) -> tuple[LiveRoute, ...]:
-        """Return the routes of agents that name none, in order; without a model where the provider has not been asked yet.
+        """Return the routes of agents that name none, in order; without a model if the provider has not been asked yet.
 
-        Raises Failure if there is none.
+        Raise Failure if there is none.
         """
         found = tuple(
-            live for default in self._offer.defaults if (live := self._default(default)) is not None
+            live for default in self._offer.defaults if (live := self._resolve_default(default)) is not None
         )
         if not found:
             raise Failure(UNKNOWN_MODEL, "no model is configured; set OPENAI_API_KEY or PARLEY_MODEL")
         return found
 
-    def named(self, live: LiveRoute) -> LiveRoute:
+    def resolve(self, live: LiveRoute) -> LiveRoute:
         """Return the route that one without a model stands for, if that is known by now; any other is itself."""
         model = live.route.model or self._first_listed(live.route.provider)
         if live.route.model or not model:
             return live
         return self.get(f"{live.route.provider}/{model}") or live
 
-    def listed(self, live: LiveRoute, models: tuple[ListedModel, ...]) -> LiveRoute:
+    def take_listed(self, live: LiveRoute, models: tuple[ListedModel, ...]) -> LiveRoute:
         """Take note of what the provider of a route without a model lists, and return the route of the first model.
 
-        Raises Failure if the provider was taken away meanwhile.
+        Raise Failure if the provider was taken away meanwhile.
         """
         provider = live.route.provider
         if self._offer.endpoints.get(provider) is live.endpoint:
@@ -225,8 +224,8 @@ class RouteTable:
         return names
 
     @asynccontextmanager
-    async def watching(self) -> AsyncIterator[Watcher]:
-        """Yield a watcher that hears of changes as long as the block lasts."""
+    async def watch(self) -> AsyncIterator[Watcher]:
+        """Yield a watcher that gets the changes while the block runs."""
         watcher = Watcher()
         self._watchers.add(watcher)
         try:
@@ -236,8 +235,8 @@ class RouteTable:
 
     async def changes(self) -> AsyncIterator[LiveRoute]:
         """Yield every route, then each that changes, for ever."""
-        async with self.watching() as watcher:
-            for live in self.listing():
+        async with self.watch() as watcher:
+            for live in self.all_routes():
                 yield live
             while True:
                 await watcher.wake.wait()
@@ -248,52 +247,52 @@ class RouteTable:
                     if changed is not None:
                         yield changed
 
-    def _default(self, default: str | DefaultRoute) -> LiveRoute | None:
+    def _resolve_default(self, default: str | DefaultRoute) -> LiveRoute | None:
         if isinstance(default, str):
             return self.get(default)
         model = default.model or self._first_listed(default.provider)
-        return self.get(f"{default.provider}/{model}") if model else self._unlisted_of(default.provider)
+        return self.get(f"{default.provider}/{model}") if model else self._get_unlisted(default.provider)
 
     def _first_listed(self, provider: str) -> str:
         endpoint = self._offer.endpoints.get(provider)
         listed = self._lists.of(endpoint) if endpoint is not None else ()
         return listed[0].name if listed else ""
 
-    def _unlisted_of(self, provider: str) -> LiveRoute:
+    def _get_unlisted(self, provider: str) -> LiveRoute:
         if provider not in self._unlisted:
-            self._unlisted[provider] = self._made(Route(provider, provider, ""))
+            self._unlisted[provider] = self._create_live_route(Route(provider, provider, ""))
         return self._unlisted[provider]
 
     def _add(self, route: Route) -> LiveRoute:
-        live = self._made(self._completed(route))
+        live = self._create_live_route(self._complete(route))
         live.may_send_trial = self._may_send_trial
         self._live[route.name] = live
-        self._changed(route.name)()
+        self._create_notifier(route.name)()
         return live
 
-    def _made(self, route: Route) -> LiveRoute:
+    def _create_live_route(self, route: Route) -> LiveRoute:
         return LiveRoute(
             route,
             self._offer.endpoints[route.provider],
-            RouteBreaker(self._clock, self._policy, self._changed(route.name)),
+            RouteBreaker(self._clock, self._policy, self._create_notifier(route.name)),
             RouteQueue(route.limits),
         )
 
-    def _changed(self, name: str) -> Callable[[], None]:
-        def tell() -> None:
+    def _create_notifier(self, name: str) -> Callable[[], None]:
+        def notify() -> None:
             self._log_state(name)
             for watcher in self._watchers:
                 watcher.changed[name] = None
                 watcher.wake.set()
 
-        return tell
+        return notify
 
     def _log_state(self, name: str) -> None:
         live = self._live.get(name) or self._unlisted.get(name)
         if live is None:
             return
         state = live.breaker.state
-        metrics.breaker_state(name, state)
+        metrics.record_breaker_state(name, state)
         before = self._states.get(name, BreakerState.CLOSED)
         self._states[name] = state
         if state is before:
@@ -304,7 +303,7 @@ class RouteTable:
             _logger.info("breaker changed", route=name, state=state.value)
 
     def _forget_idle(self) -> None:
-        """Forget a route that nobody uses now, one whose breaker has nothing to remember if there is any."""
+        """Forget a route that no call uses now, one whose breaker has nothing to remember if there is any."""
         if len(self._live) < _MAX_ROUTES:
             return
         idle = [
@@ -313,11 +312,11 @@ class RouteTable:
             if name not in self._configured and not (live.queue.in_flight or live.queue.waiting)
         ]
         if idle:
-            gone = min(idle, key=_remembers).route.name
+            gone = min(idle, key=_rank_for_forgetting).route.name
             del self._live[gone]
             self._states.pop(gone, None)
 
 
-def _remembers(live: LiveRoute) -> tuple[bool, int]:
+def _rank_for_forgetting(live: LiveRoute) -> tuple[bool, int]:
     snapshot = live.breaker.snapshot()
     return snapshot.state is not BreakerState.CLOSED, snapshot.failures_in_a_row

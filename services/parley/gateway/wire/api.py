@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol
 
-from parley.gateway.prompt.airlock import MAX_CHARACTERS, clean
-from parley.gateway.prompt.parts import Message
+from parley.gateway.prompt.sanitizer import MAX_CHARACTERS, clean
 from parley.gateway.prompt.structured_answers import AnswerShape
 from parley.gateway.prompt.tools import MAX_ARGUMENTS, Reasoning, ToolRequest, ToolSpec, ToolTurn
 from parley.gateway.wire.json_fields import as_arguments, as_text
+from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = [
     "MAX_REASONING",
@@ -18,9 +18,9 @@ __all__ = [
     "ModelReply",
     "ModelRequest",
     "Reader",
-    "described",
+    "create_tool_request",
+    "describe_tool",
     "named_schema",
-    "tool_request",
 ]
 
 MAX_TOOL_CALLS: Final = 128
@@ -42,12 +42,12 @@ class Api(Enum):
 class ModelRequest:
     """One question to a model. `max_output_tokens` 0 and `temperature` None leave it to the endpoint.
 
-    `tools` are described to the model; without `may_use_tools` it is told that it has to answer now.
+    `tools` are described to the model; without `may_use_tools` the request says that it has to answer now.
     An answer is cut off at `max_characters`.
     """
 
     model: str
-    messages: tuple[Message | ToolTurn, ...]
+    messages: tuple[PromptPart | ToolTurn, ...]
     max_output_tokens: int = 0
     temperature: float | None = None
     shape: AnswerShape | None = None
@@ -59,7 +59,7 @@ class ModelRequest:
     def texts(self) -> Iterator[str]:
         """Yield all that it says."""
         for each in self.messages:
-            if isinstance(each, Message):
+            if isinstance(each, PromptPart):
                 yield each.text
             else:
                 yield each.said
@@ -72,8 +72,8 @@ class ModelReply:
     """What an endpoint said besides the text.
 
     `tool_begun` says that it began to ask for a tool, `refused` that it did no work for the request.
-    `id` and `finish_reason` are the endpoint's own words, empty where it says nothing.
-    `reasoning_characters` counts reasoning that came beside the text, and `thinks` says that it is at it now, perhaps
+    `id` and `finish_reason` are the endpoint's own words, empty if it says nothing.
+    `reasoning_characters` counts reasoning that came apart from the text, and `thinks` says that it is at it now, perhaps
     without a word. `reasoning` is what goes back with the results of the tools that it asks for, known at the end.
     """
 
@@ -97,12 +97,12 @@ class Reader(Protocol):
 
     reply: ModelReply
 
-    def event(self, event: Mapping[str, Any]) -> str:
-        """Return the text that one streamed event adds. Raises Failure where the event is an error."""
+    def read_event(self, event: Mapping[str, Any]) -> str:
+        """Return the text that one streamed event adds. Raise Failure if the event is an error."""
         ...
 
-    def whole(self, answer: Mapping[str, Any]) -> str:
-        """Return the text of an answer that came in one piece. Raises Failure where it is an error."""
+    def read_whole(self, answer: Mapping[str, Any]) -> str:
+        """Return the text of an answer that came in one piece. Raise Failure if it is an error."""
         ...
 
     def end(self) -> None:
@@ -110,7 +110,7 @@ class Reader(Protocol):
         ...
 
 
-def described(tool: ToolSpec) -> dict[str, Any]:
+def describe_tool(tool: ToolSpec) -> dict[str, Any]:
     """Return a tool as both APIs have it described."""
     return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
 
@@ -120,7 +120,7 @@ def named_schema(shape: AnswerShape) -> dict[str, Any]:
     return {"name": shape.name, "schema": shape.schema, "strict": shape.strict}
 
 
-def tool_request(given_id: object, name: object, arguments: object) -> ToolRequest:
+def create_tool_request(given_id: object, name: object, arguments: object) -> ToolRequest:
     """Return what a model asks of a tool, clean, whatever it sent."""
     return ToolRequest(
         clean(as_text(given_id), _MAX_ID),

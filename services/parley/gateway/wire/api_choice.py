@@ -3,17 +3,53 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, TypeVar
 
 import openai
 
 from parley.gateway.failures import BAD_REQUEST, SERVER_ERROR, Failure
 from parley.gateway.wire.api import Api
 from parley.gateway.wire.errors import is_missing_endpoint, of_status, text_of
-from parley.gateway.wire.lessons import Lessons
 
-__all__ = ["ApiChoice"]
+__all__ = ["LESSON_SECONDS", "ApiChoice", "Lessons"]
+
+LESSON_SECONDS: Final = 3600.0
+"""How long a lesson holds."""
+_KEPT: Final = 4096
+"""The newest: callers name models and bring schemas as they like."""
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Lessons(Generic[K]):
+    """Lessons of one sort; each holds for `LESSON_SECONDS` after it was learned last."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._until: dict[K, float] = {}
+
+    def learn(self, lesson: K) -> None:
+        """Let it hold from now on."""
+        self.forget(lesson)
+        self._until[lesson] = self._now() + LESSON_SECONDS
+        if len(self._until) > _KEPT:
+            self.forget(next(iter(self._until)))
+
+    def forget(self, lesson: K) -> None:
+        """Let it hold no more."""
+        self._until.pop(lesson, None)
+
+    def holds(self, lesson: K) -> bool:
+        """Return whether it was learned, and not too long ago."""
+        until = self._until.get(lesson)
+        if until is None:
+            return False
+        if self._now() < until:
+            return True
+        del self._until[lesson]
+        return False
+
 
 _PROBE_SECONDS: Final = 0.25
 """How long calls wait for the first one to find out which API there is; they go on by themselves after that."""
@@ -56,8 +92,8 @@ class ApiChoice:
             return self._fixed
         return _OTHER[self._first] if self._has_lesson(model) or self._is_first_missing() else self._first
 
-    async def ask_first(self, model: str) -> bool:
-        """Tell whether the caller is the one to find out which API there is, and has to say `asked` when it is done.
+    async def start_probe(self, model: str) -> bool:
+        """Return whether the caller is the one to find out which API there is, and has to call `end_probe` when it is done.
 
         While another call finds out, this waits a moment for it.
         """
@@ -74,41 +110,41 @@ class ApiChoice:
             pass
         return False
 
-    def asked(self) -> None:
+    def end_probe(self) -> None:
         """Note that the first call knows now, or never will: those that wait for it go on."""
         if self._probe is not None:
             self._probe.set()
             self._probe = None
 
-    def took_request(self, api: Api) -> None:
+    def record_request_taken(self, api: Api) -> None:
         """Note that the endpoint took a request to this API."""
         self._is_there = self._is_there or api is self._first
-        self.asked()
+        self.end_probe()
 
-    def answered(self, api: Api, model: str, *, with_schema: bool) -> None:
+    def record_answer(self, api: Api, model: str, *, with_schema: bool) -> None:
         """Note that an answer of this model came whole: an error of its server is an outage from now on."""
         self._answered.add((api, model, with_schema))
         if api is not self.of(model):
             self._other_answers.learn(model)
 
     def learn_missing(self, api: Api, model: str, error: openai.APIStatusError) -> bool:
-        """Tell whether the error says that this API is not there, and there is another one to ask by from now on."""
+        """Return whether the error says that this API is not there, and there is another one to ask by from now on."""
         if self._fixed is not None or api is not self.of(model) or not is_missing_endpoint(error):
             return False
         self._other_answers.forget(model)
         if api is self._first:
             self._missing.learn(api)
             self._is_there = False
-            self.asked()
+            self.end_probe()
             return True
         had_neither = self._is_first_missing()
         self._missing.forget(self._first)  # perhaps the next call finds it mended
         return not had_neither
 
-    def other(
+    def choose_other(
         self, api: Api, model: str, problem: openai.APIStatusError | Failure, *, with_schema: bool
     ) -> Api | None:
-        """Return the API to ask by once instead, None where the problem is none that another API helps against."""
+        """Return the API to ask by once instead, None if the problem is none that another API helps against."""
         if self._fixed is not None or api is not self.of(model) or self._is_first_missing():
             return None
         if self._other_fails.holds(model):
@@ -119,7 +155,7 @@ class ApiChoice:
         is_outage = failure.retry_after is not None or (api, model, with_schema) in self._answered
         return _OTHER[api] if failure.kind is SERVER_ERROR and not is_outage else None
 
-    def other_failed(self, model: str) -> None:
+    def record_other_failed(self, model: str) -> None:
         """Note that the other API did not help: it is not asked again for a while."""
         self._other_fails.learn(model)
 
@@ -131,7 +167,7 @@ class ApiChoice:
 
 
 def _is_about_the_request(error: openai.APIStatusError) -> bool:
-    """Tell whether an error names the request's shape, rather than its model, its length or what it says."""
+    """Return whether an error names the request's shape, rather than its model, its length or what it says."""
     words = text_of(error)
     if error.status_code in _SHAPE_STATUSES | {404} and _OTHER_API_WORDS.search(words):
         return True

@@ -13,10 +13,9 @@ import openai
 from parley.gateway.failures import CONTEXT_OVERFLOW
 from parley.gateway.prompt.tools import Reasoning
 from parley.gateway.wire.api import Api
-from parley.gateway.wire.api_choice import ApiChoice
+from parley.gateway.wire.api_choice import ApiChoice, Lessons
 from parley.gateway.wire.errors import of_status, text_of
 from parley.gateway.wire.json_fields import as_mappings
-from parley.gateway.wire.lessons import Lessons
 
 __all__ = ["EndpointCapabilities"]
 
@@ -26,7 +25,7 @@ _SCHEMA_WORDS: Final = re.compile(
 )
 _STREAM_WORDS: Final = re.compile(r"\bstream(s|ed|ing)?\b", re.IGNORECASE)
 _TOOL_STATUSES: Final = frozenset({400, 404, 415, 422, 500, 501})
-"""404 is OpenRouter's where no provider of a model takes tools, 500 llama.cpp's where it has no template for them."""
+"""404 is OpenRouter's if no provider of a model takes tools, 500 llama.cpp's if it has no template for them."""
 _TOOL_WORDS: Final = re.compile(r"\btools?\b|\btool_|\bfunctions?\b|\bfunction_", re.IGNORECASE)
 _NO_TOOLS_WORDS: Final = re.compile(
     r"tool use|--jinja|not support|unsupported|not implemented", re.IGNORECASE
@@ -44,7 +43,7 @@ _OPTIONAL: Final = {
         "max_tokens": r"\bmax_tokens\b",
     },
 }
-"""Parameters that a request can do without where an endpoint refuses them, with the words that name them."""
+"""Parameters that a request can do without if an endpoint refuses them, with the words that name them."""
 
 _Lesson = tuple[Hashable, ...]
 """What was learned, then what of."""
@@ -61,7 +60,7 @@ class _Tried:
 class EndpointCapabilities:
     """Which API an endpoint has, which parameters it refuses, and which models take no schema, no tools or no stream.
 
-    Every lesson is forgotten after a while, and learned again where it still holds. What a refusal seems to say holds for the call
+    Every lesson is forgotten after a while, and learned again if it still holds. What a refusal seems to say holds for the call
     that it came to, and for others only once the endpoint has taken that call for it: a refusal may repeat what the caller wrote, or
     be about the caller's own schema. So that a schema was refused is learned of that schema alone.
     """
@@ -85,57 +84,57 @@ class EndpointCapabilities:
     def confirm(self) -> None:
         """Let others go by what this call tried, since the endpoint took its request: by that which helped.
 
-        The last helped, and one before it where the endpoint then complained of something else.
+        The last helped, and one before it if the endpoint then complained of something else.
         """
         for tried, after in zip_longest(self._tried, self._tried[1:]):
             if after is None or after.complaint != tried.complaint:
                 self._known.learn(tried.lesson)
         self._tried = []
 
-    def refused(self, api: Api, model: str) -> frozenset[str]:
+    def refused_parameters(self, api: Api, model: str) -> frozenset[str]:
         """Return names of the parameters not to send."""
         return frozenset(name for name in _OPTIONAL[api] if self._holds("refused", api, model, name))
 
     def takes_schema(self, model: str, schema: str) -> bool:
-        """Tell whether a schema, as JSON, is worth sending."""
+        """Return whether a schema, as JSON, is worth sending."""
         return not self._holds("no schema", model, schema)
 
     def needs_words(self, model: str, schema: str) -> bool:
-        """Tell whether a schema has to be said in words, beside being sent or instead of it."""
+        """Return whether a schema has to be put in words too, or instead of being sent."""
         return self._holds("no schema", model, schema) or self._holds("deaf", model)
 
     def takes_tools(self, model: str, *, with_schema: bool) -> bool:
-        """Tell whether tools are worth offering; some models take them, but not beside a schema."""
+        """Return whether tools are worth offering; some models take them, but not beside a schema."""
         return not any(self._holds("no tools", model, beside) for beside in (False, with_schema))
 
     def streams(self, model: str, *, with_schema: bool) -> bool:
-        """Tell whether a stream is worth asking for; some models stream, but not beside a schema."""
+        """Return whether a stream is worth asking for; some models stream, but not beside a schema."""
         return not any(self._holds("no stream", model, beside) for beside in (False, with_schema))
 
     def takes_back(self, api: Api, model: str, reasoning: Reasoning) -> Reasoning:
         """Return what of a model's reasoning goes back with the results of tools.
 
-        Some endpoints refuse `reasoning_content`, and some refuse to go on without it: it is sent where it was missed.
+        Some endpoints refuse `reasoning_content`, and some refuse to go on without it: it is sent if it was missed.
         """
         if self._holds("no reasoning", api, model):
             return Reasoning()
         wanted = self._holds("wants reasoning", model) or "reasoning_content" not in reasoning.fields
         return reasoning if wanted else Reasoning(items=reasoning.items)
 
-    def schema_was_ignored(self, model: str) -> None:
+    def learn_schema_ignored(self, model: str) -> None:
         """Note that the model answered a schema with something that is not even JSON."""
         self._known.learn(("deaf", model))
 
     def reasons_untagged(self, model: str) -> bool:
-        """Tell whether answers of this model begin with reasoning that only its end marks as such."""
+        """Return whether answers of this model begin with reasoning that only its end marks as such."""
         return self._holds("untagged", model)
 
-    def reasoning_was_untagged(self, model: str) -> None:
+    def learn_untagged(self, model: str) -> None:
         """Note that only the end of its reasoning was marked."""
         self._known.learn(("untagged", model))
 
     def learn_no_tools(self, model: str, sent: dict[str, Any], error: openai.APIStatusError) -> bool:
-        """Tell whether the error refuses the tools that were sent, which is remembered."""
+        """Return whether the error refuses the tools that were sent, which is remembered."""
         status = error.status_code
         if "tools" not in sent or status not in _TOOL_STATUSES or of_status(error).kind is CONTEXT_OVERFLOW:
             return False
@@ -180,7 +179,7 @@ class EndpointCapabilities:
         self._tried.append(_Tried(lesson, complaint))
 
     def _try_reasoning(self, api: Api, model: str, sent: Mapping[str, Any], words: str) -> bool:
-        """Tell whether a refusal that speaks of reasoning helps: what was sent of it is left out, or what was missed is sent."""
+        """Return whether a refusal that speaks of reasoning helps: what was sent of it is left out, or what was missed is sent."""
         if _has_reasoning(sent):
             self._try(words, "no reasoning", api, model)
             return True
@@ -191,7 +190,7 @@ class EndpointCapabilities:
 
 
 def _refuses_stream(sent: dict[str, object], error: openai.APIStatusError, words: str) -> bool:
-    """Tell whether it is the stream that was refused.
+    """Return whether it is the stream that was refused.
 
     Without a schema only the parameter's name counts: the message may repeat words of the prompt, and a text that does
     not stream any more is a loss.
@@ -200,7 +199,7 @@ def _refuses_stream(sent: dict[str, object], error: openai.APIStatusError, words
 
 
 def _is_about_reasoning(sent: Mapping[str, Any], words: str) -> bool:
-    """Tell whether an error is about reasoning between turns with tools: that it is there, or that it is not."""
+    """Return whether an error is about reasoning between turns with tools: that it is there, or that it is not."""
     return bool(_REASONING_WORDS.search(words)) and (_has_reasoning(sent) or _has_tool_calls(sent))
 
 

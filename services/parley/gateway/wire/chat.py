@@ -5,28 +5,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parley.gateway.failures import CONTENT_REFUSED, Failure
-from parley.gateway.prompt.parts import Message
+from parley.gateway.prompt.fitting import ROLE_NAMES
 from parley.gateway.prompt.tools import MAX_ARGUMENTS, Reasoning, ToolTurn
 from parley.gateway.wire.api import (
     MAX_REASONING,
     MAX_TOOL_CALLS,
     ModelReply,
     ModelRequest,
-    described,
+    create_tool_request,
+    describe_tool,
     named_schema,
-    tool_request,
 )
 from parley.gateway.wire.errors import of_error_object
 from parley.gateway.wire.json_fields import (
     as_arguments,
+    as_content,
     as_count,
     as_mapping,
     as_mappings,
     as_name,
-    as_said,
     as_text,
     written_tokens,
 )
+from parley.v1.gateway_pb2 import PromptPart
 
 __all__ = ["ChatReader", "body"]
 
@@ -38,7 +39,7 @@ def body(request: ModelRequest, omitted: frozenset[str]) -> dict[str, Any]:
         "messages": [item for message in request.messages for item in _chat_messages(message)],
     }
     if request.tools:
-        given["tools"] = [{"type": "function", "function": described(tool)} for tool in request.tools]
+        given["tools"] = [{"type": "function", "function": describe_tool(tool)} for tool in request.tools]
         if not request.may_use_tools:
             given["tool_choice"] = "none"
     if request.stream:
@@ -55,9 +56,9 @@ def body(request: ModelRequest, omitted: frozenset[str]) -> dict[str, Any]:
     return given
 
 
-def _chat_messages(message: Message | ToolTurn) -> Iterator[dict[str, Any]]:
-    if isinstance(message, Message):
-        yield {"role": message.role, "content": message.text}
+def _chat_messages(message: PromptPart | ToolTurn) -> Iterator[dict[str, Any]]:
+    if isinstance(message, PromptPart):
+        yield {"role": ROLE_NAMES[message.role], "content": message.text}
         return
     asked = [
         {
@@ -86,8 +87,8 @@ class _Fragments:
     name: str = ""
     arguments: str = ""
 
-    def is_gone_on_with(self, given_id: str, index: object, name: str) -> bool:
-        """Return some endpoints send whole calls under one index, or without any."""
+    def continues_with(self, given_id: str, index: object, name: str) -> bool:
+        """Return whether a fragment belongs to this call: some endpoints send whole calls under one index, or without any."""
         if given_id and self.id and given_id != self.id:
             return False
         return not (name and self.name) if index is None else index == self.index
@@ -98,15 +99,15 @@ class ChatReader:
     """Reads one answer."""
 
     reply: ModelReply = field(default_factory=ModelReply)
-    _asked: list[_Fragments] = field(default_factory=list)
-    _thought: list[str] = field(default_factory=list)
+    _tool_fragments: list[_Fragments] = field(default_factory=list)
+    _reasoning: list[str] = field(default_factory=list)
     _details: list[dict[str, Any]] = field(default_factory=list)
 
-    def event(self, event: Mapping[str, Any]) -> str:
+    def read_event(self, event: Mapping[str, Any]) -> str:
         """Return the text that one streamed event adds."""
         return self._read(event, "delta")
 
-    def whole(self, answer: Mapping[str, Any]) -> str:
+    def read_whole(self, answer: Mapping[str, Any]) -> str:
         """Return the text of an answer that came in one piece."""
         return self._read(answer, "message")
 
@@ -137,30 +138,30 @@ class ChatReader:
                 raise Failure(CONTENT_REFUSED, "the endpoint's content filter stopped the answer")
         said = as_mapping(choice.get(where))
         for fragment in as_mappings(said.get("tool_calls")):
-            self._hear(fragment)
-        self._hear_reasoning(said)
-        return self._text(said.get("content")) or as_text(said.get("refusal"))
+            self._read_tool_fragment(fragment)
+        self._read_reasoning(said)
+        return self._read_content(said.get("content")) or as_text(said.get("refusal"))
 
     def end(self) -> None:
         """Put together what it asks of tools, and what it thought before."""
-        for each in self._asked:
-            self.reply.tool_requests.append(tool_request(each.id, each.name, each.arguments))
+        for each in self._tool_fragments:
+            self.reply.tool_requests.append(create_tool_request(each.id, each.name, each.arguments))
         if self.reply.reasoning_characters > MAX_REASONING:
             return
         if self._details:
             self.reply.reasoning = Reasoning(fields={"reasoning_details": self._details})
-        elif self._thought:
-            self.reply.reasoning = Reasoning(fields={"reasoning_content": "".join(self._thought)})
+        elif self._reasoning:
+            self.reply.reasoning = Reasoning(fields={"reasoning_content": "".join(self._reasoning)})
 
-    def _text(self, content: object) -> str:
+    def _read_content(self, content: object) -> str:
         """Return the text of a message's content; a few endpoints give it in parts, with reasoning among them."""
         for part in as_mappings(content):
             if part.get("type") == "thinking":
                 thought = as_mappings(part.get("thinking"))
                 self.reply.reasoning_characters += sum(len(as_text(each.get("text"))) for each in thought)
-        return as_said(content)
+        return as_content(content)
 
-    def _hear_reasoning(self, said: Mapping[str, Any]) -> None:
+    def _read_reasoning(self, said: Mapping[str, Any]) -> None:
         """Keep what it thinks, which endpoints give by several names; OpenRouter's details are to be sent back."""
         thought = as_text(said.get("reasoning_content")) or as_text(said.get("reasoning"))
         details = as_mappings(said.get("reasoning_details"))
@@ -168,11 +169,11 @@ class ChatReader:
         if self.reply.reasoning_characters > MAX_REASONING:
             return  # the rest would only be thrown away
         if thought:
-            self._thought.append(thought)
+            self._reasoning.append(thought)
         for each in details:
-            self._hear_detail(each)
+            self._join_detail(each)
 
-    def _hear_detail(self, piece: Mapping[str, Any]) -> None:
+    def _join_detail(self, piece: Mapping[str, Any]) -> None:
         """Join the pieces of one detail: those of a stream that follow each other under one index."""
         last = self._details[-1] if self._details else None
         if last is None or piece.get("index") is None or piece["index"] != last.get("index"):
@@ -185,21 +186,21 @@ class ChatReader:
             elif value is not None:
                 last[name] = value
 
-    def _hear(self, fragment: Mapping[str, Any]) -> None:
+    def _read_tool_fragment(self, fragment: Mapping[str, Any]) -> None:
         self.reply.tool_begun = True
         function = as_mapping(fragment.get("function"))
         given_id, name = as_text(fragment.get("id")), as_text(function.get("name"))
-        call = self._call_of(given_id, fragment.get("index"), name)
+        call = self._find_call(given_id, fragment.get("index"), name)
         if call is not None:
             call.id, call.name = call.id or given_id, call.name or name
             if len(call.arguments) <= MAX_ARGUMENTS:  # the rest would only be thrown away
                 call.arguments += as_arguments(function.get("arguments"))
 
-    def _call_of(self, given_id: str, index: object, name: str) -> _Fragments | None:
-        for call in reversed(self._asked):
-            if call.is_gone_on_with(given_id, index, name):
+    def _find_call(self, given_id: str, index: object, name: str) -> _Fragments | None:
+        for call in reversed(self._tool_fragments):
+            if call.continues_with(given_id, index, name):
                 return call
-        if len(self._asked) == MAX_TOOL_CALLS:
+        if len(self._tool_fragments) == MAX_TOOL_CALLS:
             return None
-        self._asked.append(_Fragments(given_id, index))
-        return self._asked[-1]
+        self._tool_fragments.append(_Fragments(given_id, index))
+        return self._tool_fragments[-1]

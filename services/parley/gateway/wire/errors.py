@@ -33,7 +33,7 @@ from parley.gateway.failures import (
     Failure,
     FailureKind,
 )
-from parley.gateway.prompt.airlock import one_line
+from parley.gateway.prompt.sanitizer import one_line
 
 __all__ = [
     "TRANSPORT_ERRORS",
@@ -114,7 +114,7 @@ def text_of(error: openai.APIStatusError) -> str:
 
 
 def is_missing_endpoint(error: openai.APIStatusError) -> bool:
-    """Tell whether the path is not there at all: not an unknown model, not a key or quota that was refused."""
+    """Return whether the path is not there at all: not an unknown model, not a key or quota that was refused."""
     if error.status_code in {405, 501}:
         return True
     return error.status_code == 404 and not _is_unknown_model(error)
@@ -124,10 +124,12 @@ def of_status(error: openai.APIStatusError) -> Failure:
     """Return the failure that an HTTP error status stands for."""
     status = error.status_code
     if 300 <= status < 400:
-        return Failure(NO_SUCH_ENDPOINT, f"{status} {_elsewhere(error.response.headers)}", status=status)
+        return Failure(
+            NO_SUCH_ENDPOINT, f"{status} {_describe_redirect(error.response.headers)}", status=status
+        )
     return Failure(
         _kind(error, status),
-        f"{status} {_shown(error.body, error.message)}",
+        f"{status} {_first_line(error.body, error.message)}",
         status=status,
         retry_after=retry_after(error.response.headers),
     )
@@ -143,7 +145,7 @@ def of_error_object(error: object) -> Failure:
         kind = {402: QUOTA, 429: RATE_LIMIT, 401: AUTH, 403: AUTH, 408: TIMEOUT, 400: BAD_REQUEST}.get(
             code, kind
         )
-    return Failure(kind, f"error in the answer: {_shown(given, '')}")
+    return Failure(kind, f"error in the answer: {_first_line(given, '')}")
 
 
 def of_empty_answer(*, truncated: bool, max_output_tokens: int) -> Failure:
@@ -176,7 +178,7 @@ def of_transport(error: BaseException) -> Failure:
 
 
 def was_not_sent(error: BaseException) -> bool:
-    """Tell whether a broken way to an endpoint says that it never got the request."""
+    """Return whether a broken way to an endpoint says that it never got the request."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(
@@ -198,7 +200,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             seconds = float(value) * unit
         except ValueError:
             continue
-        return _bounded(seconds) if math.isfinite(seconds) else None
+        return _clamp(seconds) if math.isfinite(seconds) else None
     value = headers.get("retry-after")
     if value is None:
         return None
@@ -206,12 +208,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         moment = parsedate_to_datetime(value)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return _bounded((moment - datetime.now(UTC)).total_seconds())
+        return _clamp((moment - datetime.now(UTC)).total_seconds())
     except (ValueError, TypeError, OverflowError):
         return None
 
 
-def _bounded(seconds: float) -> float:
+def _clamp(seconds: float) -> float:
     return min(max(seconds, 0.0), _MAX_RETRY_SECONDS)
 
 
@@ -252,7 +254,7 @@ def _by_words(words: str) -> FailureKind | None:
     return None
 
 
-def _elsewhere(headers: Mapping[str, str]) -> str:
+def _describe_redirect(headers: Mapping[str, str]) -> str:
     try:
         host = urlsplit(headers.get("location", "")).netloc.rpartition("@")[2]
     except ValueError:
@@ -261,7 +263,7 @@ def _elsewhere(headers: Mapping[str, str]) -> str:
     return f"the endpoint {where}; no redirect is followed, so base_url must be the address itself"
 
 
-def _shown(body: object, otherwise: str) -> str:
+def _first_line(body: object, otherwise: str) -> str:
     """Return what the endpoint said, as one short line."""
     said: object = body
     if isinstance(said, Mapping):

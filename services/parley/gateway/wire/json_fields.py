@@ -4,16 +4,16 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from parley.gateway.prompt.airlock import one_line
+from parley.gateway.prompt.sanitizer import one_line
 
 __all__ = [
     "MAX_TOKENS",
     "as_arguments",
+    "as_content",
     "as_count",
     "as_mapping",
     "as_mappings",
     "as_name",
-    "as_said",
     "as_text",
     "read_json",
     "written_tokens",
@@ -63,7 +63,7 @@ def as_name(value: object) -> str:
 def written_tokens(usage: Mapping[str, Any], read: str, written: str) -> int:
     """Return the tokens that an answer took by the fields of these names, those of its reasoning among them.
 
-    Nearly all endpoints count reasoning in; where it is counted beside the text (xAI's), only the total shows it.
+    Nearly all endpoints count reasoning in; if it is counted apart from the text (xAI's), only the total shows it.
     """
     tokens = as_count(usage.get(written))
     reasoning = as_count(as_mapping(usage.get(f"{written}_details")).get("reasoning_tokens"))
@@ -71,10 +71,10 @@ def written_tokens(usage: Mapping[str, Any], read: str, written: str) -> int:
     return tokens + reasoning if beside else tokens
 
 
-def as_said(value: object) -> str:
+def as_content(value: object) -> str:
     """Return the text of a message's content: words, or parts that are words, objects with words, or reasoning."""
     if isinstance(value, list):
-        return "".join(map(as_said, value))
+        return "".join(map(as_content, value))
     if isinstance(value, Mapping):
         return as_text(value.get("text")) if value.get("type") in _SAID else as_text(value.get("refusal"))
     return as_text(value)

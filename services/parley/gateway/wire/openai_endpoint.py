@@ -15,17 +15,22 @@ from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
 from opentelemetry.trace import SpanKind
 
 from parley.gateway.failures import CUT_ANSWER, UNKNOWN_MODEL, UNREADABLE_ANSWER, Failure
-from parley.gateway.prompt.parts import Message
-from parley.gateway.prompt.structured_answers import in_words
-from parley.gateway.prompt.tokens import estimate_tokens
+from parley.gateway.prompt.fitting import estimate_tokens
+from parley.gateway.prompt.structured_answers import schema_instruction
 from parley.gateway.prompt.tools import ToolTurn
 from parley.gateway.tracing import TraceLabels
 from parley.gateway.usage import RouteUsage
-from parley.gateway.wire import spans
+from parley.gateway.wire import instrumentation
 from parley.gateway.wire.api import Api, ModelReply, ModelRequest, Reader
 from parley.gateway.wire.capabilities import EndpointCapabilities
-from parley.gateway.wire.dialects import body, reader
-from parley.gateway.wire.endpoint import EndpointLimits, Reply, ToolsRefused
+from parley.gateway.wire.endpoint import (
+    EndpointLimits,
+    ListedModel,
+    Provider,
+    Reply,
+    ToolsRefused,
+    text_models,
+)
 from parley.gateway.wire.errors import (
     TRANSPORT_ERRORS,
     of_empty_answer,
@@ -33,12 +38,10 @@ from parley.gateway.wire.errors import (
     of_transport,
     was_not_sent,
 )
-from parley.gateway.wire.listed_models import ListedModel, text_models
-from parley.gateway.wire.metrics import Operation
-from parley.gateway.wire.provider import Provider
-from parley.gateway.wire.request_body import request_json, sendable
+from parley.gateway.wire.instrumentation import Operation
+from parley.gateway.wire.request_body import body, body_to_send, reader, request_json
 from parley.gateway.wire.streams import (
-    Heard,
+    AnswerMonitor,
     IncomingText,
     Listener,
     Patience,
@@ -51,6 +54,7 @@ from parley.runtime import telemetry
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.redaction import Redaction
 from parley.runtime.unpacking import ACCEPT_GZIP, unpack
+from parley.v1.gateway_pb2 import PROMPT_ROLE_SYSTEM, PromptPart
 
 __all__ = ["OpenAIEndpoint"]
 
@@ -78,12 +82,12 @@ class OpenAIEndpoint:
         if self._secret and provider.key_header != "Authorization":
             self._headers = {"Authorization": Omit(), provider.key_header: self._secret}
         self._connect_timeout = httpx2.Timeout(None, connect=limits.connect_seconds)
-        self._client = _client(provider, self._secret, limits)
+        self._create_client = _create_client(provider, self._secret, limits)
         self._server = _server(provider.base_url)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self._create_client.close()
 
     async def complete(
         self,
@@ -92,20 +96,20 @@ class OpenAIEndpoint:
         labels: TraceLabels,
         listener: Listener | None = None,
     ) -> Reply:
-        """Return one answer. `listener` hears the pieces of a streamed one as they pass the airlock.
+        """Return one answer. `listener` gets the pieces of a streamed one as they pass the sanitizer.
 
-        Raises Failure, and ToolsRefused where the request offers tools that are not taken. One HTTP request, but
+        Raise Failure, and ToolsRefused if the request offers tools that are not taken. One HTTP request, but
         for when something about the endpoint turns out.
         """
         choice = self.capabilities.api
-        finds_out = await choice.ask_first(request.model)
+        finds_out = await choice.start_probe(request.model)
         try:
-            return await self._answer(request, used, labels, listener)
+            return await self._ask(request, used, labels, listener)
         finally:
             if finds_out:
-                choice.asked()
+                choice.end_probe()
 
-    async def _answer(
+    async def _ask(
         self, request: ModelRequest, used: RouteUsage, labels: TraceLabels, listener: Listener | None
     ) -> Reply:
         """Return one answer, by the other API if the usual one turns out not to serve."""
@@ -114,40 +118,40 @@ class OpenAIEndpoint:
         known = self.capabilities.of_call()
         usual: Failure | None = None  # what the usual API failed with, while the other one is asked
         for _ in range(_MAX_LESSONS):
-            rendered = _rendered(known, api, request)
-            sent = body(api, rendered, known.refused(api, model))
+            rendered = _adapt(known, api, request)
+            sent = body(api, rendered, known.refused_parameters(api, model))
             sent.update(self.provider.extra_body)
-            heard = Heard(listener, self._patience if _must_speak_early(rendered) else Patience())
+            monitor = AnswerMonitor(listener, self._patience if _must_start_early(rendered) else Patience())
             problem: openai.APIStatusError | Failure
             try:
-                reply = await self._request(api, rendered, sent, used, labels, heard)
+                reply = await self._send(api, rendered, sent, used, labels, monitor)
             except openai.APIStatusError as error:
-                if _learned(known, api, rendered, sent, error):
+                if _learn(known, api, rendered, sent, error):
                     api = choice.of(model) if usual is None else api
                     continue
                 problem, failure = error, self._failure(error)
             except Failure as error:
-                if heard.characters:
+                if monitor.characters:
                     raise
                 problem = failure = error
             else:
                 known.confirm()
-                choice.answered(api, model, with_schema=with_schema)
+                choice.record_answer(api, model, with_schema=with_schema)
                 return reply
             if usual is not None:
-                choice.other_failed(model)
+                choice.record_other_failed(model)
                 raise usual from None
-            other = choice.other(api, model, problem, with_schema=with_schema)
+            other = choice.choose_other(api, model, problem, with_schema=with_schema)
             if other is None:
                 raise failure from None
             usual, api = failure, other
         raise Failure(UNREADABLE_ANSWER, "the endpoint refuses request after request")
 
-    async def models(self) -> tuple[ListedModel, ...]:
-        """Return the models that the endpoint lists and that write text, at least one. Raises Failure."""
+    async def list_models(self) -> tuple[ListedModel, ...]:
+        """Return the models that the endpoint lists and that write text, at least one. Raise Failure."""
         try:
             # Streamed, as answers are, so that its size is bounded.
-            stream = await self._client.get(
+            stream = await self._create_client.get(
                 "/models",
                 cast_to=object,
                 options={"timeout": self._limits.idle_seconds, "headers": self._headers},
@@ -166,14 +170,14 @@ class OpenAIEndpoint:
             raise Failure(UNKNOWN_MODEL, "it lists no model; name one with PARLEY_MODEL")
         return found
 
-    async def _request(
+    async def _send(
         self,
         api: Api,
         request: ModelRequest,
         sent: dict[str, Any],
         used: RouteUsage,
         labels: TraceLabels,
-        heard: Heard,
+        monitor: AnswerMonitor,
     ) -> Reply:
         used.requests += 1
         reading, failed = reader(api), None
@@ -186,56 +190,56 @@ class OpenAIEndpoint:
             set_status_on_exception=False,
         ) as span:
             try:
-                text = await heard.within(self._read(api, sent, request, reading, heard))
+                text = await monitor.run(self._read_reply(api, sent, request, reading, monitor))
             except BaseException as error:
                 failed = error
-                spans.fail(span, error)
+                instrumentation.set_error(span, error)
                 raise
             finally:
                 if not reading.reply.refused:
-                    _estimate(reading.reply, request, heard.characters)
+                    _estimate(reading.reply, request, monitor.characters)
                 used.input_tokens += reading.reply.input_tokens
                 used.output_tokens += reading.reply.output_tokens
                 operation.end(reading.reply, failed)
                 if span.is_recording():
-                    spans.describe(span, reading.reply)
+                    instrumentation.set_reply_attributes(span, reading.reply)
             if self._limits.trace_content and span.is_recording():
                 said = ToolTurn(text.text, text.tool_requests, ())
-                span.set_attribute("gen_ai.output.messages", spans.messages_json([said]))
+                span.set_attribute("gen_ai.output.messages", instrumentation.messages_json([said]))
             return text
 
-    async def _read(
-        self, api: Api, sent: dict[str, Any], request: ModelRequest, reading: Reader, heard: Heard
+    async def _read_reply(
+        self, api: Api, sent: dict[str, Any], request: ModelRequest, reading: Reader, monitor: AnswerMonitor
     ) -> Reply:
         try:
-            body_sent, of_body = sendable(
+            body_sent, of_body = body_to_send(
                 await in_thread_if_large(request.texts(), partial(request_json, sent))
             )
-            # Streamed on our side even where the endpoint sends one piece, so that its size is bounded.
-            stream = await self._client.post(
+            # Streamed on our side even if the endpoint sends one piece, so that its size is bounded.
+            stream = await self._create_client.post(
                 api.value,
                 cast_to=object,
                 content=body_sent,
                 options={
-                    "timeout": self._connect_timeout,  # Heard knows how long silence may last
+                    "timeout": self._connect_timeout,  # AnswerMonitor knows how long silence may last
                     "headers": self._headers | of_body,
                 },
                 stream=True,
                 stream_cls=AsyncStream[object],
             )
-            self.capabilities.api.took_request(api)
+            self.capabilities.api.record_request_taken(api)
             response = stream.response
-            incoming = IncomingText(heard, request.max_characters)
+            incoming = IncomingText(monitor, request.max_characters)
             try:
                 if is_event_stream(response):
-                    await read_events(response, reading, incoming, heard)
+                    await read_events(response, reading, incoming, monitor)
                 else:
-                    incoming.feed(reading.whole(await read_whole(response)))
-                    heard.follow(reading.reply)
+                    incoming.feed(reading.read_whole(await read_whole(response)))
+                    monitor.follow(reading.reply)
             finally:
                 await stream.close()
         except Failure as failure:
-            raise self._redacted(failure) from None
+            raise self._redact(failure) from None
         except openai.APIStatusError:
             reading.reply.refused = True
             raise
@@ -256,9 +260,9 @@ class OpenAIEndpoint:
         )
 
     def _failure(self, error: openai.APIStatusError) -> Failure:
-        return self._redacted(of_status(error))
+        return self._redact(of_status(error))
 
-    def _redacted(self, failure: Failure) -> Failure:
+    def _redact(self, failure: Failure) -> Failure:
         return replace(failure, message=self.redacted(failure.message))
 
     def _attributes(self, request: ModelRequest, labels: TraceLabels) -> dict[str, str | int | float]:
@@ -274,18 +278,18 @@ class OpenAIEndpoint:
         if request.temperature is not None:
             attributes["gen_ai.request.temperature"] = request.temperature
         if self._limits.trace_content:
-            attributes["gen_ai.input.messages"] = spans.messages_json(request.messages)
+            attributes["gen_ai.input.messages"] = instrumentation.messages_json(request.messages)
         return attributes
 
 
-def _learned(
+def _learn(
     known: EndpointCapabilities,
     api: Api,
     request: ModelRequest,
     sent: dict[str, Any],
     error: openai.APIStatusError,
 ) -> bool:
-    """Tell whether the error says how to ask otherwise. Raises ToolsRefused."""
+    """Return whether the error says how to ask otherwise. Raise ToolsRefused."""
     if known.learn_no_tools(request.model, sent, error):
         raise ToolsRefused from None
     schema = request.shape.text if request.shape is not None else ""
@@ -294,11 +298,11 @@ def _learned(
     )
 
 
-def _rendered(known: EndpointCapabilities, api: Api, request: ModelRequest) -> ModelRequest:
+def _adapt(known: EndpointCapabilities, api: Api, request: ModelRequest) -> ModelRequest:
     """Return the request as this endpoint can be asked.
 
-    A schema is said in words where it takes none, or does not keep to it. The answer comes in one piece where it
-    refuses a stream. Reasoning goes back where it is wanted.
+    A schema is put in words if it takes none, or does not keep to it. The answer comes in one piece if it
+    refuses a stream. Reasoning goes back if it is wanted.
     """
     model, shape = request.model, request.shape
     messages = tuple(
@@ -308,19 +312,19 @@ def _rendered(known: EndpointCapabilities, api: Api, request: ModelRequest) -> M
         for each in request.messages
     )
     if shape is not None and known.needs_words(model, shape.text):
-        messages = (Message("system", in_words(shape)), *messages)
+        messages = (PromptPart(role=PROMPT_ROLE_SYSTEM, text=schema_instruction(shape)), *messages)
         shape = shape if known.takes_schema(model, shape.text) else None
     stream = request.stream and known.streams(model, with_schema=shape is not None)
     return replace(request, messages=messages, shape=shape, stream=stream)
 
 
-def _must_speak_early(request: ModelRequest) -> bool:
-    """Tell whether silence means that the answer is stalled. Some endpoints hold one to a schema back until it is whole."""
+def _must_start_early(request: ModelRequest) -> bool:
+    """Return whether silence means that the answer is stalled. Some endpoints hold one to a schema back until it is whole."""
     return request.stream and request.shape is None
 
 
 def _estimate(reply: ModelReply, request: ModelRequest, characters: int) -> None:
-    """Estimate what a request has used all the same where its endpoint did not say so, or was not there to say so any more."""
+    """Estimate what a request has used all the same if its endpoint did not say so, or was not there to say so any more."""
     if not reply.input_tokens:
         reply.input_tokens = sum(estimate_tokens(text) for text in request.texts())
     if not reply.output_tokens:
@@ -335,7 +339,7 @@ def _server(base_url: str) -> dict[str, str | int]:
     return {"server.address": parts.hostname or "", **({"server.port": port} if port else {})}
 
 
-def _client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpenAI:
+def _create_client(provider: Provider, secret: str, limits: EndpointLimits) -> AsyncOpenAI:
     headers: dict[str, Any] = {**ACCEPT_GZIP, **provider.headers}
     if not provider.sends_organization:  # what the client would take from OpenAI's own variables
         headers["OpenAI-Organization"] = Omit()

@@ -1,10 +1,27 @@
-"""The body of a request: its JSON, and how that is sent, by the piece where it is long, so that others get their turn in between."""
+"""The body of a request in each API, and how it is sent: a long one in pieces, so that other work runs in between."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final
 
-__all__ = ["request_json", "sendable"]
+from parley.gateway.wire import chat, responses
+from parley.gateway.wire.api import Api, ModelRequest, Reader
+
+__all__ = ["body", "body_to_send", "reader", "request_json"]
+
+
+def body(api: Api, request: ModelRequest, omitted: frozenset[str]) -> dict[str, Any]:
+    """Return the request's JSON; `omitted` names the parameters that this endpoint is known to refuse."""
+    given = responses.body(request) if api is Api.RESPONSES else chat.body(request, omitted)
+    for name in omitted:
+        given.pop(name, None)
+    return given
+
+
+def reader(api: Api) -> Reader:
+    """Return a fresh reader for one answer."""
+    return responses.ResponsesReader() if api is Api.RESPONSES else chat.ChatReader()
+
 
 _PIECE: Final = 256 * 1024
 """Characters or bytes; while so many are written, the interpreter does nothing else for 4 ms at most."""
@@ -14,11 +31,11 @@ def request_json(given: Mapping[str, Any]) -> bytes:
     """Return a request's body. Its long texts are those of its lists: of messages, and of what tools have said."""
     pieces: list[str] = []
     for name, value in given.items():
-        pieces += [",", _plain(name), ":", *(_written(value) if isinstance(value, list) else [_plain(value)])]
+        pieces += [",", _encode(name), ":", *(_write(value) if isinstance(value, list) else [_encode(value)])]
     return b"".join(each.encode() for each in ("{", *pieces[1:], "}"))
 
 
-def sendable(body: bytes) -> tuple[bytes | AsyncIterator[bytes], dict[str, str]]:
+def body_to_send(body: bytes) -> tuple[bytes | AsyncIterator[bytes], dict[str, str]]:
     """Return what a client is given to send a body, and the headers that go with that."""
     if len(body) <= _PIECE:
         return body, {}
@@ -30,29 +47,29 @@ async def _pieces(body: bytes) -> AsyncIterator[bytes]:
         yield body[start : start + _PIECE]
 
 
-def _written(value: object) -> Iterator[str]:
+def _write(value: object) -> Iterator[str]:
     if isinstance(value, list):
         yield "["
         for place, each in enumerate(value):
             yield "," if place else ""
-            yield from _written(each)
+            yield from _write(each)
         yield "]"
     elif isinstance(value, dict):
         yield "{"
         for place, (name, each) in enumerate(value.items()):
-            yield f"{',' if place else ''}{_plain(name)}:"
-            yield from _written(each)
+            yield f"{',' if place else ''}{_encode(name)}:"
+            yield from _write(each)
         yield "}"
     elif isinstance(value, str) and len(value) > _PIECE:
         yield '"'
         for start in range(0, len(value), _PIECE):
-            yield _plain(value[start : start + _PIECE])[1:-1]
+            yield _encode(value[start : start + _PIECE])[1:-1]
         yield '"'
     else:
-        yield _plain(value)
+        yield _encode(value)
 
 
-def _plain(value: object) -> str:
+def _encode(value: object) -> str:
     return _ENCODER.encode(value)
 
 

@@ -5,27 +5,28 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from parley.gateway.failures import CONTENT_REFUSED, Failure
-from parley.gateway.prompt.parts import Message
+from parley.gateway.prompt.fitting import ROLE_NAMES
 from parley.gateway.prompt.tools import Reasoning, ToolTurn
 from parley.gateway.wire.api import (
     MAX_REASONING,
     MAX_TOOL_CALLS,
     ModelReply,
     ModelRequest,
-    described,
+    create_tool_request,
+    describe_tool,
     named_schema,
-    tool_request,
 )
 from parley.gateway.wire.errors import of_error_object
 from parley.gateway.wire.json_fields import (
+    as_content,
     as_count,
     as_mapping,
     as_mappings,
     as_name,
-    as_said,
     as_text,
     written_tokens,
 )
+from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PromptPart
 
 __all__ = ["ResponsesReader", "body"]
 
@@ -40,7 +41,9 @@ def body(request: ModelRequest) -> dict[str, Any]:
         "store": False,  # the endpoint need not keep what was said
     }
     if request.tools:
-        given["tools"] = [{"type": "function", **described(tool), "strict": False} for tool in request.tools]
+        given["tools"] = [
+            {"type": "function", **describe_tool(tool), "strict": False} for tool in request.tools
+        ]
         if request.may_use_tools:
             # It goes back with what the tools answer: an endpoint that keeps nothing has it from nowhere else.
             given["include"] = ["reasoning.encrypted_content"]
@@ -57,18 +60,20 @@ def body(request: ModelRequest) -> dict[str, Any]:
     return given
 
 
-def _response_items(message: Message | ToolTurn) -> Iterator[dict[str, Any]]:
-    """Return items without ids: the endpoint was told not to keep them, so it could not find them by id.
+def _response_items(message: PromptPart | ToolTurn) -> Iterator[dict[str, Any]]:
+    """Return items without ids: the request asks the endpoint not to keep them, so it could not find them by id.
 
     Reasoning goes back as it came, since it carries its own content.
     """
-    if isinstance(message, Message):
-        is_said = message.role == "assistant"
-        yield _said(message.text) if is_said else {"role": message.role, "content": message.text}
+    if isinstance(message, PromptPart):
+        if message.role == PROMPT_ROLE_ASSISTANT:
+            yield _output_message(message.text)
+        else:
+            yield {"role": ROLE_NAMES[message.role], "content": message.text}
         return
     yield from map(dict, message.reasoning.items)
     if message.said:
-        yield _said(message.said)
+        yield _output_message(message.said)
     for each in message.requests:
         yield {
             "type": "function_call",
@@ -80,7 +85,7 @@ def _response_items(message: Message | ToolTurn) -> Iterator[dict[str, Any]]:
         yield {"type": "function_call_output", "call_id": each.id, "output": result}
 
 
-def _said(text: str) -> dict[str, Any]:
+def _output_message(text: str) -> dict[str, Any]:
     """Return what the model said as an output of its own: llama.cpp takes it in no shorter form."""
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
@@ -91,10 +96,10 @@ class ResponsesReader:
 
     reply: ModelReply = field(default_factory=ModelReply)
     _any_text: bool = False
-    _asked: list[Mapping[str, Any]] = field(default_factory=list)
-    _thought: list[Mapping[str, Any]] = field(default_factory=list)
+    _tool_items: list[Mapping[str, Any]] = field(default_factory=list)
+    _reasoning_items: list[Mapping[str, Any]] = field(default_factory=list)
 
-    def event(self, event: Mapping[str, Any]) -> str:
+    def read_event(self, event: Mapping[str, Any]) -> str:
         """Return the text that one streamed event adds."""
         match event.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
@@ -112,10 +117,10 @@ class ResponsesReader:
                 self.reply.thinks = kind == "reasoning"
                 return ""
             case "response.output_item.done":
-                self._hear(as_mapping(event.get("item")))
+                self._read_item(as_mapping(event.get("item")))
                 return ""
             case "response.completed" | "response.incomplete" | "response.failed":
-                text = self.whole(as_mapping(event.get("response")))
+                text = self.read_whole(as_mapping(event.get("response")))
                 return "" if self._any_text else text
             case "error":
                 raise of_error_object(event.get("error") or event)
@@ -124,7 +129,7 @@ class ResponsesReader:
                     raise of_error_object(event["error"])
                 return ""
 
-    def whole(self, answer: Mapping[str, Any]) -> str:
+    def read_whole(self, answer: Mapping[str, Any]) -> str:
         """Return the text of an answer that came in one piece."""
         self.reply.model, self.reply.id = as_name(answer.get("model")), as_name(answer.get("id"))
         usage = as_mapping(answer.get("usage"))
@@ -140,28 +145,28 @@ class ResponsesReader:
                 raise Failure(CONTENT_REFUSED, "the endpoint's content filter stopped the answer")
             self.reply.truncated, self.reply.finish_reason = True, "length"
         items = as_mappings(answer.get("output"))
-        heard = {item["type"] for item in (*self._asked, *self._thought)}
+        heard = {item["type"] for item in (*self._tool_items, *self._reasoning_items)}
         for item in items:
             if item.get("type") not in heard:  # what came item by item is not counted again
-                self._hear(item)
-        return "".join(as_said(item.get("content")) for item in items if item.get("type") == "message")
+                self._read_item(item)
+        return "".join(as_content(item.get("content")) for item in items if item.get("type") == "message")
 
     def end(self) -> None:
         """Put together what it asks of tools, and what it thought before."""
-        if sum(len(str(item)) for item in self._thought) <= MAX_REASONING:
-            self.reply.reasoning = Reasoning(items=tuple(self._thought))
-        for item in self._asked:
-            asked = tool_request(
+        if sum(len(str(item)) for item in self._reasoning_items) <= MAX_REASONING:
+            self.reply.reasoning = Reasoning(items=tuple(self._reasoning_items))
+        for item in self._tool_items:
+            asked = create_tool_request(
                 item.get("call_id") or item.get("id"), item.get("name"), item.get("arguments")
             )
             self.reply.tool_requests.append(asked)
 
-    def _hear(self, item: Mapping[str, Any]) -> None:
-        if item.get("type") == "function_call" and len(self._asked) < MAX_TOOL_CALLS:
-            self._asked.append(item)
+    def _read_item(self, item: Mapping[str, Any]) -> None:
+        if item.get("type") == "function_call" and len(self._tool_items) < MAX_TOOL_CALLS:
+            self._tool_items.append(item)
             self.reply.tool_begun = True
         if item.get("type") == "reasoning":
             self.reply.thinks = False
             if item.get("encrypted_content") or item.get("content"):  # the rest could only be found by its id
                 kept = {name: item[name] for name in _REASONING_KEPT if item.get(name) is not None}
-                self._thought.append({"summary": [], **kept})
+                self._reasoning_items.append({"summary": [], **kept})

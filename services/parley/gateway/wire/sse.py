@@ -56,17 +56,20 @@ class EventDecoder:
         # More than one empty line between events means nothing, and each would cost a turn of the loop.
         *lines, rest = _EMPTY_LINES.sub("\n\n", text).split("\n")
         for line in lines:
-            self._count(line)
-            whole = "".join((*self._unfinished_line, line))
+            self._size += len(line) + 1
+            whole = "".join((*self._unfinished_line, line)) if self._unfinished_line else line
             self._unfinished_line.clear()
-            if whole:
-                self._read_line(whole)
-                continue
-            self._size = 0
-            if (event := self._take_event()) is not None:
-                yield event
-        self._count(rest)
-        self._unfinished_line.append(rest)
+            if not whole:
+                self._size = 0
+                if (event := self._take_event()) is not None:
+                    yield event
+            elif whole[0] != ":":  # a comment otherwise
+                self._read_field(whole)
+        self._size += len(rest)
+        if rest:
+            self._unfinished_line.append(rest)
+        if self._size > self._max_characters:
+            raise EventTooLargeError(f"an event has more than {self._max_characters} characters")
 
     def _unify_line_ends(self, text: str) -> str:
         """Return the text with LF for CR and CRLF, also if a CRLF is split over two chunks."""
@@ -78,13 +81,8 @@ class EventDecoder:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         return text
 
-    def _count(self, text: str) -> None:
-        self._size += len(text)
-        if self._size > self._max_characters:
-            raise EventTooLargeError(f"an event has more than {self._max_characters} characters")
-
-    def _read_line(self, line: str) -> None:
-        """Take over the field of a line that is not empty; a comment begins with a colon, so its field has no name."""
+    def _read_field(self, line: str) -> None:
+        """Take over the field of a line; unknown fields are ignored."""
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         match name:

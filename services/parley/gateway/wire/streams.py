@@ -9,16 +9,16 @@ from typing import Any, Final, Protocol, TypeVar
 import httpx2
 
 from parley.gateway.failures import TIMEOUT, UNREADABLE_ANSWER, Failure
-from parley.gateway.prompt.airlock import MAX_CHARACTERS, Airlock
 from parley.gateway.prompt.reasoning import ReasoningFilter
+from parley.gateway.prompt.sanitizer import MAX_CHARACTERS, TextSanitizer
 from parley.gateway.wire.api import ModelReply, Reader
 from parley.gateway.wire.json_fields import read_json
 from parley.gateway.wire.sse import EventDecoder, EventTooLargeError
 from parley.runtime.unpacking import truncate
 
 __all__ = [
+    "AnswerMonitor",
     "EventReader",
-    "Heard",
     "IncomingText",
     "Listener",
     "Patience",
@@ -37,14 +37,14 @@ T = TypeVar("T")
 
 
 class Listener(Protocol):
-    """Who hears a streamed answer as it comes."""
+    """Gets a streamed answer as it comes."""
 
-    def alive(self) -> None:
-        """Hear that the model is at work: it writes, thinks or asks for a tool."""
+    def mark_alive(self) -> None:
+        """Note that the model is at work: it writes, thinks or asks for a tool."""
         ...
 
-    def text(self, piece: str) -> None:
-        """Hear more text, clean."""
+    def add_text(self, piece: str) -> None:
+        """Add text, clean."""
         ...
 
 
@@ -56,8 +56,8 @@ class Patience:
     silence: float = math.inf
 
 
-class Heard:
-    """Hears one answer, which has to begin in time and must not fall silent.
+class AnswerMonitor:
+    """Watches one answer, which has to begin in time and must not fall silent.
 
     Signs of life are text, reasoning, and what the model asks of tools. Where an endpoint says that the model thinks and
     not what, its silence is waited out.
@@ -72,27 +72,27 @@ class Heard:
         self._alive = False
         self.characters = 0
 
-    def __call__(self, text: str) -> None:
-        """Hear more text, clean."""
+    def add_text(self, text: str) -> None:
+        """Add text, clean."""
         if self._listener is not None:
-            self._listener.text(text)
+            self._listener.add_text(text)
 
-    def came(self, characters: int) -> None:
+    def count(self, characters: int) -> None:
         """Note that so many characters were written, reasoning among them."""
-        self._is_alive()
+        self._mark_alive()
         self.characters += characters
 
     def follow(self, reply: ModelReply) -> None:
-        """Note what came beside the text, and that the endpoint was not silent."""
+        """Note what came apart from the text, and that the endpoint was not silent."""
         if reply.reasoning_characters > self._reasoning:
-            self.came(reply.reasoning_characters - self._reasoning)
+            self.count(reply.reasoning_characters - self._reasoning)
             self._reasoning = reply.reasoning_characters
         elif reply.thinks or reply.tool_begun:
-            self._is_alive()
+            self._mark_alive()
         self._wait(self._patience.silence if not reply.thinks else math.inf)
 
-    async def within(self, reading: Coroutine[Any, Any, T]) -> T:
-        """Return what the reading comes to. Raises Failure if there is no sign of life in time, or silence after it."""
+    async def run(self, reading: Coroutine[Any, Any, T]) -> T:
+        """Return what the reading comes to. Raise Failure if there is no sign of life in time, or silence after it."""
         try:
             async with self._timeout:
                 self._begins_by = asyncio.get_running_loop().time() + self._patience.first
@@ -105,11 +105,11 @@ class Heard:
                 raise Failure(TIMEOUT, f"the endpoint was silent for {self._patience.silence:g} s") from None
             raise Failure(TIMEOUT, f"no text within {self._patience.first:g} s") from None
 
-    def _is_alive(self) -> None:
+    def _mark_alive(self) -> None:
         if not self._alive:
             self._alive = True
             if self._listener is not None:
-                self._listener.alive()
+                self._listener.mark_alive()
 
     def _wait(self, seconds: float) -> None:
         """Wait so long from now for what comes next, and for a first sign of life no longer than it has."""
@@ -120,38 +120,38 @@ class Heard:
 
 
 class IncomingText:
-    """The text of one answer on its way in: through the airlock, without its reasoning, and heard by the piece."""
+    """The text of one answer on its way in: through the sanitizer, without its reasoning, and monitor by the piece."""
 
-    def __init__(self, heard: Heard, max_characters: int = MAX_CHARACTERS) -> None:
-        self._airlock = Airlock(max_characters)
+    def __init__(self, monitor: AnswerMonitor, max_characters: int = MAX_CHARACTERS) -> None:
+        self._sanitizer = TextSanitizer(max_characters)
         self._reasoning = ReasoningFilter()
         self._pieces: list[str] = []
-        self._heard = heard
+        self._monitor = monitor
 
     @property
     def full(self) -> bool:
-        """Whether text was left out because the airlock's limit was reached."""
-        return self._airlock.full
+        """Whether text was left out because the sanitizer's limit was reached."""
+        return self._sanitizer.full
 
     def feed(self, raw: str) -> None:
-        """Take in more of what the endpoint sent."""
-        self._take(self._airlock.feed(raw))
+        """Add text that the endpoint sent."""
+        self._take(self._sanitizer.feed(raw))
 
     def end(self) -> str:
         """Return the whole text."""
-        self._take(self._airlock.end())
+        self._take(self._sanitizer.end())
         self._pass_on(self._reasoning.end())
         return "".join(self._pieces)
 
     def _take(self, clean: str) -> None:
         if clean:
-            self._heard.came(len(clean))
+            self._monitor.count(len(clean))
             self._pass_on(self._reasoning.feed(clean))
 
     def _pass_on(self, text: str) -> None:
         if text:
             self._pieces.append(text)
-            self._heard(text)
+            self._monitor.add_text(text)
 
 
 class EventReader:
@@ -202,32 +202,34 @@ def _parse(data: str) -> object:
     return False if found is None else found
 
 
-async def read_events(response: httpx2.Response, reading: Reader, text: IncomingText, heard: Heard) -> None:
+async def read_events(
+    response: httpx2.Response, reading: Reader, text: IncomingText, monitor: AnswerMonitor
+) -> None:
     """Read a stream to its end, or until its text is full."""
     events = EventReader()
     async for chunk in response.aiter_bytes():
-        raw = "".join([reading.event(event) for event in events.feed(chunk)])
+        raw = "".join([reading.read_event(event) for event in events.feed(chunk)])
         if raw:
             text.feed(raw)
-        heard.follow(reading.reply)
+        monitor.follow(reading.reply)
         if text.full:
             return  # more would only be thrown away; closing the stream tells the endpoint
         if events.done:
             reading.reply.finished = True  # some endpoints say it by this alone
             return
-        await asyncio.sleep(0)  # chunks that are all there already would keep everybody else waiting
-    text.feed("".join([reading.event(event) for event in events.end()]))
+        await asyncio.sleep(0)  # chunks that are all there already would keep all other tasks waiting
+    text.feed("".join([reading.read_event(event) for event in events.end()]))
     reading.reply.finished = reading.reply.finished or events.done
 
 
 def is_event_stream(response: httpx2.Response) -> bool:
-    """Tell whether the answer comes as events."""
+    """Return whether the answer comes as events."""
     kind, _, _ = response.headers.get("content-type", "").partition(";")
     return kind.strip().lower() == "text/event-stream"
 
 
 async def read_whole(response: httpx2.Response) -> dict[str, Any]:
-    """Return the JSON object of an answer that came in one piece. Raises Failure."""
+    """Return the JSON object of an answer that came in one piece. Raise Failure."""
     received = bytearray()
     async for chunk in response.aiter_bytes():
         received += chunk

@@ -10,37 +10,37 @@ from typing import Any
 
 import pytest
 
-from parley.gateway.answer import Answer
-from parley.gateway.calls.key import CallKey
 from parley.gateway.calls.registry import CallRegistry
-from parley.gateway.calls.store import CallState, CallStore, StoredCall
-from parley.gateway.calls.stream import CallFailed, Completed, Delta, RouteAttempt, RunningCall
+from parley.gateway.calls.store import CallState, CallStore, StoredCall, call_key
+from parley.gateway.calls.stream import CallFailed, RunningCall
 from parley.gateway.failures import BAD_REQUEST, CALL_CANCELLED, Failure
 from parley.gateway.routing.route import Route
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
 from parley.storage.ports import StoreUnavailableError
+from parley.v1.gateway_pb2 import CallId, GenerateCompleted, GenerateResponse
 from tests.support.manual_clock import ManualClock
+from tests.unit.gateway.calls.events import attempt, delta
 
-KEY = CallKey("t", "deb-1", "round/1/propose/ada", 1)
+KEY = call_key(CallId(tenant="t", debate_id="deb-1", step="round/1/propose/ada", step_attempt=1))
 LEASE = 60.0
 """Longer than any test: what is done within it was done at once."""
 SHORT_LEASE = 1.0
 """For tests that see one end. A busy machine must let who lives say so within it."""
 
 
-def answer(text: str) -> Answer:
-    return Answer(text, "p/m", "m", truncated=False, characters_left_out=0, reasks=0)
+def answer(text: str) -> GenerateCompleted:
+    return GenerateCompleted(text=text, route="p/m", model="m")
 
 
-async def all_of(events: AsyncIterator[object]) -> list[object]:
+async def all_of(events: AsyncIterator[GenerateResponse]) -> list[GenerateResponse]:
     return [event async for event in events]
 
 
-async def completed(events: AsyncIterator[object]) -> Completed:
+async def completed(events: AsyncIterator[GenerateResponse]) -> GenerateCompleted:
     last = (await all_of(events))[-1]
-    assert isinstance(last, Completed)
-    return last
+    assert last.HasField("completed")
+    return last.completed
 
 
 async def until(condition: Callable[[], bool], within: float = 30.0) -> None:
@@ -58,10 +58,10 @@ class Model:
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
     text: str = "yes"
 
-    async def __call__(self, call: RunningCall) -> Answer:
+    async def __call__(self, call: RunningCall) -> GenerateCompleted:
         self.asked += 1
-        call.route_attempt_started("p/m")
-        call.text(self.text[:1])
+        call.start_route_attempt("p/m")
+        call.add_text(self.text[:1])
         used = call.meter.of(Route("p/m", "p", "m"))
         used.requests, used.input_tokens = used.requests + 1, 30
         try:
@@ -79,7 +79,7 @@ class Replica:
         self.store, self.calls = store, calls
         self.keeping = asyncio.create_task(calls.keep())
 
-    def ask(self, model: Any, key: CallKey | None = KEY, digest: str = "d") -> AsyncIterator[object]:
+    def ask(self, model: Any, key: str | None = KEY, digest: str = "d") -> AsyncIterator[GenerateResponse]:
         return self.calls.listen(key, digest, model)
 
     async def die(self) -> None:
@@ -111,36 +111,36 @@ async def replicas(
 
 
 async def test_text_that_came_while_the_listener_was_away_comes_as_one_piece(tmp_path: Path) -> None:
-    async def work(call: RunningCall) -> Answer:
-        call.route_attempt_started("p/m")
+    async def work(call: RunningCall) -> GenerateCompleted:
+        call.start_route_attempt("p/m")
         for word in ("a ", "b ", "c"):
-            call.text(word)
+            call.add_text(word)
         return answer("a b c")
 
     async with replicas(tmp_path) as (one,):
         events = await all_of(one.ask(work, key=None))
-    assert events[:2] == [RouteAttempt(1, "p/m"), Delta(1, 0, "a b c")]
-    assert isinstance(events[2], Completed)
+    assert events[:2] == [attempt(1, "p/m"), delta(1, 0, "a b c")]
+    assert events[2].HasField("completed")
 
 
 async def test_text_of_an_attempt_that_is_over_is_not_sent_to_those_who_come_late(tmp_path: Path) -> None:
-    async def work(call: RunningCall) -> Answer:
-        call.route_attempt_started("p/m")
-        call.text("old")
-        call.route_attempt_started("q/m")
-        call.text("new")
+    async def work(call: RunningCall) -> GenerateCompleted:
+        call.start_route_attempt("p/m")
+        call.add_text("old")
+        call.start_route_attempt("q/m")
+        call.add_text("new")
         return answer("new")
 
     async with replicas(tmp_path) as (one,):
         events = await all_of(one.ask(work, key=None))
-    assert events[:3] == [RouteAttempt(1, "p/m"), RouteAttempt(2, "q/m"), Delta(2, 0, "new")]
+    assert events[:3] == [attempt(1, "p/m"), attempt(2, "q/m"), delta(2, 0, "new")]
 
 
 async def test_a_call_without_a_name_is_stopped_when_its_listener_goes(tmp_path: Path) -> None:
     model = Model()
     async with replicas(tmp_path) as (one,):
         async with aclosing(one.ask(model, key=None)) as events:  # type: ignore[type-var]
-            assert await anext(events) == RouteAttempt(1, "p/m")
+            assert await anext(events) == attempt(1, "p/m")
         assert model.stopped == 1
 
 
@@ -153,9 +153,10 @@ async def test_an_answer_is_stored_before_it_is_heard_and_had_again_without_aski
         for each in (one, two):
             again = await completed(each.ask(model))
             assert again.stored
-            assert (again.answer, again.usage, again.seconds) == (first.answer, first.usage, first.seconds)
+            again.stored = False
+            assert again == first
     async with replicas(tmp_path) as (later,):
-        assert (await completed(later.ask(model))).answer.text == "yes"
+        assert (await completed(later.ask(model))).text == "yes"
     assert model.asked == 1
 
 
@@ -167,7 +168,7 @@ async def test_a_new_call_is_claimed_without_a_look_for_it_first(
     async with replicas(tmp_path) as (one,):
         look, looks = one.store.look, 0
 
-        async def counted(key: CallKey) -> Any:
+        async def counted(key: str) -> Any:
             nonlocal looks
             looks += 1
             return await look(key)
@@ -187,7 +188,7 @@ async def test_a_second_caller_at_the_same_replica_joins_the_stream(tmp_path: Pa
         second = asyncio.create_task(all_of(one.ask(model)))
         await until(lambda: (running := one.calls.find(KEY)) is not None and running.listeners == 2)
         model.may_answer.set()
-        assert (await first)[:2] == (await second)[:2] == [RouteAttempt(1, "p/m"), Delta(1, 0, "y")]
+        assert (await first)[:2] == (await second)[:2] == [attempt(1, "p/m"), delta(1, 0, "y")]
     assert model.asked == 1
 
 
@@ -200,7 +201,7 @@ async def test_a_caller_at_another_replica_waits_for_the_owner_however_long_it_t
         done, _ = await asyncio.wait({first, second}, timeout=2 * SHORT_LEASE)
         assert not done
         model.may_answer.set()
-        assert (await first).answer == (await second).answer
+        assert (await first).text == (await second).text
     assert model.asked == 1
 
 
@@ -215,7 +216,7 @@ async def test_the_call_of_a_dead_replica_is_taken_over_when_its_lease_ends_by_e
         others = [asyncio.create_task(completed(each.ask(model))) for each in (two, three)]
         await until(lambda: model.asked == 2)
         model.may_answer.set()
-        assert [(await each).answer.text for each in others] == ["yes", "yes"]
+        assert [(await each).text for each in others] == ["yes", "yes"]
         assert model.asked == 2
         lost.cancel()
 
@@ -229,7 +230,7 @@ async def test_a_replica_that_is_alone_takes_over_at_once(tmp_path: Path) -> Non
         model.may_answer.set()
         async with asyncio.timeout(LEASE / 2):
             alone = Replica(later.store, CallRegistry(later.store, LEASE, alone=True))
-            assert (await completed(alone.ask(model))).answer.text == "yes"
+            assert (await completed(alone.ask(model))).text == "yes"
         alone.keeping.cancel()
         lost.cancel()
 
@@ -241,9 +242,9 @@ async def test_an_owner_that_was_taken_over_hands_out_the_answer_that_is_stored(
         first = asyncio.create_task(completed(one.ask(slow)))
         await until(lambda: slow.asked == 1)
         one.keeping.cancel()  # it lives, and cannot say so
-        assert (await completed(two.ask(quick))).answer.text == "quick"
+        assert (await completed(two.ask(quick))).text == "quick"
         slow.may_answer.set()
-        assert (await first).answer.text == "quick"
+        assert (await first).text == "quick"
 
 
 async def test_other_content_under_the_name_is_refused_running_or_answered(tmp_path: Path) -> None:
@@ -266,7 +267,7 @@ async def test_a_failure_is_told_to_all_who_waited_and_not_kept(tmp_path: Path) 
     model = Model()
     gate = asyncio.Event()
 
-    async def fails(call: RunningCall) -> Answer:
+    async def fails(call: RunningCall) -> GenerateCompleted:
         model.asked += 1
         await gate.wait()
         raise Failure(BAD_REQUEST, "no", status=400, retry_after=2.5, route="p/m")
@@ -285,7 +286,7 @@ async def test_a_failure_is_told_to_all_who_waited_and_not_kept(tmp_path: Path) 
                 BAD_REQUEST, "no", 400, 2.5, "p/m"
             )  # fmt: skip
         model.may_answer.set()
-        assert (await completed(two.ask(model, digest="other"))).answer.text == "yes"
+        assert (await completed(two.ask(model, digest="other"))).text == "yes"
 
 
 async def test_a_call_goes_on_without_callers_of_its_own_while_another_replica_waits_for_it(
@@ -298,7 +299,7 @@ async def test_a_call_goes_on_without_callers_of_its_own_while_another_replica_w
         waiting = asyncio.create_task(completed(other.ask(model)))
         looks, look = 0, owner.store.look
 
-        async def counted(key: CallKey) -> StoredCall | None:
+        async def counted(key: str) -> StoredCall | None:
             nonlocal looks
             looks += 1
             return await look(key)
@@ -307,7 +308,7 @@ async def test_a_call_goes_on_without_callers_of_its_own_while_another_replica_w
         hung_up.cancel()
         await until(lambda: looks == 2)  # each after two leases
         model.may_answer.set()
-        assert (await waiting).answer.text == "yes"
+        assert (await waiting).text == "yes"
     assert (model.asked, model.stopped) == (1, 0)
 
 
@@ -321,7 +322,7 @@ async def test_a_call_outlives_its_callers_for_two_leases_and_is_then_stopped(tm
         await until(lambda: model.stopped == 1)
         assert loop.time() - left > 2 * SHORT_LEASE * 0.9
         model.may_answer.set()
-        assert (await completed(one.ask(model))).answer.text == "yes"
+        assert (await completed(one.ask(model))).text == "yes"
 
 
 async def test_a_caller_whose_time_is_over_is_told_so_while_the_call_goes_on(tmp_path: Path) -> None:
@@ -334,7 +335,7 @@ async def test_a_caller_whose_time_is_over_is_told_so_while_the_call_goes_on(tmp
             with pytest.raises(CallFailed, match="within the time of this caller"):
                 await completed(each.calls.listen(KEY, "d", model, ends))
         model.may_answer.set()
-        assert (await first).answer.text == "yes"
+        assert (await first).text == "yes"
     assert model.asked == 1
 
 
@@ -343,10 +344,10 @@ async def test_a_caller_that_comes_back_finds_the_call_running_and_keeps_it(tmp_
     async with replicas(tmp_path, lease=SHORT_LEASE) as (one,):
         for _ in range(3):
             async with aclosing(one.ask(model)) as events:  # type: ignore[type-var]
-                assert await anext(events) == RouteAttempt(1, "p/m")
+                assert await anext(events) == attempt(1, "p/m")
                 await asyncio.wait([asyncio.create_task(asyncio.sleep(1.2 * SHORT_LEASE))])
         model.may_answer.set()
-        assert (await completed(one.ask(model))).answer.text == "yes"
+        assert (await completed(one.ask(model))).text == "yes"
     assert model.asked == 1
 
 
@@ -362,7 +363,7 @@ async def test_cancel_stops_the_call_wherever_it_runs(elsewhere: bool, tmp_path:
         owner, other = (one, two) if len(one.calls._runs._owned) else (two, one)
         stopped = await (other if elsewhere else owner).calls.cancel(KEY)
         assert stopped.was_running
-        assert stopped.usage is not None, "who runs it tells what it had used, wherever it was stopped"
+        assert stopped.HasField("usage"), "who runs it tells what it had used, wherever it was stopped"
         assert (stopped.usage.requests, stopped.usage.input_tokens) == (1, 30)
         await until(lambda: model.stopped == 1)
         for each in waiting:
@@ -372,8 +373,8 @@ async def test_cancel_stops_the_call_wherever_it_runs(elsewhere: bool, tmp_path:
         again = await one.calls.cancel(KEY)
         assert (again.was_running, again.run, again.usage) == (False, stopped.run, stopped.usage)
         model.may_answer.set()
-        assert (await completed(two.ask(model))).answer.text == "yes"
-        assert (await one.calls.cancel(KEY)).usage is None, (
+        assert (await completed(two.ask(model))).text == "yes"
+        assert not (await one.calls.cancel(KEY)).HasField("usage"), (
             "the answer is kept, and tells its usage by itself"
         )
 
@@ -394,14 +395,12 @@ async def test_an_answer_that_comes_after_a_cancel_elsewhere_is_not_handed_out_a
             await asked
         assert caught.value.failure.kind is CALL_CANCELLED
         assert (await cancelling).was_running
-        told = (await two.calls.cancel(KEY)).usage
-        assert told is not None
-        assert told.requests == 1
+        assert (await two.calls.cancel(KEY)).usage.requests == 1
         assert model.asked == 1
 
 
 async def test_a_call_cancelled_before_its_first_step_tells_its_listeners(tmp_path: Path) -> None:
-    async def work(_: RunningCall) -> Answer:
+    async def work(_: RunningCall) -> GenerateCompleted:
         raise AssertionError("never begins")
 
     async with replicas(tmp_path) as (one,):
@@ -420,7 +419,7 @@ async def test_closing_lets_running_calls_finish_and_gives_up_the_others_to_whoe
     tmp_path: Path,
 ) -> None:
     quick, slow = Model(), Model()
-    other = CallKey("t", "deb-1", "s", 2)
+    other = call_key(CallId(tenant="t", debate_id="deb-1", step="s", step_attempt=2))
     async with replicas(tmp_path, 2) as (one, two):
         for model, key in ((quick, KEY), (slow, other)):
             async with aclosing(one.ask(model, key)) as events:  # type: ignore[type-var]
@@ -430,7 +429,7 @@ async def test_closing_lets_running_calls_finish_and_gives_up_the_others_to_whoe
         assert (await completed(two.ask(quick))).stored
         slow.may_answer.set()
         async with asyncio.timeout(LEASE / 2):  # nobody waits for a lease
-            assert (await completed(two.ask(slow, other))).answer.text == "yes"
+            assert (await completed(two.ask(slow, other))).text == "yes"
     assert (quick.asked, slow.asked, slow.stopped) == (1, 2, 1)
 
 
@@ -466,7 +465,7 @@ async def test_an_answer_that_could_not_be_stored_is_not_heard_and_not_paid_for_
             await completed(one.ask(model))
         assert caught.value.reason == "STORE_UNAVAILABLE"
         away = False
-        assert (await completed(one.ask(model))).answer.text == "yes"
+        assert (await completed(one.ask(model))).text == "yes"
     assert model.asked == 1
 
 
@@ -494,7 +493,7 @@ async def test_two_that_write_an_unrecorded_answer_at_once_do_not_stop_the_keepi
         with pytest.raises(ParleyError):
             await completed(one.ask(model))
         mode = "back"
-        assert (await completed(one.ask(model))).answer.text == "yes"
+        assert (await completed(one.ask(model))).text == "yes"
         await until(both.is_set)
         await asyncio.sleep(0)
         assert not one.keeping.done()
@@ -513,4 +512,4 @@ async def test_a_claim_that_was_interrupted_does_not_lock_the_call(tmp_path: Pat
             asking.cancel()
             await asyncio.wait({asking})
         async with asyncio.timeout(LEASE / 2):
-            assert (await completed(two.ask(model))).answer.text == "yes"
+            assert (await completed(two.ask(model))).text == "yes"

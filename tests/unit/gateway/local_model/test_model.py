@@ -12,11 +12,9 @@ from time import monotonic
 
 import pytest
 
-from parley.gateway.local_model import child as child_module
+from parley.gateway.local_model import catalogue
 from parley.gateway.local_model import model as module
-from parley.gateway.local_model import weights as weights_module
-from parley.gateway.local_model.child import LocalModelError
-from parley.gateway.local_model.model import available, local_model
+from parley.gateway.local_model.model import LocalModelError, local_model, why_unavailable
 
 ANSWERS = "import sys\nprint('http://127.0.0.1:1/v1', flush=True)\n"
 UNTIL_STDIN_ENDS = ANSWERS + "sys.stdin.read()\n"
@@ -61,7 +59,7 @@ async def test_the_child_is_gone_when_the_block_fails() -> None:
 
 
 async def test_a_child_that_will_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_module, "_STOP_SECONDS", 0.1)
+    monkeypatch.setattr(module, "_STOP_SECONDS", 0.1)
     stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + ANSWERS + "signal.pause()\n"
     async with local_model(command=child(stubborn)) as model:
         begun = monotonic()
@@ -104,7 +102,7 @@ async def test_a_child_that_does_not_answer_in_time_is_an_error() -> None:
 
 async def test_the_end_of_the_child_is_noticed() -> None:
     async with local_model(command=child(UNTIL_STDIN_ENDS)) as model:
-        noticed = asyncio.create_task(model.exited())
+        noticed = asyncio.create_task(model.wait_for_exit())
         os.kill(model.pid, signal.SIGKILL)
         async with asyncio.timeout(30):
             assert await noticed == "the local model ended (signal 9)"
@@ -128,7 +126,7 @@ async def test_the_child_ends_when_its_parent_is_killed() -> None:
         "async def main():\n"
         f"    async with local_model(command={child(UNTIL_STDIN_ENDS)!r}) as model:\n"
         "        print(model.pid, flush=True)\n"
-        "        await model.exited()\n"
+        "        await model.wait_for_exit()\n"
         "asyncio.run(main())\n"
     )
     with subprocess.Popen(child(parent), stdout=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220
@@ -152,8 +150,8 @@ async def test_a_missing_package_is_named(package: str, monkeypatch: pytest.Monk
         return None if name == package.replace("-", "_") else ModuleSpec(name, None, origin=__file__)
 
     monkeypatch.setattr(module, "find_spec", find_spec)
-    monkeypatch.setattr(weights_module, "find_spec", find_spec)
-    reason = available()
+    monkeypatch.setattr(catalogue, "find_spec", find_spec)
+    reason = why_unavailable()
     assert reason is not None
     assert package in reason
     with pytest.raises(LocalModelError, match=package):

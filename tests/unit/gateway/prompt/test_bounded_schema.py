@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from parley.gateway.prompt.structured_answers import InvalidAnswer, shape_of
+from parley.gateway.prompt.structured_answers import InvalidAnswer, parse_shape
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def _shape(**keywords: Any) -> Any:
-    return shape_of("s", json.dumps({"type": "object", **keywords}))
+    return parse_shape("s", json.dumps({"type": "object", **keywords}))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.bounded_work import TooMuchWorkError
-from parley.gateway.prompt.fit_schema import fitted
-from parley.gateway.prompt.structured_answers import InvalidAnswer, shape_of
+from parley.gateway.prompt.bounded_schema import TooMuchWorkError
+from parley.gateway.prompt.fit_schema import fit_value
+from parley.gateway.prompt.structured_answers import InvalidAnswer, parse_shape
 from tests.support.growth import check_growth
 
 SCHEMA: dict[str, Any] = {
@@ -43,7 +43,7 @@ WHOLE: dict[str, Any] = {"text": "x", "openQuestions": ["when?"], "sure": 80}
 
 
 def fit(**fields: Any) -> Any:
-    return fitted({**WHOLE, **fields}, SCHEMA)
+    return fit_value({**WHOLE, **fields}, SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -113,16 +113,16 @@ def test_a_value_is_read_as_its_schema_means_it(field: str, given_value: Any, me
     ],
 )
 def test_the_object_itself_is_found_and_keeps_only_its_own_keys(value: Any) -> None:
-    assert fitted(value, SCHEMA) == WHOLE
+    assert fit_value(value, SCHEMA) == WHOLE
 
 
 def test_only_a_list_that_was_left_out_is_made_up() -> None:
-    assert fitted({}, SCHEMA) == {"openQuestions": []}
+    assert fit_value({}, SCHEMA) == {"openQuestions": []}
 
 
 def test_keys_that_the_schema_allows_stay() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-    assert fitted({"a": 1, "b": 2}, schema) == {"a": "1", "b": 2}
+    assert fit_value({"a": 1, "b": 2}, schema) == {"a": "1", "b": 2}
 
 
 def test_a_reference_to_itself_comes_to_an_end() -> None:
@@ -131,7 +131,7 @@ def test_a_reference_to_itself_comes_to_an_end() -> None:
         "properties": {"a": {"$ref": "#/$defs/a"}},
         "$defs": {"a": {"$ref": "#/$defs/a"}},
     }
-    assert fitted({"a": 1}, schema) == {"a": 1}
+    assert fit_value({"a": 1}, schema) == {"a": 1}
 
 
 json_values = st.recursive(
@@ -160,16 +160,16 @@ valid = st.fixed_dictionaries(
 @given(valid)
 def test_what_satisfies_the_schema_stays_as_it_is(value: dict[str, Any]) -> None:
     jsonschema.validate(value, SCHEMA)
-    assert fitted(value, SCHEMA) == value
+    assert fit_value(value, SCHEMA) == value
 
 
 @given(st.one_of(json_values, st.fixed_dictionaries({}, optional=some)))
 def test_any_value_can_be_read_and_is_read_the_same_again(value: Any) -> None:
     before = json.dumps(value)
-    once = fitted(value, SCHEMA)
+    once = fit_value(value, SCHEMA)
     assert json.dumps(value) == before
     if jsonschema.Draft202012Validator(SCHEMA).is_valid(once):
-        assert fitted(once, SCHEMA) == once
+        assert fit_value(once, SCHEMA) == once
 
 
 @given(st.lists(st.floats(0, 10) | st.integers(0, 10), min_size=2, max_size=2))
@@ -195,7 +195,7 @@ def test_scores_keep_their_order(scores: list[float]) -> None:
     ids=["many lines", "dashes", "digits", "blanks", "lists in lists", "scores", "many keys", "a long key"],
 )
 def test_no_value_takes_long(size: int, value: Callable[[int], Any]) -> None:
-    check_growth(lambda size: fitted(value(size), SCHEMA), size)
+    check_growth(lambda size: fit_value(value(size), SCHEMA), size)
 
 
 _WIDE: Mapping[str, Any] = {
@@ -236,11 +236,11 @@ _LONG = "x" * 60_000
 )
 def test_what_takes_too_long_to_be_read_is_given_up(value: Any, schema: Mapping[str, Any]) -> None:
     with pytest.raises(TooMuchWorkError, match="it takes too long"):
-        fitted(value, schema)
+        fit_value(value, schema)
 
 
 def test_an_answer_that_takes_too_long_to_be_read_does_not_satisfy() -> None:
-    shape = shape_of(
+    shape = parse_shape(
         "s", json.dumps({"type": "object", "properties": {"all": {"type": "array", "items": _WIDE}}})
     )
     with pytest.raises(InvalidAnswer, match="it takes too long"):
@@ -249,5 +249,5 @@ def test_an_answer_that_takes_too_long_to_be_read_does_not_satisfy() -> None:
 
 def test_a_large_answer_of_a_usual_kind_is_read() -> None:
     row = {"type": "object", "properties": {name: {"type": "integer"} for name in "abcdefgh"}}
-    read = fitted([dict.fromkeys("abcdefgh", "8")] * 2000, {"type": "array", "items": row})
+    read = fit_value([dict.fromkeys("abcdefgh", "8")] * 2000, {"type": "array", "items": row})
     assert read == [dict.fromkeys("abcdefgh", 8)] * 2000

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.gateway.prompt import read_json
-from parley.gateway.prompt.read_json import NotJson, mended, values_in
+from parley.gateway.prompt.read_json import NotJson, find_values, repair
 from tests.support.growth import check_growth
 
 WANTED = {"a": "x", "n": [1, 2]}
@@ -30,13 +30,13 @@ WANTED = {"a": "x", "n": [1, 2]}
     ],
 )
 async def test_what_is_nearly_json_is_mended(text: str) -> None:
-    assert await mended(text) == WANTED
+    assert await repair(text) == WANTED
 
 
 @pytest.mark.parametrize("text", ["", "I would rather not.", "[1, 2"])
 async def test_a_text_without_an_object_is_not_mended(text: str) -> None:
     with pytest.raises(NotJson):
-        await mended(text)
+        await repair(text)
 
 
 _WORKS_WITHOUT_END = "while True: pass"
@@ -65,7 +65,7 @@ async def test_a_text_that_takes_minutes_is_given_up_in_time_and_holds_nobody_up
 
     ticking = asyncio.create_task(tick())
     with pytest.raises(NotJson):
-        await mended("{", seconds=seconds)
+        await repair("{", seconds=seconds)
     ticking.cancel()
     assert ticks > 3
 
@@ -82,7 +82,7 @@ async def test_whoever_waits_for_mending_can_be_stopped_and_leaves_no_process(
 
     mend_by(monkeypatch, _WAITS_WITHOUT_END)
     monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
-    waiting = asyncio.create_task(mended("{"))
+    waiting = asyncio.create_task(repair("{"))
     child = await started.get()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -100,7 +100,7 @@ async def test_whoever_waits_for_mending_can_be_stopped_and_leaves_no_process(
     ],
 )
 async def test_nothing_is_made_up_where_a_value_is_missing(text: str, read: object) -> None:
-    assert await mended(text) == read
+    assert await repair(text) == read
 
 
 def test_a_mender_whose_gateway_was_killed_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,13 +114,13 @@ async def test_the_mender_sees_no_secret(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     show = "import os, json; print(json.dumps(dict(os.environ)))"
     monkeypatch.setattr(read_json, "_MENDER", (read_json._MENDER[0], "-I", "-c", show))
-    assert "OPENAI_API_KEY" not in await mended("{")
+    assert "OPENAI_API_KEY" not in await repair("{")
 
 
 @given(st.text(alphabet='{}[]`json" :,1\n', max_size=80))
 def test_any_text_yields_values_or_is_not_json(text: str) -> None:
     try:
-        found: list[Any] = list(values_in(text))
+        found: list[Any] = list(find_values(text))
     except NotJson:
         return
     assert found
@@ -130,6 +130,6 @@ def test_any_text_yields_values_or_is_not_json(text: str) -> None:
 def test_no_text_takes_long_to_look_through(unit: str) -> None:
     def look_through(length: int) -> None:
         with suppress(NotJson):
-            list(values_in("```" + (unit * length)[:length]))
+            list(find_values("```" + (unit * length)[:length]))
 
     check_growth(look_through, 262_144)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.reasoning import ReasoningFilter, begins_inside, without_reasoning
+from parley.gateway.prompt.reasoning import ReasoningFilter, starts_inside_reasoning, strip_reasoning
 from tests.support.growth import check_growth
 
 PARTS = [
@@ -97,7 +97,7 @@ def test_reasoning_never_comes_out_and_the_answer_always_does(thought: str, answ
     ],
 )
 def test_reasoning_inside_of_a_whole_answer_is_left_out_where_tags_are_tags(said: str, answer: str) -> None:
-    assert without_reasoning(said) == answer
+    assert strip_reasoning(said) == answer
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_reasoning_inside_of_a_whole_answer_is_left_out_where_tags_are_tags(said
     ],
 )
 def test_reasoning_that_has_no_beginning_is_told_from_the_rest(said: str, begins: bool) -> None:
-    assert begins_inside(said) == begins
+    assert starts_inside_reasoning(said) == begins
 
 
 @example("<think></think></think>")
 @given(texts)
 def test_what_is_left_of_an_answer_stays_as_it_is(text: str) -> None:
-    left = without_reasoning(text)
-    assert without_reasoning(left) == left
+    left = strip_reasoning(text)
+    assert strip_reasoning(left) == left
 
 
 @pytest.mark.parametrize(
@@ -145,6 +145,6 @@ def test_no_text_takes_long(unit: str) -> None:
         filtered(text)
         filtered(*(text[at : at + 4] for at in range(0, length, 4)))
         filtered("<think>", *text[: length // 2])
-        without_reasoning(text)
+        strip_reasoning(text)
 
     check_growth(read, 262_144)

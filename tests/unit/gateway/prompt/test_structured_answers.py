@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from parley.gateway.prompt.structured_answers import (
     AnswerShape,
     InvalidAnswer,
-    bounded,
-    in_words,
+    bound_shape,
+    parse_shape,
     read_answer,
-    shape_of,
+    schema_instruction,
 )
 
 OPEN = json.dumps(
@@ -30,7 +30,7 @@ OPEN = json.dumps(
     ],
 )
 def test_an_object_is_found_among_words(answer: str) -> None:
-    assert json.loads(shape_of("s", OPEN).accept(answer)) == {"a": "x"}
+    assert json.loads(parse_shape("s", OPEN).accept(answer)) == {"a": "x"}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_an_object_is_found_among_words(answer: str) -> None:
 )
 def test_what_is_wrong_is_said_with_its_place(answer: str, message: str, is_json: bool) -> None:
     with pytest.raises(InvalidAnswer, match=message) as caught:
-        shape_of("s", OPEN).accept(answer)
+        parse_shape("s", OPEN).accept(answer)
     assert caught.value.is_json is is_json
 
 
@@ -56,18 +56,18 @@ def test_what_is_wrong_is_said_with_its_place(answer: str, message: str, is_json
 def test_an_answer_that_is_nested_too_deeply_is_an_invalid_one(levels: int, before: str, after: str) -> None:
     deep = f'{{"a": "x", "c": {before * levels}1{after * levels}}}'
     with pytest.raises(InvalidAnswer, match=r"nested more than 64 levels deep|recursion"):
-        shape_of("s", OPEN).accept(deep)
+        parse_shape("s", OPEN).accept(deep)
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\t"])
 def test_a_line_end_that_was_not_escaped_does_not_spoil_an_answer(line_end: str) -> None:
-    assert json.loads(shape_of("s", OPEN).accept(f'{{"a": "one{line_end}two"}}')) == {
+    assert json.loads(parse_shape("s", OPEN).accept(f'{{"a": "one{line_end}two"}}')) == {
         "a": f"one{line_end}two"
     }
 
 
 async def test_what_was_cut_off_is_read_but_never_taken_for_whole() -> None:
-    prose = shape_of("s", OPEN, accepts_prose=True)
+    prose = parse_shape("s", OPEN, accepts_prose=True)
     assert json.loads(await read_answer(prose, '{"a": "Use on', truncated=False)) == {"a": "Use on"}
     with pytest.raises(InvalidAnswer, match="not JSON") as caught:
         await read_answer(prose, '{"a": "Use on', truncated=True)
@@ -76,11 +76,11 @@ async def test_what_was_cut_off_is_read_but_never_taken_for_whole() -> None:
 
 def test_an_answer_may_have_64_levels() -> None:
     deep = f'{{"a": "x", "c": {"[" * 63}{"]" * 63}}}'
-    assert json.loads(shape_of("s", OPEN).accept(deep)) == json.loads(deep)
+    assert json.loads(parse_shape("s", OPEN).accept(deep)) == json.loads(deep)
 
 
-def test_texts_inside_an_answer_pass_the_airlock() -> None:
-    assert json.loads(shape_of("s", OPEN).accept('{"a": "x\\u0000\\u202ey"}')) == {"a": "xy"}
+def test_texts_inside_an_answer_pass_the_sanitizer() -> None:
+    assert json.loads(parse_shape("s", OPEN).accept('{"a": "x\\u0000\\u202ey"}')) == {"a": "xy"}
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,12 @@ def test_texts_inside_an_answer_pass_the_airlock() -> None:
 )
 def test_a_bad_schema_is_refused_with_a_reason(name: str, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        shape_of(name, text)
+        parse_shape(name, text)
 
 
 def test_a_reference_to_elsewhere_is_refused() -> None:
     with pytest.raises(ValueError, match=r"\$ref 'http://127.0.0.1:9/x.json' leads to no schema in it"):
-        shape_of("s", '{"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x.json"}}}')
+        parse_shape("s", '{"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x.json"}}}')
 
 
 def test_strict_is_asked_for_only_where_the_schema_allows_it() -> None:
@@ -111,13 +111,13 @@ def test_strict_is_asked_for_only_where_the_schema_allows_it() -> None:
         "additionalProperties": False,
     }
     nested = {**closed, "properties": {"a": {"type": "object", "properties": {"b": {}}}}}
-    assert shape_of("s", json.dumps(closed)).strict
-    assert not shape_of("s", json.dumps(nested)).strict
-    assert not shape_of("s", OPEN).strict
+    assert parse_shape("s", json.dumps(closed)).strict
+    assert not parse_shape("s", json.dumps(nested)).strict
+    assert not parse_shape("s", OPEN).strict
 
 
 def test_the_words_hold_the_schema_itself() -> None:
-    assert OPEN in in_words(shape_of("s", OPEN))
+    assert OPEN in schema_instruction(parse_shape("s", OPEN))
 
 
 JUDGED = {
@@ -134,7 +134,7 @@ JUDGED = {
 
 
 def test_a_bounded_shape_has_an_end_to_every_text_and_list() -> None:
-    within = bounded(shape_of("judgement", json.dumps(JUDGED))).schema["properties"]
+    within = bound_shape(parse_shape("judgement", json.dumps(JUDGED))).schema["properties"]
     assert 100 <= within["answer"]["maxLength"] <= 1000
     assert 1 <= within["reasons"]["maxItems"] <= 10
     assert within["reasons"]["items"]["maxLength"] <= within["answer"]["maxLength"]
@@ -155,18 +155,18 @@ def test_a_bounded_shape_has_an_end_to_every_text_and_list() -> None:
     )
 )
 def test_whatever_satisfies_the_bounded_shape_satisfies_the_shape_itself(value: dict[str, object]) -> None:
-    shape = shape_of("judgement", json.dumps(JUDGED))
+    shape = parse_shape("judgement", json.dumps(JUDGED))
     try:
-        accepted = bounded(shape).accept(json.dumps(value))
+        accepted = bound_shape(shape).accept(json.dumps(value))
     except InvalidAnswer:
         return
     assert shape.accept(accepted)
 
 
 def test_a_shape_is_bounded_once() -> None:
-    shape = shape_of("judgement", json.dumps(JUDGED))
-    assert bounded(shape) is bounded(shape)
-    assert bounded(bounded(shape)).schema == bounded(shape).schema
+    shape = parse_shape("judgement", json.dumps(JUDGED))
+    assert bound_shape(shape) is bound_shape(shape)
+    assert bound_shape(bound_shape(shape)).schema == bound_shape(shape).schema
 
 
 async def test_the_check_of_an_answer_leaves_the_loop_to_others() -> None:
@@ -177,7 +177,7 @@ async def test_the_check_of_an_answer_leaves_the_loop_to_others() -> None:
             threads.append(threading.current_thread())
             return super().accept(answer)
 
-    shape = shape_of("s", OPEN)
+    shape = parse_shape("s", OPEN)
     noted = Noted(**{each.name: getattr(shape, each.name) for each in fields(shape)})
     await read_answer(noted, '{"a": "x"}', truncated=False)
 

@@ -6,18 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.documents import MAX_RESULT, Document, Documents
-from parley.gateway.prompt.tools import TOOLS, ToolRequest, ToolResult, run, use_of
+from parley.gateway.prompt.documents import MAX_RESULT, Documents
+from parley.gateway.prompt.tools import TOOLS, ToolRequest, ToolResult, describe_use, run_tool
+from tests.support.prompt_parts import user
 
 NAMES = tuple(TOOLS)
 PLAN = "\n".join(f"step {number}: do thing {number}" for number in range(1, 2001))
 DOCUMENTS = Documents(
     [
-        Document("docs/plan.md", PLAN),
-        Document("notes.txt", "The cache holds naïve entries.\r\nEviction is by age.\n"),
-        Document("long.json", "x" * 9_000),
-        Document("empty.md", ""),
-        Document("日本.md", "分散システムでは合意が必要です。"),
+        user(PLAN, document="docs/plan.md"),
+        user("The cache holds naïve entries.\r\nEviction is by age.\n", document="notes.txt"),
+        user("x" * 9_000, document="long.json"),
+        user("", document="empty.md"),
+        user("分散システムでは合意が必要です。", document="日本.md"),
     ]
 )
 FRAME = re.compile(
@@ -27,7 +28,7 @@ FRAME = re.compile(
 
 
 def asked(name: str, **arguments: Any) -> ToolResult:
-    return run(DOCUMENTS, NAMES, ToolRequest("1", name, json.dumps(arguments)))
+    return run_tool(DOCUMENTS, NAMES, ToolRequest("1", name, json.dumps(arguments)))
 
 
 def lines_shown(text: str) -> list[str]:
@@ -54,7 +55,7 @@ def test_whatever_is_asked_only_the_documents_own_text_comes_out_and_it_is_bound
     name: str, arguments: str
 ) -> None:
     request = ToolRequest("1", name, arguments)
-    result = run(DOCUMENTS, NAMES, request)
+    result = run_tool(DOCUMENTS, NAMES, request)
     assert 0 < len(result.text) <= MAX_RESULT
     if result.failed:
         assert "\n" not in result.text
@@ -72,7 +73,7 @@ def test_whatever_is_asked_only_the_documents_own_text_comes_out_and_it_is_bound
                 assert any(shown in text for text in own)
             else:
                 assert not line or FRAME.fullmatch(line)
-    used = use_of(request, result)
+    used = describe_use(request, result)
     assert used.characters == len(result.text)
     assert len(used.arguments) <= 500
     assert 0 < len(used.name) <= 64
@@ -107,8 +108,8 @@ def test_a_range_of_lines_comes_with_its_numbers() -> None:
 
 def test_the_list_names_every_document_with_its_size() -> None:
     assert asked("list_files").text.splitlines()[0] == f"docs/plan.md ({len(PLAN)} characters, 2000 lines)"
-    many = Documents([Document(f"{number:04}-{'n' * 90}", "") for number in range(500)])
-    listed = run(many, NAMES, ToolRequest("1", "list_files", "")).text
+    many = Documents([user("", document=f"{number:04}-{'n' * 90}") for number in range(500)])
+    listed = run_tool(many, NAMES, ToolRequest("1", "list_files", "")).text
     assert len(listed) <= MAX_RESULT
     shown = len(listed.splitlines()) - 1
     assert listed.endswith(f"… and {500 - shown} more documents.")
@@ -163,11 +164,11 @@ def test_words_of_a_query_are_never_its_syntax(query: str) -> None:
 def test_a_wrong_call_is_answered_with_what_was_wrong_and_what_there_is(
     name: str, arguments: str, told: str
 ) -> None:
-    result = run(DOCUMENTS, NAMES, ToolRequest("1", name, arguments))
+    result = run_tool(DOCUMENTS, NAMES, ToolRequest("1", name, arguments))
     assert result.failed
     assert result.text.startswith(told)
 
 
 def test_a_tool_that_the_agent_was_not_given_does_not_exist_for_it() -> None:
-    result = run(DOCUMENTS, ("file_read",), ToolRequest("1", "list_files", ""))
+    result = run_tool(DOCUMENTS, ("file_read",), ToolRequest("1", "list_files", ""))
     assert result == ToolResult("There is no tool 'list_files'. Tools: file_read.", failed=True)

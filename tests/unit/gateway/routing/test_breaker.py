@@ -12,7 +12,7 @@ def fail(breaker: RouteBreaker, times: int = 1) -> None:
     for _ in range(times):
         permit = breaker.admit()
         assert permit is not None
-        breaker.failed(permit, "500")
+        breaker.record_failure(permit, "500")
 
 
 def state_of(breaker: RouteBreaker) -> str:
@@ -36,7 +36,7 @@ def trial(breaker: RouteBreaker) -> Permit:
 def test_only_failures_in_a_row_open_it() -> None:
     breaker = RouteBreaker(ManualClock())
     fail(breaker, 2)
-    breaker.succeeded(trial(breaker))
+    breaker.record_success(trial(breaker))
     fail(breaker, 2)
     assert state_of(breaker) == "CLOSED"
     fail(breaker)
@@ -48,7 +48,7 @@ def test_failures_that_were_in_flight_together_count_as_one() -> None:
     for wave in range(1, 4):
         assert state_of(breaker) == "CLOSED"
         for permit in [trial(breaker) for _ in range(5)]:
-            breaker.failed(permit, "503")
+            breaker.record_failure(permit, "503")
         assert breaker.snapshot().failures_in_a_row == wave % 3
     assert state_of(breaker) == "OPEN"
 
@@ -58,7 +58,7 @@ def fail_at(breaker: RouteBreaker, *flights: Flight) -> int:
     for flight in flights:
         permit = breaker.admit(flight)
         assert permit is not None
-        breaker.failed(permit, "503")
+        breaker.record_failure(permit, "503")
     return breaker.snapshot().failures_in_a_row
 
 
@@ -85,8 +85,8 @@ def test_a_failure_after_a_success_counts_though_it_was_in_flight_with_one_befor
     breaker = RouteBreaker(ManualClock())
     late = trial(breaker)
     fail(breaker)
-    breaker.succeeded(trial(breaker))
-    breaker.failed(late, "503")
+    breaker.record_success(trial(breaker))
+    breaker.record_failure(late, "503")
     assert breaker.snapshot().failures_in_a_row == 1
 
 
@@ -98,11 +98,11 @@ def test_it_lets_nothing_through_for_a_minute_and_then_one_trial_at_a_time() -> 
     first = trial(breaker)
     assert state_of(breaker) == "HALF_OPEN"
     assert breaker.admit() is None
-    breaker.succeeded(first)
+    breaker.record_success(first)
     assert state_of(breaker) == "HALF_OPEN"
     second = trial(breaker)
     assert breaker.admit() is None
-    breaker.succeeded(second)
+    breaker.record_success(second)
     assert state_of(breaker) == "CLOSED"
 
 
@@ -110,7 +110,7 @@ def test_a_failed_trial_opens_it_for_another_minute() -> None:
     breaker, clock = opened()
     for _ in range(3):
         clock.advance(60)
-        breaker.failed(trial(breaker), "still 500")
+        breaker.record_failure(trial(breaker), "still 500")
         assert state_of(breaker) == "OPEN"
         clock.advance(59)
         assert breaker.admit() is None
@@ -131,16 +131,16 @@ def test_a_late_outcome_neither_opens_nor_closes() -> None:
     late = [trial(breaker) for _ in range(4)]
     fail(breaker, 3)
     clock.advance(50)
-    breaker.failed(late[0], "late")
+    breaker.record_failure(late[0], "late")
     assert breaker.seconds_until_trial == 10
-    breaker.succeeded(late[1])
+    breaker.record_success(late[1])
     assert state_of(breaker) == "OPEN"
     clock.advance(10)
     current = trial(breaker)
-    breaker.failed(late[2], "late")
+    breaker.record_failure(late[2], "late")
     assert state_of(breaker) == "HALF_OPEN"
-    breaker.succeeded(current)
-    breaker.succeeded(late[3])
+    breaker.record_success(current)
+    breaker.record_success(late[3])
     assert state_of(breaker) == "HALF_OPEN"
 
 
@@ -163,13 +163,13 @@ def test_what_another_replica_found_out_is_taken_over_and_outcomes_from_before_c
     breaker.adopt(BreakerState.OPEN, "503 elsewhere")
     assert state_of(breaker) == "OPEN"
     assert breaker.snapshot().last_failure == "503 elsewhere"
-    breaker.succeeded(before)
+    breaker.record_success(before)
     assert breaker.seconds_until_trial == 60
     clock.advance(60)
     mine = trial(breaker)
     breaker.adopt(BreakerState.CLOSED, "")
     assert state_of(breaker) == "CLOSED"
-    breaker.failed(mine, "late")
+    breaker.record_failure(mine, "late")
     assert breaker.snapshot().failures_in_a_row == 0
 
 
@@ -241,14 +241,14 @@ class BreakerMachine(RuleBasedStateMachine):
             self.gate = None
         current = generation == self.generation
         if outcome == "success":
-            self.breaker.succeeded(permit)
+            self.breaker.record_success(permit)
             if current:
                 self.failures, self.counted_until = 0, -1
                 self.successes += self.state is BreakerState.HALF_OPEN
                 if self.successes == 2:
                     self.move(BreakerState.CLOSED)
         elif outcome == "failure":
-            self.breaker.failed(permit, "x")
+            self.breaker.record_failure(permit, "x")
             if current and (began > self.counted_until or self.state is BreakerState.HALF_OPEN):
                 self.failures, self.counted_until = self.failures + 1, self.moment
                 if self.state is BreakerState.HALF_OPEN or self.failures == 3:

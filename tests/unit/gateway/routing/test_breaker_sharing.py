@@ -11,9 +11,8 @@ from parley.gateway.routing.breaker import BreakerState
 from parley.gateway.routing.breaker_sharing import BreakerSharing
 from parley.gateway.routing.route import LiveRoute
 from parley.gateway.routing.table import Offer, RouteTable
-from parley.gateway.wire.endpoint import EndpointLimits
+from parley.gateway.wire.endpoint import EndpointLimits, Provider
 from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
-from parley.gateway.wire.provider import Provider
 from parley.storage.opening import open_store
 from parley.storage.ports import Collection, Document, Documents
 from tests.support.manual_clock import ManualClock
@@ -41,7 +40,7 @@ class Replica:
         while live.breaker.state is not BreakerState.OPEN:
             permit = live.breaker.admit()
             assert permit is not None
-            live.breaker.failed(permit, "away")
+            live.breaker.record_failure(permit, "away")
 
     def close(self, name: str) -> None:
         self.route(name).breaker.adopt(BreakerState.CLOSED, "")
@@ -58,9 +57,9 @@ class Stage:
         self.one = Replica(documents, self.clock, "one")
         self.two = Replica(documents, self.clock, "two")
 
-    async def turn(self) -> None:
+    async def synchronize(self) -> None:
         for each in (self.one, self.two, self.one):
-            await each.sharing.turn()
+            await each.sharing.synchronize()
 
     async def stored(self) -> list[Document]:
         return list(await self.documents.find(BREAKERS, {}))
@@ -79,25 +78,25 @@ async def test_a_route_that_was_forgotten_and_comes_back_does_not_close_the_brea
     stage: Stage,
 ) -> None:
     stage.one.open("p/dead")
-    await stage.turn()
+    await stage.synchronize()
     assert stage.two.state("p/dead") is BreakerState.OPEN
     stage.monkeypatch.setattr(routes, "_MAX_ROUTES", 1)
     stage.one.route("p/other")
-    assert stage.one.table.known("p/dead") is None
+    assert stage.one.table.find_known("p/dead") is None
     stage.one.route("p/dead")
-    await stage.turn()
+    await stage.synchronize()
     assert stage.two.state("p/dead") is BreakerState.OPEN
 
 
 async def test_a_route_that_came_back_is_heard_when_it_fails_again(stage: Stage) -> None:
     stage.one.open("p/dead")
-    await stage.turn()
+    await stage.synchronize()
     stage.monkeypatch.setattr(routes, "_MAX_ROUTES", 1)
     stage.one.route("p/other")
     stage.two.close("p/dead")
-    await stage.turn()
+    await stage.synchronize()
     stage.one.open("p/dead")
-    await stage.turn()
+    await stage.synchronize()
     assert stage.two.state("p/dead") is BreakerState.OPEN
 
 
@@ -106,7 +105,7 @@ async def test_names_that_clients_make_up_do_not_fill_the_store(stage: Stage) ->
     stage.monkeypatch.setattr(routes, "_MAX_ROUTES", 4)
     for number in range(40):
         stage.one.open(f"p/{number}")
-        await stage.turn()
+        await stage.synchronize()
     assert len(await stage.stored()) <= 8
 
 
@@ -114,25 +113,25 @@ async def test_what_nobody_uses_is_forgotten_after_an_hour_and_shared_anew_when_
     stage: Stage,
 ) -> None:
     stage.one.open("p/dead")
-    await stage.turn()
+    await stage.synchronize()
     stage.one.close("p/dead")
-    await stage.turn()
+    await stage.synchronize()
     assert [each.key for each in await stage.stored()] == ["p/dead"]
     stage.clock.advance(3601)
-    await stage.turn()
+    await stage.synchronize()
     assert not await stage.stored()
     for opener, other in ((stage.one, stage.two), (stage.two, stage.one)):
         opener.open("p/dead")
-        await stage.turn()
+        await stage.synchronize()
         assert other.state("p/dead") is BreakerState.OPEN
         opener.close("p/dead")
-        await stage.turn()
+        await stage.synchronize()
         assert other.state("p/dead") is BreakerState.CLOSED
 
 
 async def test_an_open_breaker_stays_known_as_long_as_its_route_is_used(stage: Stage) -> None:
     stage.one.open("p/dead")
-    await stage.turn()
+    await stage.synchronize()
     stage.clock.advance(3601)
-    await stage.turn()
+    await stage.synchronize()
     assert [each.key for each in await stage.stored()] == ["p/dead"]

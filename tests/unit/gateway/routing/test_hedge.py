@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from parley.gateway.answer import Answer
 from parley.gateway.failures import BAD_REQUEST, Failure
 from parley.gateway.routing.breaker import RouteBreaker
 from parley.gateway.routing.call import Progress
 from parley.gateway.routing.hedge import Hedge, Outcome
 from parley.gateway.routing.queue import Limits, RouteQueue
 from parley.gateway.routing.route import LiveRoute, Route
+from parley.v1.gateway_pb2 import GenerateCompleted
 from tests.support.manual_clock import ManualClock
 
 Script = Callable[[Progress], Coroutine[Any, Any, Outcome]]
@@ -24,13 +24,13 @@ class Said:
     def __init__(self) -> None:
         self.heard: list[tuple[str, str]] = []
 
-    def route_attempt_started(self, route: str) -> None:
+    def start_route_attempt(self, route: str) -> None:
         self.heard.append((route, ""))
 
-    def alive(self) -> None:
+    def mark_alive(self) -> None:
         pass
 
-    def text(self, piece: str) -> None:
+    def add_text(self, piece: str) -> None:
         route, text = self.heard[-1]
         self.heard[-1] = route, text + piece
 
@@ -41,14 +41,14 @@ def live(name: str) -> LiveRoute:
 
 
 def answer(route: str) -> Outcome:
-    return Answer("whole", route, "m", False, 0, 0), True
+    return GenerateCompleted(text="whole", route=route, model="m"), True
 
 
 async def raced(said: Said, first: Script, hedge: Script) -> Outcome:
     scripts = {"first": first, "hedge": hedge}
 
     async def trying(route: LiveRoute, progress: Progress) -> Outcome:
-        progress.route_attempt_started(route.route.name)
+        progress.start_route_attempt(route.route.name)
         return await scripts[route.route.name](progress)
 
     async with asyncio.timeout(30):
@@ -58,7 +58,7 @@ async def raced(said: Said, first: Script, hedge: Script) -> Outcome:
 
 
 async def breaks_off(progress: Progress) -> Outcome:
-    progress.text("hi")
+    progress.add_text("hi")
     await asyncio.sleep(0.05)
     return None, True
 
@@ -68,7 +68,7 @@ async def test_a_hedge_that_speaks_and_breaks_off_leaves_the_silent_first_to_ans
 
     async def first(progress: Progress) -> Outcome:
         await broken.wait()
-        progress.text("whole")
+        progress.add_text("whole")
         return answer("first")
 
     async def hedge(progress: Progress) -> Outcome:
@@ -98,7 +98,7 @@ async def test_a_first_that_speaks_late_and_breaks_off_leaves_the_hedge_to_answe
     async def hedge(progress: Progress) -> Outcome:
         hedging.set()
         await broken.wait()
-        progress.text("whole")
+        progress.add_text("whole")
         return answer("hedge")
 
     said = Said()
@@ -119,7 +119,7 @@ async def test_what_no_route_can_help_is_raised_only_where_the_other_does_not_an
     async def answers(progress: Progress) -> Outcome:
         hedging.set()
         await refused.wait()
-        progress.text("whole")
+        progress.add_text("whole")
         return answer("hedge")
 
     async def fails(_: Progress) -> Outcome:

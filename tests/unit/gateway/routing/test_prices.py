@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.gateway.routing.prices import Price, Prices, load_prices
-from parley.gateway.routing.published_prices import PublishedPrices, Seller
+from parley.gateway.routing.prices import Price, Prices, PublishedPrices, Seller, load_prices
 
 OPENAI = Seller("https://api.openai.com/v1", "openai")
 SELLERS = {

@@ -7,15 +7,12 @@ import pytest
 
 from parley.gateway.routing import table as routes
 from parley.gateway.routing.breaker import BreakerState, RouteBreaker
-from parley.gateway.routing.prices import Prices
-from parley.gateway.routing.published_prices import PublishedPrices
+from parley.gateway.routing.prices import Prices, PublishedPrices
 from parley.gateway.routing.queue import Limits
 from parley.gateway.routing.route import DefaultRoute, Route
 from parley.gateway.routing.table import Offer, RouteTable
-from parley.gateway.wire.endpoint import EndpointLimits
-from parley.gateway.wire.listed_models import ListedModel
+from parley.gateway.wire.endpoint import EndpointLimits, ListedModel, Provider
 from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
-from parley.gateway.wire.provider import Provider
 from tests.support.manual_clock import ManualClock
 
 
@@ -29,7 +26,7 @@ def fail(breaker: RouteBreaker, times: int) -> None:
     for _ in range(times):
         permit = breaker.admit()
         assert permit is not None
-        breaker.failed(permit, "away")
+        breaker.record_failure(permit, "away")
 
 
 async def test_other_limits_keep_the_calls_in_flight_the_waiting_ones_and_the_rest_that_was_asked_for() -> (
@@ -37,7 +34,7 @@ async def test_other_limits_keep_the_calls_in_flight_the_waiting_ones_and_the_re
 ):
     before = offer(Route("p/m", "p", "m", limits=Limits(concurrency=1)))
     table = RouteTable(before, ManualClock())
-    live = table.known("p/m")
+    live = table.find_known("p/m")
     assert live is not None
     live.queue.rest(30)
     async with asyncio.timeout(30), live.queue.slot("d", 0):
@@ -51,7 +48,7 @@ async def test_other_limits_keep_the_calls_in_flight_the_waiting_ones_and_the_re
             await asyncio.sleep(0)
         changed = Route("p/m", "p", "m", limits=Limits(concurrency=2))
         table.replace(replace(before, routes=(changed,)))
-        now = table.known("p/m")
+        now = table.find_known("p/m")
         assert now is not None
         assert now.route.limits.concurrency == 2
         assert now.queue.rests_until == live.queue.rests_until > 0
@@ -65,11 +62,11 @@ async def test_what_a_provider_listed_holds_until_it_is_another_endpoint() -> No
     table = RouteTable(before, ManualClock())
     (unlisted,) = table.defaults()
     assert (unlisted.route.name, unlisted.route.model) == ("p", "")
-    assert table.named(unlisted) is unlisted
-    assert table.listed(unlisted, (ListedModel("m"),)).route.name == "p/m"
+    assert table.resolve(unlisted) is unlisted
+    assert table.take_listed(unlisted, (ListedModel("m"),)).route.name == "p/m"
     table.replace(replace(before, prices=Prices({}, {}, {}, PublishedPrices())))
     assert [live.route.name for live in table.defaults()] == ["p/m"]
-    assert table.named(unlisted).route.name == "p/m"
+    assert table.resolve(unlisted).route.name == "p/m"
     table.replace(replace(before, endpoints=offer().endpoints))
     assert [live.route.model for live in table.defaults()] == [""]
     assert not table.known_defaults()
@@ -85,7 +82,7 @@ async def test_routes_with_open_breakers_are_the_last_to_be_forgotten(
         assert live is not None
         if name == "p/dead":
             fail(live.breaker, 3)
-    assert [each.route.name for each in table.listing()] == ["p/dead", "p/mine", "p/three"]
+    assert [each.route.name for each in table.all_routes()] == ["p/dead", "p/mine", "p/three"]
     dead = table.get("p/dead")
     assert dead is not None
     assert dead.breaker.state is BreakerState.OPEN
@@ -98,4 +95,4 @@ async def test_the_table_does_not_grow_where_every_route_has_failed(monkeypatch:
         live = table.get(f"p/{number}")
         assert live is not None
         fail(live.breaker, 3)
-    assert len(table.listing()) == 3
+    assert len(table.all_routes()) == 3

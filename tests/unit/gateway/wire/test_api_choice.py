@@ -6,8 +6,7 @@ import pytest
 
 from parley.gateway.failures import CUT_ANSWER, SERVER_ERROR, Failure
 from parley.gateway.wire.api import Api
-from parley.gateway.wire.api_choice import ApiChoice
-from parley.gateway.wire.lessons import LESSON_SECONDS
+from parley.gateway.wire.api_choice import LESSON_SECONDS, ApiChoice
 
 CHAT, RESPONSES = Api.CHAT, Api.RESPONSES
 
@@ -32,7 +31,7 @@ def refusal(status: int, message: str, headers: dict[str, str] | None = None) ->
 def test_a_fixed_api_stays_whatever_the_endpoint_says(api: Api) -> None:
     choice = ApiChoice(api)
     assert not choice.learn_missing(api, "m", refusal(404, "Not Found"))
-    assert choice.other(api, "m", refusal(500, "broken"), with_schema=False) is None
+    assert choice.choose_other(api, "m", refusal(500, "broken"), with_schema=False) is None
     assert choice.of("m") is api
 
 
@@ -69,8 +68,8 @@ def test_what_another_api_may_help_against_is_asked_by_it_once_and_remembered(
 ) -> None:
     now = Time()
     choice = ApiChoice(None, now=now)
-    assert choice.other(CHAT, "m", refusal(status, message), with_schema=False) is RESPONSES
-    choice.answered(RESPONSES, "m", with_schema=False)
+    assert choice.choose_other(CHAT, "m", refusal(status, message), with_schema=False) is RESPONSES
+    choice.record_answer(RESPONSES, "m", with_schema=False)
     assert choice.of("m") is RESPONSES
     assert choice.of("another") is CHAT
     now.seconds += LESSON_SECONDS
@@ -89,44 +88,44 @@ def test_what_another_api_may_help_against_is_asked_by_it_once_and_remembered(
     ],
 )
 def test_what_no_other_api_helps_against_is_not_asked_twice(status: int, message: str) -> None:
-    assert ApiChoice(None).other(CHAT, "m", refusal(status, message), with_schema=False) is None
+    assert ApiChoice(None).choose_other(CHAT, "m", refusal(status, message), with_schema=False) is None
 
 
 def test_the_other_api_is_left_for_a_while_where_it_did_not_help() -> None:
     now = Time()
     choice = ApiChoice(None, now=now)
     outage = refusal(500, "broken")
-    choice.other_failed("m")
-    assert choice.other(CHAT, "m", outage, with_schema=False) is None
-    assert choice.other(CHAT, "another", outage, with_schema=False) is RESPONSES
+    choice.record_other_failed("m")
+    assert choice.choose_other(CHAT, "m", outage, with_schema=False) is None
+    assert choice.choose_other(CHAT, "another", outage, with_schema=False) is RESPONSES
     now.seconds += LESSON_SECONDS
-    assert choice.other(CHAT, "m", outage, with_schema=False) is RESPONSES
+    assert choice.choose_other(CHAT, "m", outage, with_schema=False) is RESPONSES
 
 
 def test_an_error_after_answers_is_an_outage() -> None:
     choice = ApiChoice(None)
-    choice.answered(CHAT, "m", with_schema=False)
+    choice.record_answer(CHAT, "m", with_schema=False)
     outage = refusal(500, "broken")
-    assert choice.other(CHAT, "m", outage, with_schema=False) is None
-    assert choice.other(CHAT, "m", outage, with_schema=True) is RESPONSES
+    assert choice.choose_other(CHAT, "m", outage, with_schema=False) is None
+    assert choice.choose_other(CHAT, "m", outage, with_schema=True) is RESPONSES
 
 
 def test_who_says_when_to_come_back_is_believed() -> None:
     busy = refusal(503, "overloaded", {"retry-after": "2"})
-    assert ApiChoice(None).other(CHAT, "m", busy, with_schema=False) is None
+    assert ApiChoice(None).choose_other(CHAT, "m", busy, with_schema=False) is None
 
 
 def test_an_error_in_a_stream_counts_as_one_before_it_and_a_broken_stream_does_not() -> None:
     choice = ApiChoice(None)
-    assert choice.other(CHAT, "m", Failure(SERVER_ERROR, "error in the answer"), with_schema=False)
-    assert choice.other(CHAT, "m", Failure(CUT_ANSWER, "cut off"), with_schema=False) is None
+    assert choice.choose_other(CHAT, "m", Failure(SERVER_ERROR, "error in the answer"), with_schema=False)
+    assert choice.choose_other(CHAT, "m", Failure(CUT_ANSWER, "cut off"), with_schema=False) is None
 
 
 def test_the_api_that_is_being_tried_has_no_other_one() -> None:
-    assert ApiChoice(None).other(RESPONSES, "m", refusal(500, "broken"), with_schema=False) is None
+    assert ApiChoice(None).choose_other(RESPONSES, "m", refusal(500, "broken"), with_schema=False) is None
 
 
 def test_where_a_path_is_missing_the_other_one_is_no_way_out() -> None:
     choice = ApiChoice(None)
     assert choice.learn_missing(CHAT, "m", refusal(404, "Not Found"))
-    assert choice.other(RESPONSES, "m", refusal(500, "broken"), with_schema=False) is None
+    assert choice.choose_other(RESPONSES, "m", refusal(500, "broken"), with_schema=False) is None

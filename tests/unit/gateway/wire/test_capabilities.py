@@ -8,8 +8,8 @@ import pytest
 
 from parley.gateway.prompt.tools import Reasoning
 from parley.gateway.wire.api import Api
+from parley.gateway.wire.api_choice import LESSON_SECONDS
 from parley.gateway.wire.capabilities import EndpointCapabilities
-from parley.gateway.wire.lessons import LESSON_SECONDS
 
 SCHEMA: dict[Api, dict[str, Any]] = {
     Api.RESPONSES: {"text": {"format": {"type": "json_schema"}}},
@@ -74,7 +74,7 @@ def test_stream_options_that_are_refused_are_not_the_stream() -> None:
     known = EndpointCapabilities(Api.CHAT)
     sent = {"stream": True, "stream_options": {}, **SCHEMA[Api.CHAT]}
     assert known.learn(Api.CHAT, "m", sent, refusal("Unsupported parameter: 'stream_options'."))
-    assert known.refused(Api.CHAT, "m") == {"stream_options"}
+    assert known.refused_parameters(Api.CHAT, "m") == {"stream_options"}
     assert known.streams("m", with_schema=True)
 
 
@@ -108,10 +108,14 @@ def test_what_a_refusal_seems_to_say_is_learned_once_the_endpoint_takes_the_othe
     known = EndpointCapabilities(Api.CHAT)
     call = known.of_call()
     assert call.learn(Api.CHAT, "m", {"temperature": 1}, refusal("no", param="temperature"))
-    assert call.refused(Api.CHAT, "m") == {"temperature"}
-    assert known.refused(Api.CHAT, "m") == known.of_call().refused(Api.CHAT, "m") == frozenset()
+    assert call.refused_parameters(Api.CHAT, "m") == {"temperature"}
+    assert (
+        known.refused_parameters(Api.CHAT, "m")
+        == known.of_call().refused_parameters(Api.CHAT, "m")
+        == frozenset()
+    )
     call.confirm()
-    assert known.refused(Api.CHAT, "m") == {"temperature"}
+    assert known.refused_parameters(Api.CHAT, "m") == {"temperature"}
 
 
 def test_what_did_not_help_is_learned_of_nobody() -> None:
@@ -122,9 +126,9 @@ def test_what_did_not_help_is_learned_of_nobody() -> None:
         told = refusal(f"invalid schema for response_format: the temperature is high (request {number}f3)")
         sent = SCHEMA[Api.CHAT] | ({"temperature": 1} if number == 1 else {})
         assert call.learn(Api.CHAT, "m", sent, told, "theirs")
-    assert call.refused(Api.CHAT, "m") == {"temperature"}
+    assert call.refused_parameters(Api.CHAT, "m") == {"temperature"}
     call.confirm()
-    assert known.refused(Api.CHAT, "m") == frozenset()
+    assert known.refused_parameters(Api.CHAT, "m") == frozenset()
     assert not known.takes_schema("m", "theirs")
     assert known.takes_schema("m", "ours")
     assert known.needs_words("m", "theirs")
@@ -137,7 +141,7 @@ def test_all_that_helped_is_learned() -> None:
     for name in ("temperature", "max_tokens"):
         assert call.learn(Api.CHAT, "m", {name: 1}, refusal(f"Unsupported parameter: '{name}'."))
     call.confirm()
-    assert known.refused(Api.CHAT, "m") == {"temperature", "max_tokens"}
+    assert known.refused_parameters(Api.CHAT, "m") == {"temperature", "max_tokens"}
 
 
 def test_every_lesson_is_forgotten_after_an_hour() -> None:
@@ -153,12 +157,12 @@ def test_every_lesson_is_forgotten_after_an_hour() -> None:
         assert known.learn(Api.CHAT, "m", sent, told)
         known.confirm()
     assert known.learn_no_tools("m", {"tools": [], **schema}, refusal("m does not support tools"))
-    known.schema_was_ignored("n")
-    known.reasoning_was_untagged("m")
+    known.learn_schema_ignored("n")
+    known.learn_untagged("m")
 
     def lessons() -> set[bool]:
         return {
-            known.refused(Api.CHAT, "m") == {"temperature"},
+            known.refused_parameters(Api.CHAT, "m") == {"temperature"},
             not known.streams("m", with_schema=False),
             not known.takes_schema("m", ""),
             not known.takes_tools("m", with_schema=False),

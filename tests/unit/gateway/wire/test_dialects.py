@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from parley.gateway.failures import SERVER_ERROR, Failure
-from parley.gateway.prompt.parts import Message
 from parley.gateway.prompt.tools import MAX_ARGUMENTS, TOOLS, Reasoning, ToolRequest, ToolTurn
 from parley.gateway.wire.api import Api, ModelRequest
-from parley.gateway.wire.dialects import body, reader
 from parley.gateway.wire.json_fields import written_tokens
+from parley.gateway.wire.request_body import body, reader
+from tests.support.prompt_parts import assistant, user
 
 READ = {"name": "file_read", "arguments": '{"path": "a.md"}'}
 
@@ -23,7 +23,7 @@ def chat_delta(*fragments: Mapping[str, Any]) -> dict[str, Any]:
 def heard(api: Api, events: Iterable[Mapping[str, Any]]) -> list[ToolRequest]:
     reading = reader(api)
     for event in events:
-        assert reading.event(event) == ""
+        assert reading.read_event(event) == ""
     reading.end()
     assert reading.reply.tool_begun == bool(reading.reply.tool_requests)
     return reading.reply.tool_requests
@@ -53,7 +53,7 @@ def test_whole_calls_of_a_chat_stream_stay_apart_under_one_index_or_none(index: 
 def test_calls_without_ids_or_index_and_with_objects_for_arguments_are_understood() -> None:
     reading = reader(Api.CHAT)
     calls = [{"function": {"name": "file_read", "arguments": {"path": each}}} for each in ("a", "b")]
-    reading.whole(
+    reading.read_whole(
         {"choices": [{"message": {"content": None, "tool_calls": calls}, "finish_reason": "tool_calls"}]}
     )
     reading.end()
@@ -82,7 +82,7 @@ def test_a_turn_goes_back_as_the_api_wants_it_and_readable_by_all(api: Api) -> N
     requests = (ToolRequest("1", "file_read", '{"path": "a.md"}'), ToolRequest("2", "what? ever", "{broken"))
     request = ModelRequest(
         "m",
-        (Message("user", "Q"), ToolTurn("", requests, ("text of a", "no"))),
+        (user("Q"), ToolTurn("", requests, ("text of a", "no"))),
         tools=(TOOLS["file_read"],),
         may_use_tools=False,
     )
@@ -106,7 +106,7 @@ def test_a_turn_goes_back_as_the_api_wants_it_and_readable_by_all(api: Api) -> N
 
 
 def test_what_the_model_said_goes_back_in_the_form_that_every_responses_api_takes() -> None:
-    messages = (Message("user", "Why?"), Message("assistant", "Because."), ToolTurn("Let me see.", (), ()))
+    messages = (user("Why?"), assistant("Because."), ToolTurn("Let me see.", (), ()))
     given = body(Api.RESPONSES, ModelRequest("m", messages), frozenset())["input"]
     assert given[0] == {"role": "user", "content": "Why?"}
     assert [(each["type"], each["role"], each["content"]) for each in given[1:]] == [
@@ -123,7 +123,7 @@ def chat_events(*deltas: Mapping[str, Any]) -> list[dict[str, Any]]:
 def test_reasoning_of_a_chat_stream_is_counted_and_kept_apart_from_the_text(name: str) -> None:
     reading = reader(Api.CHAT)
     texts = [
-        reading.event(event)
+        reading.read_event(event)
         for event in chat_events({name: "Is it? "}, {name: "It is.", "content": None}, {"content": "Yes."})
     ]
     reading.end()
@@ -140,7 +140,7 @@ def test_openrouters_details_of_reasoning_go_back_as_they_came_put_together() ->
         {"type": "reasoning.encrypted", "index": 1, "data": "xyz"},
     ):
         for event in chat_events({"reasoning": piece.get("text"), "reasoning_details": [piece]}):
-            assert reading.event(event) == ""
+            assert reading.read_event(event) == ""
     reading.end()
     details = [
         {"type": "reasoning.text", "index": 0, "text": "Is it? It is.", "signature": "abc"},
@@ -159,7 +159,7 @@ def test_reasoning_among_the_parts_of_a_chat_text_is_left_out() -> None:
     ]
     reading = reader(Api.CHAT)
     said = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
-    assert reading.whole(said) == "Yes."
+    assert reading.read_whole(said) == "Yes."
     assert reading.reply.reasoning_characters == 6
 
 
@@ -173,11 +173,13 @@ def test_reasoning_items_that_could_only_be_found_by_their_id_do_not_go_back() -
         "status": None,
     }
     for item in ({"type": "reasoning", "id": "rs_1", "summary": []}, sealed):
-        reading.event({"type": "response.output_item.added", "item": item})
+        reading.read_event({"type": "response.output_item.added", "item": item})
         assert reading.reply.thinks
-        reading.event({"type": "response.output_item.done", "item": item})
+        reading.read_event({"type": "response.output_item.done", "item": item})
         assert not reading.reply.thinks
-    reading.event({"type": "response.completed", "response": {"status": "completed", "output": [sealed]}})
+    reading.read_event(
+        {"type": "response.completed", "response": {"status": "completed", "output": [sealed]}}
+    )
     reading.end()
     kept = {"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "x"}
     assert reading.reply.reasoning.items == (kept,)
@@ -186,7 +188,7 @@ def test_reasoning_items_that_could_only_be_found_by_their_id_do_not_go_back() -
 def test_endless_reasoning_is_counted_and_not_kept() -> None:
     reading = reader(Api.CHAT)
     for event in chat_events(*[{"reasoning_content": "x" * 1000}] * 1000):
-        reading.event(event)
+        reading.read_event(event)
     reading.end()
     assert reading.reply.reasoning_characters == 1_000_000
     assert reading.reply.reasoning == Reasoning()
@@ -208,7 +210,7 @@ def test_tokens_of_reasoning_are_counted_once(total: int | None, tokens: int) ->
 def test_a_finish_reason_of_error_is_an_error() -> None:
     event = {"choices": [{"delta": {"content": "half"}, "finish_reason": "error"}]}
     with pytest.raises(Failure, match="broke the answer off") as caught:
-        reader(Api.CHAT).event(event)
+        reader(Api.CHAT).read_event(event)
     assert caught.value.kind is SERVER_ERROR
 
 
@@ -224,10 +226,10 @@ def test_a_finish_reason_of_error_is_an_error() -> None:
 )
 def test_content_is_read_whole_or_as_parts(content: object) -> None:
     choice = {"delta": {"content": content}, "message": {"content": content}, "finish_reason": "stop"}
-    assert reader(Api.CHAT).event({"choices": [choice]}) == "Yes, no."
-    assert reader(Api.CHAT).whole({"choices": [choice]}) == "Yes, no."
+    assert reader(Api.CHAT).read_event({"choices": [choice]}) == "Yes, no."
+    assert reader(Api.CHAT).read_whole({"choices": [choice]}) == "Yes, no."
     message = {"type": "message", "content": content}
-    assert reader(Api.RESPONSES).whole({"status": "completed", "output": [message]}) == "Yes, no."
+    assert reader(Api.RESPONSES).read_whole({"status": "completed", "output": [message]}) == "Yes, no."
 
 
 @pytest.mark.parametrize(
@@ -239,14 +241,16 @@ def test_content_is_read_whole_or_as_parts(content: object) -> None:
 )
 def test_usage_is_a_number_that_can_be_true(given: object, read: int) -> None:
     reading = reader(Api.CHAT)
-    reading.event({"usage": {"prompt_tokens": given, "completion_tokens": given}})
+    reading.read_event({"usage": {"prompt_tokens": given, "completion_tokens": given}})
     assert (reading.reply.input_tokens, reading.reply.output_tokens) == (read, read)
 
 
 @pytest.mark.parametrize("api", list(Api))
 def test_a_models_name_is_one_bounded_printable_line(api: Api) -> None:
     reading = reader(api)
-    reading.whole({"model": "m\x1b[31m\n\u202ex\u00ad" + "y" * 10_000, "status": "completed", "choices": []})
+    reading.read_whole(
+        {"model": "m\x1b[31m\n\u202ex\u00ad" + "y" * 10_000, "status": "completed", "choices": []}
+    )
     assert reading.reply.model.startswith("m[31m xyyy")
     assert len(reading.reply.model) <= 200
     assert reading.reply.model.isprintable()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from parley.gateway.wire.listed_models import ListedModel, text_models
+from parley.gateway.wire.endpoint import ListedModel, text_models
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.wire.request_body import request_json, sendable
+from parley.gateway.wire.request_body import body_to_send, request_json
 
 _TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 _VALUES = st.recursive(
@@ -30,7 +30,7 @@ def test_a_long_text_is_written_whole(text: str) -> None:
 
 async def test_a_long_body_is_sent_by_the_piece_and_tells_its_length() -> None:
     body = bytes(range(256)) * 4_000
-    content, headers = sendable(body)
+    content, headers = body_to_send(body)
     assert not isinstance(content, bytes)
     pieces = [each async for each in content]
     assert b"".join(pieces) == body
@@ -39,4 +39,4 @@ async def test_a_long_body_is_sent_by_the_piece_and_tells_its_length() -> None:
 
 
 def test_a_short_body_is_sent_as_it_is() -> None:
-    assert sendable(b"{}") == (b"{}", {})
+    assert body_to_send(b"{}") == (b"{}", {})

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from parley.gateway.failures import Failure
 from parley.gateway.wire.api import Api
-from parley.gateway.wire.dialects import reader
-from parley.gateway.wire.streams import EventReader, Heard, IncomingText, Patience, read_events
+from parley.gateway.wire.request_body import reader
+from parley.gateway.wire.streams import AnswerMonitor, EventReader, IncomingText, Patience, read_events
 
 
 class AllThere(httpx2.AsyncByteStream):
@@ -36,11 +36,11 @@ async def test_a_stream_of_newlines_still_yields() -> None:
             await asyncio.sleep(0)
 
     stream = AllThere(turns)
-    heard = Heard(None, Patience())
+    monitor = AnswerMonitor(None, Patience())
     async with asyncio.timeout(30):
         task = asyncio.create_task(another())
         response = httpx2.Response(200, stream=stream)
-        await heard.within(read_events(response, reader(Api.CHAT), IncomingText(heard), heard))
+        await monitor.run(read_events(response, reader(Api.CHAT), IncomingText(monitor), monitor))
         task.cancel()
     assert stream.seen[-1] > 90
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.tokens import estimate_tokens
+from parley.gateway.prompt.fitting import estimate_tokens
 from parley.orchestrator.model import tokens
 from parley.orchestrator.model.tokens import likely_tokens, upper_tokens
 

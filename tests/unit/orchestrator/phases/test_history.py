@@ -3,9 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.fitting import fit
-from parley.gateway.prompt.parts import PromptPart
-from parley.gateway.prompt.tokens import estimate_tokens
+from parley.gateway.prompt.fitting import estimate_tokens, fit
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS, upper_tokens
 from parley.orchestrator.phases.history import (
@@ -18,6 +16,7 @@ from parley.orchestrator.phases.history import (
     summary_length,
 )
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, IssueAnswer
+from tests.support.prompt_parts import user
 
 TEXTS = (
     st.text(max_size=400)
@@ -71,7 +70,7 @@ def test_what_is_kept_fits_and_is_all_that_is_newer_than_what_gives_way(texts: l
 @given(st.lists(TEXTS, min_size=1, max_size=8), st.integers(500, 3000))
 def test_the_gateway_shortens_nothing_of_what_fits_here(texts: list[str], room: int) -> None:
     kept, _ = give_way(contributions(texts), room)
-    assert fit([PromptPart("user", rendered(letter, kept), 2)], room).characters_left_out == 0
+    assert fit([user(rendered(letter, kept), 2)], room)[1] == 0
 
 
 def test_what_is_named_gives_way_whatever_the_room() -> None:

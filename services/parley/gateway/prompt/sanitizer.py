@@ -8,19 +8,19 @@ What goes in is whatever an endpoint sent. What comes out is valid UTF-8 of boun
   and isolates are taken out, LRM, RLM and ALM stay;
 - nothing is invisible but joins letters: zero-width space, word joiner, byte order mark and tag characters are
   taken out, the joiners of scripts and emoji (ZWJ, ZWNJ) stay;
-- halves of surrogate pairs are joined, or become U+FFFD where the other half never came.
+- halves of surrogate pairs are joined, or become U+FFFD if the other half never came.
 """
 
 import re
 from typing import Any, Final
 
-__all__ = ["MAX_CHARACTERS", "MAX_LEVELS", "Airlock", "clean", "clean_value", "one_line"]
+__all__ = ["MAX_CHARACTERS", "MAX_LEVELS", "TextSanitizer", "clean", "clean_value", "one_line"]
 
 MAX_CHARACTERS: Final = 262_144
 """Characters of one answer at most; the rest is left out and the answer counts as truncated."""
 
 MAX_LEVELS: Final = 64
-"""Lists and objects inside of each other in one JSON value; whoever reads it later has a stack of its own to think of."""
+"""Lists and objects inside of each other in one JSON value; later readers have stacks of their own."""
 
 _REMOVED: Final = (
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f"  # control characters but TAB, LF, CR, NEL
@@ -35,7 +35,7 @@ _LINE_END: Final = re.compile("\r\n|[\r\x85\u2028\u2029]")
 _SURROGATES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")
 
 
-class Airlock:
+class TextSanitizer:
     """Cleans one text that comes in pieces, to the same result as if it had come whole."""
 
     def __init__(self, limit: int = MAX_CHARACTERS) -> None:
@@ -48,7 +48,7 @@ class Airlock:
     def feed(self, piece: str) -> str:
         """Return what of the text is clean and ready now."""
         if not (self._half or self._after_cr) and _ODD.search(piece) is None:
-            return self._bounded(piece)
+            return self._cut_to_limit(piece)
         if not piece:
             return ""
         piece = self._half + piece
@@ -57,15 +57,15 @@ class Airlock:
             piece, self._half = piece[:-1], piece[-1]
         if not piece:
             return ""
-        return self._bounded(self._clean(piece))
+        return self._cut_to_limit(self._clean(piece))
 
     def end(self) -> str:
         """Return what was held back until the text's end."""
         held, self._half = self._half, ""
-        return self._bounded("\ufffd") if held else ""
+        return self._cut_to_limit("\ufffd") if held else ""
 
     def _clean(self, piece: str) -> str:
-        piece = _SURROGATES.sub(_whole, piece)
+        piece = _SURROGATES.sub(_join_surrogates, piece)
         # Removed first, so that what stands between CR and LF cannot make two line ends of one.
         piece = _GONE.sub("", piece)
         if not piece:
@@ -75,7 +75,7 @@ class Airlock:
             piece = piece[1:]
         return _LINE_END.sub("\n", piece)
 
-    def _bounded(self, piece: str) -> str:
+    def _cut_to_limit(self, piece: str) -> str:
         if len(piece) > self._left:
             piece, self.full = piece[: self._left], True
         self._left -= len(piece)
@@ -84,12 +84,12 @@ class Airlock:
 
 def clean(text: str, limit: int = MAX_CHARACTERS) -> str:
     """Return the text as it may be read by the rest of the system, of at most `limit` characters."""
-    airlock = Airlock(limit)
-    return airlock.feed(text) + airlock.end()
+    sanitizer = TextSanitizer(limit)
+    return sanitizer.feed(text) + sanitizer.end()
 
 
 def clean_value(value: Any, levels: int = MAX_LEVELS) -> Any:
-    """Return a JSON value whose texts, keys included, are clean. Raises RecursionError beyond so many levels."""
+    """Return a JSON value whose texts, keys included, are clean. Raise RecursionError beyond so many levels."""
     if isinstance(value, str):
         return clean(value)
     if not isinstance(value, list | dict):
@@ -107,7 +107,7 @@ def one_line(text: str, limit: int = 300) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def _whole(match: re.Match[str]) -> str:
+def _join_surrogates(match: re.Match[str]) -> str:
     found = match.group()
     if len(found) == 1:
         return "\ufffd"

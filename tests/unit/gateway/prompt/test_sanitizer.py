@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.airlock import Airlock, clean, clean_value, one_line
+from parley.gateway.prompt.sanitizer import TextSanitizer, clean, clean_value, one_line
 
 ODD = "\x00\x07\t\n\r\x1b\x7f\x85\x9f\u00ad\u200b\u200d\u200e\u2028\u2029\u202e\u2066\ufeff\ufffe\ud83d\ude00\ud800\U000e0041"
 texts = st.text(alphabet=st.one_of(st.sampled_from(ODD), st.characters(codec=None)), max_size=60)
@@ -12,8 +12,8 @@ texts = st.text(alphabet=st.one_of(st.sampled_from(ODD), st.characters(codec=Non
 
 @given(st.lists(texts, max_size=8), st.integers(0, 80))
 def test_a_text_in_pieces_comes_out_as_the_whole_would(pieces: list[str], limit: int) -> None:
-    airlock = Airlock(limit)
-    out = "".join([airlock.feed(piece) for piece in pieces]) + airlock.end()
+    sanitizer = TextSanitizer(limit)
+    out = "".join([sanitizer.feed(piece) for piece in pieces]) + sanitizer.end()
     assert out == clean("".join(pieces), limit)
     assert len(out) <= limit
 
@@ -46,9 +46,9 @@ def test_clean_keeps_what_people_write_and_drops_the_rest(given_text: str, clean
 
 
 def test_halves_of_a_pair_in_two_pieces_become_one_character() -> None:
-    airlock = Airlock()
-    assert airlock.feed("a\ud83d") == "a"
-    assert airlock.feed("\ude00b") == "😀b"
+    sanitizer = TextSanitizer()
+    assert sanitizer.feed("a\ud83d") == "a"
+    assert sanitizer.feed("\ude00b") == "😀b"
 
 
 def test_json_values_are_clean_to_the_last_key() -> None:
