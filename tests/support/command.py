@@ -1,4 +1,4 @@
-"""The `parley` command as a process, with an environment of its own."""
+"""The `parley` command as a process, with an environment of its own: a fork of one that has imported it, or a start of Python."""
 
 import os
 import signal
@@ -9,7 +9,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import ClassVar
+
+from tests.support.warm_process import Job
+from tests.support.warm_start import COMMAND, WarmStart
 
 __all__ = ["Command", "Ended"]
 
@@ -27,11 +30,17 @@ class Ended:
 
 @dataclass
 class Command:
-    """A command that runs in `folder`, with its data there and without any key of the machine's."""
+    """A command that runs in `folder`, with its data there and without any key of the machine's.
+
+    Attributes:
+        new_python: Whether Python is started for it, which takes a second of the processor.
+    """
 
     arguments: Sequence[str]
     folder: Path
     variables: dict[str, str] = field(default_factory=dict)
+    new_python: bool = False
+    without_stdin: bool = False
     started: ClassVar[list["Command"]] = []
 
     def __post_init__(self) -> None:
@@ -40,26 +49,39 @@ class Command:
             for name, value in os.environ.items()
             if not name.startswith(("PARLEY_", "OPENAI_", "OPENROUTER_", "OTEL_"))
         }
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "parley.cli", *self.arguments],
-            cwd=self.folder,
-            env={
-                **kept,
-                "PARLEY_STORE": f"sqlite:///{self.folder / 'data'}",
-                "PARLEY_LOCAL_SERVERS": "off",
-                "PARLEY_TRUST_CONFIG": "true",
-                **self.variables,
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        variables = {
+            **kept,
+            "PARLEY_STORE": f"sqlite:///{self.folder / 'data'}",
+            "PARLEY_LOCAL_SERVERS": "off",
+            "PARLEY_TRUST_CONFIG": "true",
+            **self.variables,
+        }
+        (out, their_out), (err, their_err) = os.pipe(), os.pipe()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        self.process: subprocess.Popen[bytes] | WarmStart
+        try:
+            if self.new_python:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-m", COMMAND, *self.arguments],
+                    cwd=self.folder,
+                    env=variables,
+                    stdin=nothing,
+                    stdout=their_out,
+                    stderr=their_err,
+                )
+            else:
+                job = Job(
+                    COMMAND, [*self.arguments], variables, str(self.folder), without_stdin=self.without_stdin
+                )
+                self.process = WarmStart(job, [nothing, their_out, their_err])
+        finally:
+            for each in (nothing, their_out, their_err):
+                os.close(each)
         self._err: list[str] = []
         self._out: list[str] = []
         self._readers = [
-            threading.Thread(target=self._read, args=(self.process.stderr, self._err), daemon=True),
-            threading.Thread(target=self._read, args=(self.process.stdout, self._out), daemon=True),
+            threading.Thread(target=self._read, args=(stream, lines), daemon=True)
+            for stream, lines in ((err, self._err), (out, self._out))
         ]
         for reader in self._readers:
             reader.start()
@@ -97,7 +119,7 @@ class Command:
         return Ended(code, "".join(self._out), [line.rstrip("\n") for line in self._err])
 
     @staticmethod
-    def _read(stream: IO[str] | None, lines: list[str]) -> None:
-        assert stream is not None
-        for line in stream:
-            lines.append(line)  # noqa: PERF402 (line by line, as they come)
+    def _read(stream: int, lines: list[str]) -> None:
+        with open(stream) as file:
+            for line in file:
+                lines.append(line)  # noqa: PERF402 (line by line, as they come)

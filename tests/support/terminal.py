@@ -17,6 +17,9 @@ from typing import Self
 
 import pyte
 
+from tests.support.warm_process import Job
+from tests.support.warm_start import COMMAND, WarmStart
+
 __all__ = ["CTRL_C", "CTRL_D", "Terminal", "on_terminal"]
 
 CTRL_C = b"\x03"
@@ -49,7 +52,9 @@ class Terminal(AbstractContextManager["Terminal"]):
         *,
         columns: int = 80,
         lines: int = 40,
+        new_python: bool = False,
     ) -> None:
+        """Start the command; `new_python`, by starting Python, which takes a second of the processor."""
         self._ours, self._theirs = pty.openpty()
         self.shown = b""
         self._undrawn = b""
@@ -63,20 +68,26 @@ class Terminal(AbstractContextManager["Terminal"]):
             if not name.startswith(("PARLEY_", "OPENAI_", "OPENROUTER_", "OTEL_"))
             and name not in {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"}
         }
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _ON_ITS_TERMINAL, *arguments],
-            cwd=folder,
-            env={
-                **kept,
-                "PARLEY_STORE": f"sqlite:///{folder / 'data'}",
-                "PARLEY_LOCAL_SERVERS": "off",
-                **variables,
-            },
-            stdin=self._theirs,
-            stdout=self._theirs,
-            stderr=self._theirs,
-            start_new_session=True,
-        )
+        variables = {
+            **kept,
+            "PARLEY_STORE": f"sqlite:///{folder / 'data'}",
+            "PARLEY_LOCAL_SERVERS": "off",
+            **variables,
+        }
+        self.process: subprocess.Popen[bytes] | WarmStart
+        if new_python:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _ON_ITS_TERMINAL, *arguments],
+                cwd=folder,
+                env=variables,
+                stdin=self._theirs,
+                stdout=self._theirs,
+                stderr=self._theirs,
+                start_new_session=True,
+            )
+        else:
+            job = Job(COMMAND, [*arguments], variables, str(folder), on_terminal=True)
+            self.process = WarmStart(job, [self._theirs] * 3)
 
     def __enter__(self) -> Self:
         return self
@@ -134,7 +145,7 @@ class Terminal(AbstractContextManager["Terminal"]):
         while self.read(0.05):
             pass
         self._draw(whole_pictures=False)
-        return self.process.returncode
+        return self.process.wait()
 
     def wait_until_sane(self, seconds: float = _SECONDS) -> None:
         """Wait until the terminal is as it was."""

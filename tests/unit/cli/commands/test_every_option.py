@@ -2,8 +2,6 @@
 
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +12,7 @@ import pytest
 
 from parley.cli.app import parley
 from parley.client import DebateSpec
+from tests.support.command import Command
 from tests.support.scripted_listings import add_listings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator, scripted
 from tests.support.terminal import Terminal
@@ -127,17 +126,8 @@ def address(serving: ScriptedOrchestrator, folder: Path) -> str:
 
 def piped(arguments: list[str], folder: Path, *, closed: bool) -> tuple[int, str, str]:
     """What a command comes to in a pipe, with nothing on stdin, or with stdin closed."""
-    command = [sys.executable, "-m", "parley.cli", *arguments]
-    ended = subprocess.run(
-        ["sh", "-c", 'exec "$@" <&-', "sh", *command] if closed else command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return ended.returncode, ended.stdout, ended.stderr
+    ended = Command(arguments, folder, without_stdin=closed).end()
+    return ended.code, ended.out, "\n".join(ended.err)
 
 
 def test_no_option_of_the_debate_command_is_left_out_here() -> None:
@@ -208,7 +198,7 @@ def test_an_interrupt_at_any_moment_is_quiet(
     moments = random.Random(name)
     try:
         for _ in range(6):
-            with Terminal(command(name, address), folder, XTERM) as terminal:
+            with Terminal(command(name, address), folder, XTERM, new_python=True) as terminal:
                 ends = time.monotonic() + moments.uniform(0.3, 1.5)
                 while time.monotonic() < ends and terminal.process.poll() is None:
                     terminal.read(0.02)
