@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 from parley.orchestrator.formats.arena.trickster import with_support
 from parley.orchestrator.model.hollowness import Features, features_of, hollow_probability, terms_of
-from parley.orchestrator.phases.assess_support import TOLD, Support
+from parley.orchestrator.phases.assess import SUPPORT_PROMPT, Support
 from parley.runtime.contract_settings import default_of
 from parley.v1.arena_pb2 import TricksterSettings
 from tests.bench.figures import main, table
@@ -70,7 +70,7 @@ async def by_endpoint(model: str, debates: Sequence[LabelledDebate], told: Seque
 
     async def ask(debate: LabelledDebate, by_text: float) -> float:
         proposals = "\n\n".join(f"Proposal of agent {made.agent}:\n{made.text}" for made in debate.work)
-        prompt = f"Question: {debate.question}\n\n{proposals}\n\n{TOLD}\n{_FORM}"
+        prompt = f"Question: {debate.question}\n\n{proposals}\n\n{SUPPORT_PROMPT}\n{_FORM}"
         async with at_once:
             answer = await client.chat.completions.create(
                 model=model, messages=[{"role": "user", "content": prompt}]

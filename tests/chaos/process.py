@@ -83,10 +83,10 @@ def _hook_calls(point: CrashPoint, module: str) -> None:
         _wrap(point, Agents, "generate", "call.generate")
         _wrap(point, Agents, "cancel", "call.cancel")
         _wrap(point, Convergence, "assess", "call.assess")
-        _wrap(point, Convergence, "group", "call.group")
+        _wrap(point, Convergence, "group_positions", "call.group")
         _wrap(point, Memory, "recall", "call.recall")
-        _wrap(point, Memory, "record", "call.memory")
-        _wrap(point, Ratings, "record", "call.ratings")
+        _wrap(point, Memory, "record_debate", "call.memory")
+        _wrap(point, Ratings, "record_match", "call.ratings")
     elif module == "parley.gateway":
         from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
 

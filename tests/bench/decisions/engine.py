@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from parley.client import DebateSpec, ParleyClient
-from parley.orchestrator.phases.vote_result import surest
+from parley.orchestrator.phases.count_votes import surest
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import ArenaSettings, StoppingSettings, Topology
 from parley.v1.debate_pb2 import Debate, Participant

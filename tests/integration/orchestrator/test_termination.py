@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.phases.assess_quality import ASSESSMENT
+from parley.orchestrator.phases.assess import ASSESSMENT
 from parley.runtime.server import RunningServer
 from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONTINUING, AssessResponse, ConvergenceVerdict
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED

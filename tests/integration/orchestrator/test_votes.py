@@ -13,8 +13,8 @@ from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import DebateSpec
+from parley.orchestrator.phases.count_votes import VoteTerms
 from parley.orchestrator.phases.vote import VOTE, hold_vote
-from parley.orchestrator.phases.vote_terms import VoteTerms
 from parley.v1.convergence_pb2 import Contradiction, GroupPositionsResponse, PositionGroup
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import Concluded, Settled, Warned

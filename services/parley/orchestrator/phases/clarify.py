@@ -1,4 +1,4 @@
-"""Clarifications: before they begin, the agents ask the person what they must know; the answers reach every later prompt."""
+"""Clarifications: before the first round, agents ask the person what they must know. The answers stand in every later prompt."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,13 +9,32 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.spec import AgentSpec, Clarifications
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
-from parley.orchestrator.phases.answers import answers_in_words
-from parley.orchestrator.phases.prompting import preamble, words
+from parley.orchestrator.phases.prompting import preamble, quotation, words
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.v1.debate_pb2 import Answer, Question, Questions
 from parley.v1.event_pb2 import StepFailed, Warned
 
-__all__ = ["CLARIFICATION", "SECTION", "Exchange", "clarify"]
+__all__ = ["CLARIFICATION", "SECTION", "Exchange", "answers_in_words", "clarify"]
+
+
+def answers_in_words(asker: str, questions: Sequence[Question], answer: Answer) -> list[str]:
+    """Return lines for a prompt: the questions that were answered, quoted, and the answers; nothing where there is none.
+
+    `asker` says who asked, such as `the agents`. An answer in one text is to all of the questions, where it is the only one.
+    """
+    answers = {each.question_id: each.text.strip() for each in answer.answers}
+    answered = [each for each in questions if answers.get(each.id)]
+    whole = answer.text.strip()
+    if not (answered or whole):
+        return []
+    asked = "\n".join(f"{number}. {each.text}" for number, each in enumerate(answered or questions, start=1))
+    return [
+        quotation(f"What {asker} asked", asked).text,
+        "Answers of the person who asks:",
+        *(f"- to {number}: {answers[each.id]}" for number, each in enumerate(answered, start=1)),
+        *([f"- {whole}"] if whole else []),
+    ]
+
 
 CLARIFICATION = Activity("clarification", "asks what it must know", "Clarifications")
 SECTION = "clarify"
@@ -48,7 +67,7 @@ async def clarify(debate: Debate) -> None:
         return
     exchanges: list[Exchange] = []
     for time in range(1, allowed.max_times + 1):
-        questions = await _questions(debate, time, allowed)
+        questions = await _ask_all(debate, time, allowed)
         if not questions:
             break
         closed = await debate.run_checkpoint(f"clarify/{time}", Questions(text=_TEXT, questions=questions))
@@ -60,7 +79,7 @@ async def clarify(debate: Debate) -> None:
             break
 
 
-async def _questions(debate: Debate, time: int, allowed: Clarifications) -> list[Question]:
+async def _ask_all(debate: Debate, time: int, allowed: Clarifications) -> list[Question]:
     asked = await asyncio.gather(*(_ask(debate, time, each, allowed) for each in debate.participants))
     found: list[Question] = []
     for agent, questions in zip(debate.participants, asked, strict=True):
@@ -77,7 +96,7 @@ async def _ask(debate: Debate, time: int, agent: AgentSpec, allowed: Clarificati
         CLARIFICATION.create_work(agent.id), (*preamble(debate, agent), user_part(f"{section}\n\n{told}"))
     )
     key = f"clarify/{time}/{agent.id}"
-    shape = AnswerShape("questions", _Asked, _schema(allowed.max_per_agent), _rendered)
+    shape = AnswerShape("questions", _Asked, _create_schema(allowed.max_per_agent), _render)
     asked = await debate.ask_structured(key, agent, task, shape)
     if isinstance(asked, StepFailed):
         message = f"{agent.name} could not say what it must know: {asked.message}"
@@ -87,11 +106,11 @@ async def _ask(debate: Debate, time: int, agent: AgentSpec, allowed: Clarificati
     return [text for text in texts if text][: allowed.max_per_agent]
 
 
-def _rendered(asked: _Asked) -> str:
+def _render(asked: _Asked) -> str:
     return "\n".join(f"- {each}" for each in asked.questions) or "Nothing is unclear."
 
 
-def _schema(most: int) -> str:
+def _create_schema(most: int) -> str:
     schema = asked_schema(_Asked)
     schema["properties"]["questions"]["maxItems"] = most
     return schema_text(schema)

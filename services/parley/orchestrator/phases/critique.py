@@ -21,11 +21,8 @@ from parley.orchestrator.model import critiques
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task
-from parley.orchestrator.phases.cite import unsourced
-from parley.orchestrator.phases.or_absent import or_absent
-from parley.orchestrator.phases.prompting import instruction, quotation
-from parley.orchestrator.phases.prose import words_of
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.prompting import instruction, quotation, unsourced
+from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text, words_of
 from parley.orchestrator.phases.situation import Situation, opening
 from parley.v1.critique_pb2 import Critique, Issue
 from parley.v1.debate_pb2 import Reply

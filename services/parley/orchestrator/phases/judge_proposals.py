@@ -10,9 +10,8 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
-from parley.orchestrator.phases.cite import unsourced
 from parley.orchestrator.phases.failing import failed_for_want_of
-from parley.orchestrator.phases.prompting import quotation
+from parley.orchestrator.phases.prompting import quotation, unsourced
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
 from parley.orchestrator.phases.scoring import score_anchors
 from parley.orchestrator.phases.situation import bench, present_work, start

@@ -1,16 +1,31 @@
-"""Proposals: each agent's own solution; from the second round on it is built on the agent's work of the round before."""
+"""Proposals: each agent's own solution, built on its work of the round before from the second round on; and their quorum.
+
+A round with proposals from too few agents ends the debate.
+"""
+
+from collections.abc import Iterable, Mapping
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.positions import POSITION_INSTRUCTION
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, Task, user_part
-from parley.orchestrator.phases.cite import note_claims
-from parley.orchestrator.phases.prompting import in_words, quotation
+from parley.orchestrator.model.voting import quorum
+from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.prompting import in_words, note_claims, quotation
 from parley.orchestrator.phases.situation import Situation, opening
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["CONCURRENCY", "PROPOSAL", "SECTION", "propose", "propose_key"]
+__all__ = [
+    "CONCURRENCY",
+    "PROPOSAL",
+    "SECTION",
+    "hold_quorum",
+    "no_proposal_in_time",
+    "propose",
+    "propose_key",
+]
 
 PROPOSAL = Activity("proposal", "proposes", "Proposals")
 SECTION = "propose"
@@ -35,8 +50,12 @@ async def propose(
     `is_told`: the history of the situation holds that work whole, so that it is not told twice.
     """
     spec, number = debate.spec, situation.number
-    own = (quotation(_of_before(before).capitalize(), before.text),) if before and not is_told else ()
-    asked = _first(agent, situation) if before is None else _further(debate, agent, before, situation)
+    own = (quotation(_name_work(before).capitalize(), before.text),) if before and not is_told else ()
+    asked = (
+        _create_first_task(agent, situation)
+        if before is None
+        else _create_later_task(debate, agent, before, situation)
+    )
     prompt = (
         *opening(debate, agent, situation),
         *own,
@@ -53,18 +72,18 @@ async def propose(
     )
 
 
-def _first(agent: AgentSpec, situation: Situation) -> str:
+def _create_first_task(agent: AgentSpec, situation: Situation) -> str:
     task = situation.told(SECTION, f"Propose your solution. {POSITION_INSTRUCTION}")
     return f"{agent.instructions[SECTION]}\n\n{task}"
 
 
-def _further(debate: Debate, agent: AgentSpec, before: Contribution, situation: Situation) -> str:
+def _create_later_task(debate: Debate, agent: AgentSpec, before: Contribution, situation: Situation) -> str:
     """Return the task of a later round: the role's words, which ask for a first proposal, say what a proposal holds."""
     is_alone = len(debate.participants) == 1
     found = "mend what is wrong," if is_alone else "mend what the debate has shown to be wrong,"
     more = "and add what is missing." if is_alone else "and take over what others do better."
     task = (
-        f"Write your proposal for round {situation.number}. Develop {_of_before(before)}, which stands above; do not start anew."
+        f"Write your proposal for round {situation.number}. Develop {_name_work(before)}, which stands above; do not start anew."
         f" Keep what holds, {found} {more} The proposal must be complete in itself."
     )
     return (
@@ -74,5 +93,32 @@ def _further(debate: Debate, agent: AgentSpec, before: Contribution, situation: 
     )
 
 
-def _of_before(before: Contribution) -> str:
+def _name_work(before: Contribution) -> str:
     return f"your {before.activity} of round {before.round}"
+
+
+def hold_quorum(debate: Debate, number: int, made: Mapping[str, Contribution | StepFailed | None]) -> None:
+    """End the debate where too few agents have a proposal, naming the first that has none.
+
+    Where those that failed for reasons that pass would be enough, they are waited for. A debate that a limit ends
+    goes on with what it has.
+    """
+    failed = {agent: each for agent, each in made.items() if isinstance(each, StepFailed)}
+    standing, enough = len(made) - len(failed), quorum(len(made))
+    if debate.ending or (made and standing >= enough):
+        return
+    phase = f"round {number} {PROPOSAL.name}"
+    if not failed:
+        raise DebateFailedError("QUORUM_LOST", "every agent is muted", phase=phase)
+    steps = {propose_key(number, agent): each for agent, each in failed.items()}
+    raise failed_for_want_of(steps, phase, needed=enough - standing)
+
+
+def no_proposal_in_time(debate: Debate, agents: Iterable[str]) -> DebateFailedError:
+    """Return the failure of a debate that a limit ended before any of these agents had a first proposal."""
+    return DebateFailedError(
+        debate.ending.upper(),
+        "the debate's limit was reached before any proposal stood",
+        phase=f"round 1 {PROPOSAL.name}",
+        steps=tuple(propose_key(1, each) for each in agents),
+    )

@@ -1,8 +1,14 @@
-"""What follows from an answer: the match is rated and the debate remembered. The answer never waits for it."""
+"""What other services get of a finished debate: memory its conclusion, the ratings its match.
+
+The match holds scores, answers that were right or wrong, how agents did in phases, and how they met. All of it follows from the
+outcome and the log, so that every owner of the debate sends the same.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 from google.protobuf.message import Message
 
@@ -10,13 +16,156 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.model.times import timestamp
 from parley.orchestrator.peers.services import truncate_conclusion
-from parley.orchestrator.phases.match import match_of
+from parley.orchestrator.phases.critique import CRITIQUE
+from parley.orchestrator.phases.propose import PROPOSAL
+from parley.orchestrator.phases.scoring import SOUND
+from parley.orchestrator.phases.vote import VOTE
+from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Critique
 from parley.v1.debate_pb2 import Outcome
-from parley.v1.event_pb2 import StepFailed, Warned
+from parley.v1.event_pb2 import StepFailed, StepSucceeded, Warned
 from parley.v1.memory_pb2 import RecordDebateRequest
-from parley.v1.ratings_pb2 import RecordMatchRequest
+from parley.v1.ratings_pb2 import Encounter, JudgedAnswer, MatchResult, PhaseResult, RecordMatchRequest
+from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote
 
-__all__ = ["MEMORY", "RATINGS", "record"]
+__all__ = ["MEMORY", "RATINGS", "match_of", "record"]
+
+_FULL_MARKS: Final = 10.0
+
+
+def match_of(
+    debate_id: str, domain: str, outcome: Outcome, replies: Sequence[StepSucceeded]
+) -> RecordMatchRequest:
+    """Return the match that a debate was, of the agents that were scored.
+
+    Args:
+        debate_id: Whose match it is.
+        domain: What ratings are kept by.
+        outcome: With the judge's scores, 0 to 10, and the last vote where there was one.
+        replies: What agents have answered.
+    """
+    scores = {each.agent_id: each.score for each in outcome.scores}
+    vote = _last_vote(outcome)
+    ballots = _judged_ballots(vote, scores) if vote else []
+    answers = _judged_drafts(outcome.arena.decision, ballots, vote, scores) if vote else _judged_work(scores)
+    return RecordMatchRequest(
+        debate_id=debate_id,
+        domain=domain,
+        results=[MatchResult(agent_id=agent, score=score) for agent, score in sorted(scores.items())],
+        answers=answers,
+        phases=[*_proposals(scores), *_critiques(replies, scores), *_ballots(ballots)],
+        encounters=_encounters(replies, vote, scores),
+    )
+
+
+def _last_vote(outcome: Outcome) -> Vote | None:
+    return outcome.arena.votes[-1] if outcome.HasField("arena") and outcome.arena.votes else None
+
+
+def _judged_ballots(vote: Vote, scores: Mapping[str, float]) -> list[JudgedAnswer]:
+    """Return each ballot as an answer: right where nothing that the judge, who does not see the vote, scored beats its choice.
+
+    A choice that was counted as one with others is as good as the best of them.
+    """
+    groups = {agent: tuple(each.agent_ids) for each in vote.groups for agent in each.agent_ids}
+    best = max(scores.values())
+    judged = []
+    for ballot in vote.ballots:
+        chosen = [
+            scores[each]
+            for each in groups.get(ballot.choice_agent_id, (ballot.choice_agent_id,))
+            if each in scores
+        ]
+        if chosen and ballot.agent_id in scores:
+            right = max(chosen) == best
+            judged.append(JudgedAnswer(agent_id=ballot.agent_id, right=right, confidence=ballot.confidence))
+    return judged
+
+
+def _judged_drafts(
+    decision: Decision, ballots: list[JudgedAnswer], vote: Vote, scores: Mapping[str, float]
+) -> list[JudgedAnswer]:
+    """Return each first draft as an answer, where the judge has chosen among them: they, and not the ballots, are weighed by it.
+
+    How sure its author was is known where it voted for a proposal that takes the same position. Otherwise, the ballots.
+    """
+    chosen = {each.agent_id: each.choice_agent_id for each in decision.count.ballots}.get(
+        decision.judge_agent_id
+    )
+    if chosen is None or decision.ballots != VOTE_BALLOTS_FIRST_DRAFTS:
+        return ballots
+    cast = {each.agent_id: each for each in vote.ballots}
+    judged = []
+    for held in decision.positions:
+        for agent in held.first_agent_ids:
+            stays = agent in cast and cast[agent].choice_agent_id in held.last_agent_ids
+            said = cast[agent].confidence if stays else None
+            if agent in scores:
+                judged.append(
+                    JudgedAnswer(agent_id=agent, right=chosen in held.first_agent_ids, confidence=said)
+                )
+    return sorted(judged, key=lambda each: each.agent_id)
+
+
+def _judged_work(scores: Mapping[str, float]) -> list[JudgedAnswer]:
+    """Return each agent's own work as its answer: right where the judge found it sound. How sure it was, it did not say."""
+    return [JudgedAnswer(agent_id=agent, right=score >= SOUND) for agent, score in sorted(scores.items())]
+
+
+def _proposals(scores: Mapping[str, float]) -> Iterator[PhaseResult]:
+    for agent, score in sorted(scores.items()):
+        yield PhaseResult(agent_id=agent, phase=PROPOSAL.name, score=score)
+
+
+def _ballots(answers: Sequence[JudgedAnswer]) -> Iterator[PhaseResult]:
+    for each in answers:
+        yield PhaseResult(agent_id=each.agent_id, phase=VOTE.name, score=_FULL_MARKS if each.right else 0.0)
+
+
+def _critiques(replies: Sequence[StepSucceeded], agents: Collection[str]) -> Iterator[PhaseResult]:
+    """Yield how much of what a critic raised was taken up by authors that said so or that they do not."""
+    taken_up: Counter[str] = Counter()
+    answered: Counter[str] = Counter()
+    for each in replies:
+        for answer in each.reply.issue_answers:
+            taken_up[answer.critic_agent_id] += answer.status == ISSUE_STATUS_TAKEN_UP
+            answered[answer.critic_agent_id] += answer.status in {
+                ISSUE_STATUS_TAKEN_UP,
+                ISSUE_STATUS_REJECTED,
+            }
+    for critic in sorted(agents):
+        if answered[critic]:
+            score = _FULL_MARKS * taken_up[critic] / answered[critic]
+            yield PhaseResult(agent_id=critic, phase=CRITIQUE.name, score=score)
+
+
+def _encounters(
+    replies: Sequence[StepSucceeded], vote: Vote | None, agents: Collection[str]
+) -> list[Encounter]:
+    """Return how often each pair agreed: critics of each other's work, and voters for it."""
+    met: defaultdict[tuple[str, str], Counter[bool]] = defaultdict(Counter)
+    for each in replies:
+        agrees = _agrees(each.reply.critique) if each.reply.HasField("critique") else None
+        if agrees is not None:
+            met[_pair(each.work.agent_id, each.work.target_agent_id)][agrees] += 1
+    for ballot in vote.ballots if vote else ():
+        met[_pair(ballot.agent_id, ballot.choice_agent_id)][True] += 1
+    return [
+        Encounter(agent_id=one, other_agent_id=other, agreements=times[True], disagreements=times[False])
+        for (one, other), times in sorted(met.items())
+        if one != other and one in agents and other in agents
+    ]
+
+
+def _agrees(critique: Critique) -> bool | None:
+    """Return whether a critic agrees, as it said or else since it found nothing; None where that cannot be told."""
+    if critique.HasField("agrees"):
+        return critique.agrees
+    return None if critique.issues or critique.remarks else True
+
+
+def _pair(one: str, other: str) -> tuple[str, str]:
+    return (one, other) if one < other else (other, one)
+
 
 RATINGS = Activity("ratings", "recording the ratings")
 MEMORY = Activity("memory", "remembering the debate")
@@ -33,9 +182,7 @@ async def record(debate: Debate, outcome: Outcome, concluded_at: datetime) -> No
     async with asyncio.TaskGroup() as tasks:
         if len(outcome.scores) > 1:
             match = match_of(debate.id, spec.domain, outcome, debate.replies)
-            # The rest follows from these and from the log; debates that began before it was told end with the same step.
-            asked = RecordMatchRequest(debate_id=debate.id, domain=spec.domain, results=match.results)
-            tasks.create_task(_recorded(debate, RATINGS, asked, lambda: services.ratings.record_match(match)))
+            tasks.create_task(_record(debate, RATINGS, match, lambda: services.ratings.record_match(match)))
         past = RecordDebateRequest(
             debate_id=debate.id,
             question=spec.question,
@@ -43,10 +190,10 @@ async def record(debate: Debate, outcome: Outcome, concluded_at: datetime) -> No
             domain=spec.domain,
             concluded_at=timestamp(concluded_at),
         )
-        tasks.create_task(_recorded(debate, MEMORY, past, lambda: services.memory.record_debate(past)))
+        tasks.create_task(_record(debate, MEMORY, past, lambda: services.memory.record_debate(past)))
 
 
-async def _recorded(
+async def _record(
     debate: Debate, activity: Activity, request: Message, call: Callable[[], Awaitable[Message]]
 ) -> None:
     key = f"after/{activity.name}"

@@ -1,13 +1,17 @@
-"""Refinements: an agent revises its proposal by the critiques it received, or by its own where nobody criticizes it."""
+"""Refinements: an agent revises its proposal by the critiques it received, or by its own if no other agent criticizes it.
+
+The last one before a vote is written with the work of the others in view.
+"""
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.issue_answers import RaisedIssue, answer_instructions, parse_answers
 from parley.orchestrator.model.open_issues import list_raised_issues
-from parley.orchestrator.model.positions import POSITION_FORM
+from parley.orchestrator.model.positions import POSITION_FORM, POSITION_INSTRUCTION
 from parley.orchestrator.model.readiness import (
     READINESS_FORM,
     Readiness,
@@ -16,20 +20,19 @@ from parley.orchestrator.model.readiness import (
 )
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, Task, user_part
-from parley.orchestrator.phases.cite import note_claims
-from parley.orchestrator.phases.prompting import in_words, instruction, quotation
-from parley.orchestrator.phases.situation import Situation, opening
+from parley.orchestrator.phases.prompting import in_words, instruction, note_claims, quotation
+from parley.orchestrator.phases.situation import Situation, opening, present_work
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 from parley.v1.gateway_pb2 import PromptPart
 
-__all__ = ["CONCURRENCY", "REFINEMENT", "SECTION", "refine"]
+__all__ = ["CONCURRENCY", "FINAL_REFINEMENT", "FINISH_SECTION", "REFINEMENT", "SECTION", "finish", "refine"]
 
 REFINEMENT = Activity("refinement", "refines", "Refinements")
 SECTION = "refine"
 CONCURRENCY = "refinements"
-_CHANGES = ", with a short list at its end of what you changed and why"
-_ALONE = (
+_LIST_CHANGES = ", with a short list at its end of what you changed and why"
+_ALONE_PROMPT = (
     "Nobody else has examined your proposal. Examine it yourself, as a strict critic would: what is wrong, missing, unproven, or"
     " cannot be done?"
 )
@@ -49,7 +52,7 @@ async def refine(
         *opening(debate, agent, situation),
         quotation(f"Your proposal of round {proposal.round}", proposal.text),
         *(quotation(f"Critique by agent {debate.letter(each.agent)}", each.text) for each in critiques),
-        _told(agent, spec.max_output_tokens, raised, situation, is_alone=not critiques),
+        _create_task(agent, spec.max_output_tokens, raised, situation, is_alone=not critiques),
     )
     work = REFINEMENT.create_work(agent.id, situation.number)
     annotate = partial(_annotate, raised, situation)
@@ -86,7 +89,7 @@ def _annotate(raised: Sequence[RaisedIssue], situation: Situation, reply: Reply)
         note_claims(reply)
 
 
-def _told(
+def _create_task(
     agent: AgentSpec,
     max_tokens: int,
     raised: Sequence[RaisedIssue],
@@ -95,7 +98,7 @@ def _told(
     is_alone: bool,
 ) -> PromptPart:
     forms = [
-        f"Your revised proposal, complete in itself{_CHANGES if is_alone else ''}.{in_words(max_tokens)}",
+        f"Your revised proposal, complete in itself{_LIST_CHANGES if is_alone else ''}.{in_words(max_tokens)}",
         POSITION_FORM,
         *([answer_instructions([each.name for each in raised])] if raised else []),
         *([READINESS_FORM] if situation.asks_readiness else []),
@@ -103,5 +106,58 @@ def _told(
     listed = "\n".join(f"{number}. {form}" for number, form in enumerate(forms, start=1))
     told = situation.told(SECTION, f"Write, in this order:\n{listed}")
     if is_alone:
-        return user_part(f"{_ALONE}\n\n{told}")
+        return user_part(f"{_ALONE_PROMPT}\n\n{told}")
     return instruction(agent, SECTION, told)
+
+
+FINAL_REFINEMENT = Activity(
+    "final-refinement", "writes its final proposal", "Final refinements", title="final refinement"
+)
+FINISH_SECTION: Final = "finish"
+"""Names the phase where the manner of a debate is said; the role's section is that of refinements."""
+_FINISH_PROMPT: Final = (
+    "This is the last time that you write before the vote. Write your final proposal, complete in itself: those who vote see it"
+    " alone, without your name and without the debate, so name no agents in it. Take over from the others what is better than yours, answer in the text"
+    " itself what is still held against it, and take nothing back that has stood up to the critiques. Where you have come to"
+    f" agree with another agent, say the same thing and do not invent a difference. {POSITION_INSTRUCTION}"
+)
+
+
+async def finish(
+    debate: Debate,
+    agent: AgentSpec,
+    own: Contribution,
+    others: Sequence[Contribution],
+    issues: str,
+    situation: Situation,
+) -> Contribution | StepFailed:
+    """Ask an agent for its final proposal. `issues`: what was held against its work, with what became of it."""
+    spec = debate.spec
+    prompt = (
+        *opening(debate, agent, situation),
+        *present_work(debate, others, "Present proposal"),
+        quotation(f"Your proposal, your {own.activity} of round {own.round}", own.text),
+        *([quotation("What was held against your work, and what became of it", issues)] if issues else []),
+        instruction(agent, SECTION, situation.told(FINISH_SECTION, _FINISH_PROMPT), spec.max_output_tokens),
+    )
+    work = FINAL_REFINEMENT.create_work(agent.id, situation.number)
+    annotate = note_claims if situation.cites else None
+    task = Task(
+        work,
+        prompt,
+        spec.max_output_tokens,
+        concurrency=CONCURRENCY,
+        annotate=annotate,
+        retry_once=True,
+    )
+    reply = await debate.ask(f"round/{situation.number}/finish/{agent.id}", agent, task)
+    if isinstance(reply, StepFailed):
+        return reply
+    return Contribution(
+        agent.id,
+        FINAL_REFINEMENT.title,
+        situation.number,
+        reply.rendered or reply.text,
+        reply.position,
+        claims=tuple(reply.claims_to_cite),
+    )

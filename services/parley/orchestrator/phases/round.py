@@ -20,8 +20,7 @@ from parley.orchestrator.phases import refine as refining
 from parley.orchestrator.phases.critique import CRITIQUE, critique
 from parley.orchestrator.phases.history import NOTHING_TOLD, Told, material_tokens, room_for, tokens_of_prompt
 from parley.orchestrator.phases.progress import PhaseMarks
-from parley.orchestrator.phases.propose import PROPOSAL, propose
-from parley.orchestrator.phases.quorum import hold_quorum
+from parley.orchestrator.phases.propose import PROPOSAL, hold_quorum, propose
 from parley.orchestrator.phases.refine import REFINEMENT, refine
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.situation import Situation, history, opening

@@ -1,4 +1,7 @@
-"""JSON Schemas as models are asked with them: what to answer, and nothing that only programmers read."""
+"""Structured answers: the JSON Schemas that models are asked with, and what is read from answers that do not follow them.
+
+A schema says what to answer, and nothing that only programmers read.
+"""
 
 import json
 from collections.abc import Mapping
@@ -6,9 +9,10 @@ from copy import deepcopy
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError, ValidatorFunctionWrapHandler
+from pydantic_core import PydanticUseDefault
 
-__all__ = ["asked_schema", "schema_text"]
+__all__ = ["asked_schema", "or_absent", "schema_text", "words_of"]
 
 
 def asked_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -16,14 +20,14 @@ def asked_schema(model: type[BaseModel]) -> dict[str, Any]:
 
     Descriptions of fields stay: they say what to write. A model that refers to itself has none.
     """
-    return deepcopy(_asked(model))  # whoever asks may bound it further
+    return deepcopy(_create_schema(model))  # whoever asks may bound it further
 
 
 @cache
-def _asked(model: type[BaseModel]) -> dict[str, Any]:
+def _create_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the schema, made once for each model, as calls wait for it."""
     schema = model.model_json_schema()
-    plain: dict[str, Any] = _plain(schema, schema.get("$defs", {}))
+    plain: dict[str, Any] = _without_titles(schema, schema.get("$defs", {}))
     return plain
 
 
@@ -32,18 +36,51 @@ def schema_text(schema: Mapping[str, Any]) -> str:
     return json.dumps(schema, ensure_ascii=False)
 
 
-def _plain(schema: Any, definitions: Mapping[str, Any]) -> Any:
+def _without_titles(schema: Any, definitions: Mapping[str, Any]) -> Any:
     if isinstance(schema, list):
-        return [_plain(each, definitions) for each in schema]
+        return [_without_titles(each, definitions) for each in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
         told = {key: value for key, value in schema.items() if key != "$ref"}
-        return {**_plain(definitions[schema["$ref"].rpartition("/")[2]], definitions), **told}
+        return {**_without_titles(definitions[schema["$ref"].rpartition("/")[2]], definitions), **told}
     plain = {
-        key: _plain(value, definitions) for key, value in schema.items() if key not in {"title", "$defs"}
+        key: _without_titles(value, definitions)
+        for key, value in schema.items()
+        if key not in {"title", "$defs"}
     }
     if "properties" in schema:
         plain.pop("description", None)  # the docstring of a model
-        plain["properties"] = {key: _plain(each, definitions) for key, each in schema["properties"].items()}
+        plain["properties"] = {
+            key: _without_titles(each, definitions) for key, each in schema["properties"].items()
+        }
     return plain
+
+
+def or_absent(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Validate a field, and leave it at its default where that fails: it is absent then, and never made up."""
+    try:
+        return read(given)
+    except ValidationError:
+        raise PydanticUseDefault from None
+
+
+def words_of(text: str) -> str:
+    """Return the text itself, or, where it is a JSON object or list, the texts in it as Markdown."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    try:
+        return _to_markdown(value) if isinstance(value, dict | list) else text
+    except RecursionError:
+        return text
+
+
+def _to_markdown(value: Any) -> str:
+    if isinstance(value, dict):
+        said = ((key, _to_markdown(each)) for key, each in value.items())
+        return "\n\n".join(f"{key}: {words}" for key, words in said if words)
+    if isinstance(value, list):
+        return "\n".join(f"- {words}" for words in map(_to_markdown, value) if words)
+    return value.strip() if isinstance(value, str) else ""

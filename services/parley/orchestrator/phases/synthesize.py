@@ -14,11 +14,9 @@ from pydantic import (
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task
 from parley.orchestrator.phases.failing import failed_for_want_of
-from parley.orchestrator.phases.or_absent import or_absent
 from parley.orchestrator.phases.prompting import guidance_of, instruction
-from parley.orchestrator.phases.prose import words_of
 from parley.orchestrator.phases.requirements import Requirements
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text, words_of
 from parley.orchestrator.phases.scoring import score_anchors, scores_schema
 from parley.orchestrator.phases.situation import start
 from parley.v1.event_pb2 import StepFailed, Warned

@@ -1,4 +1,4 @@
-"""A vote: each agent chooses among the final proposals, which it sees without names and in an order of its own."""
+"""A vote: agents choose among each other's proposals. What a ballot weighs and which choices are alike is looked up meanwhile."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -14,19 +14,87 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
+from parley.orchestrator.model.voting import Group, group_options
+from parley.orchestrator.peers.services import truncate_text
+from parley.orchestrator.phases.agreement import stands_of
+from parley.orchestrator.phases.count_votes import PANEL_TERMS, Electorate, VoteTerms, counted
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import asked_schema, schema_text
-from parley.orchestrator.phases.vote_result import Electorate, counted
-from parley.orchestrator.phases.vote_terms import PANEL_TERMS, VoteTerms
-from parley.orchestrator.phases.weigh_votes import alike_choices, vote_weights
+from parley.v1.convergence_pb2 import GroupPositionsRequest
 from parley.v1.event_pb2 import StepFailed, Warned
-from parley.v1.voting_pb2 import Ballot, Vote
+from parley.v1.ratings_pb2 import (
+    WEIGHT_RULE_ACCURACY,
+    WEIGHT_RULE_ELO,
+    WEIGHT_RULE_UNSPECIFIED,
+    GetWeightsRequest,
+)
+from parley.v1.voting_pb2 import (
+    VOTE_WEIGHTS_ACCURACY,
+    VOTE_WEIGHTS_ELO,
+    VOTE_WEIGHTS_RATINGS,
+    VOTE_WEIGHTS_UNSPECIFIED,
+    Ballot,
+    Vote,
+)
 
-__all__ = ["VOTE", "hold_vote"]
+__all__ = ["CHOICE_GROUPS", "VOTE", "VOTE_WEIGHTS", "alike_choices", "hold_vote", "vote_weights"]
+
+VOTE_WEIGHTS = Activity("vote-weights", "looking up what votes weigh", title="weights of the votes")
+CHOICE_GROUPS = Activity("choice-groups", "comparing the choices", title="comparison of the choices")
+
+_RULES: Final = {
+    VOTE_WEIGHTS_RATINGS: WEIGHT_RULE_UNSPECIFIED,
+    VOTE_WEIGHTS_ELO: WEIGHT_RULE_ELO,
+    VOTE_WEIGHTS_ACCURACY: WEIGHT_RULE_ACCURACY,
+}
+
+
+async def vote_weights(debate: Debate, voters: Sequence[AgentSpec], terms: VoteTerms) -> Mapping[str, float]:
+    """Return what each voter's ballot weighs: 1 each where votes are not weighted, or the ratings are away."""
+    equal = {each.id: 1.0 for each in voters}
+    if terms.weighted_by == VOTE_WEIGHTS_UNSPECIFIED:
+        return equal
+    key = f"{terms.key}-weights"
+    request = GetWeightsRequest(
+        agent_ids=sorted(equal), domain=debate.spec.domain, rule=_RULES[terms.weighted_by]
+    )
+    work = VOTE_WEIGHTS.create_work(round_number=terms.round)
+    found = await debate.call_service(
+        key, work, request, lambda: debate.services.ratings.get_weights(request)
+    )
+    if isinstance(found, StepFailed):
+        message = f"every vote weighs the same, since its weight could not be looked up: {found.message}"
+        debate.record_event(f"{key}/warning", Warned(message=message))
+        return equal
+    return equal | {each.agent_id: each.weight for each in found.weights}
+
+
+async def alike_choices(debate: Debate, work: Sequence[Contribution], terms: VoteTerms) -> tuple[Group, ...]:
+    """Return the proposals in groups of those that say the same; whoever it cannot be told of stands alone.
+
+    Convergence joins none but those of which every two are the same answer, whatever is unsure of others.
+    """
+    options = [each.agent for each in work]
+    alone = group_options(options, (), ())
+    if not terms.group_choices or len(options) < 2:
+        return alone
+    key = f"{terms.key}-groups"
+    request = GroupPositionsRequest(question=truncate_text(debate.spec.question), positions=stands_of(work))
+    doing = CHOICE_GROUPS.create_work(round_number=terms.round)
+    found = await debate.call_service(
+        key, doing, request, lambda: debate.services.convergence.group_positions(request)
+    )
+    if isinstance(found, StepFailed):
+        message = f"every choice is counted alone, since they could not be compared: {found.message}"
+        debate.record_event(f"{key}/warning", Warned(message=message))
+        return alone
+    apart = [(each.agent_id, each.other_agent_id) for each in found.contradictions]
+    return group_options(options, [each.agent_ids for each in found.groups], apart)
+
 
 VOTE = Activity("vote", "votes", "Votes")
-_TOLD: Final = (
+_BALLOT_PROMPT: Final = (
     "Vote for the proposal that answers the question best. Judge what is proposed and not how it is written; {own}."
     " Give the number of your choice, how sure you are from 0 to 1, and the reason in a sentence or two."
 )
@@ -96,7 +164,7 @@ async def hold_vote(
         weighing = tasks.create_task(vote_weights(debate, voters, terms))
         grouping = tasks.create_task(alike_choices(debate, work, terms))
         steps = {
-            each.id: partial(_ballot_to_count, poll, each, weighing, grouping)
+            each.id: partial(_ask_ballot_to_count, poll, each, weighing, grouping)
             for each in voters
             if poll.choices(each)
         }
@@ -105,9 +173,9 @@ async def hold_vote(
         )
     weights, groups = weighing.result(), grouping.result()
     failed = {agent: each for agent, each in settled.items() if isinstance(each, StepFailed)}
-    ballots = _cast(settled, weights)
+    ballots = _sort_ballots(settled, weights)
     _check_quorum(poll, len(ballots), failed)
-    return _vote(poll, settled, ballots, weights, groups)
+    return _create_vote(poll, settled, ballots, weights, groups)
 
 
 def _is_settled(
@@ -122,7 +190,7 @@ def _is_settled(
     weights = weighing.result()
     may_vote = [each.id for each in poll.voters if poll.choices(each)]
     return voting.is_decided(
-        counted(_cast(settled, weights)),
+        counted(_sort_ballots(settled, weights)),
         {agent: weights[agent] for agent in may_vote if agent not in settled},
         poll.options,
         len(poll.voters),
@@ -133,7 +201,7 @@ def _is_settled(
     )
 
 
-def _vote(
+def _create_vote(
     poll: _Poll,
     settled: Mapping[str, Ballot | StepFailed],
     ballots: Sequence[Ballot],
@@ -160,26 +228,26 @@ def _check_quorum(poll: _Poll, cast: int, failed: Mapping[str, StepFailed]) -> N
     raise failed_for_want_of(steps, VOTE.name, needed=enough - cast)
 
 
-async def _ballot_to_count(
+async def _ask_ballot_to_count(
     poll: _Poll, voter: AgentSpec, *known_from: asyncio.Task[Any]
 ) -> Ballot | StepFailed:
     """Return an agent's ballot once it can be counted: only then can it be told whether the vote ends."""
-    ballot = await _ballot(poll, voter)
+    ballot = await _ask_ballot(poll, voter)
     await asyncio.wait(known_from)
     return ballot
 
 
-async def _ballot(poll: _Poll, voter: AgentSpec) -> Ballot | StepFailed:
+async def _ask_ballot(poll: _Poll, voter: AgentSpec) -> Ballot | StepFailed:
     debate, key, shown = poll.debate, poll.key(voter.id), poll.choices(voter)
     debate.random(key).shuffle(shown)  # none gains by standing first
-    told = _TOLD.format(own=_MAY_BE_OWN if poll.terms.self_votes else _IS_NOT_OWN)
+    told = _BALLOT_PROMPT.format(own=_MAY_BE_OWN if poll.terms.self_votes else _IS_NOT_OWN)
     prompt = (
         *preamble(debate, voter, requirements=poll.requirements),
         *(quotation(f"Proposal {number}", each.text) for number, each in enumerate(shown, start=1)),
         user_part(told),
     )
     task = Task(VOTE.create_work(voter.id, poll.terms.round), prompt, is_answer=True, retry_once=True)
-    shape = AnswerShape("ballot", _Ballot, _schema(len(shown)), _rendered)
+    shape = AnswerShape("ballot", _Ballot, _create_schema(len(shown)), _render_ballot)
     cast = await debate.ask_structured(key, voter, task, shape)
     if isinstance(cast, StepFailed):
         return cast
@@ -196,7 +264,7 @@ async def _ballot(poll: _Poll, voter: AgentSpec) -> Ballot | StepFailed:
     )
 
 
-def _cast(settled: Mapping[str, Ballot | StepFailed], weights: Mapping[str, float]) -> list[Ballot]:
+def _sort_ballots(settled: Mapping[str, Ballot | StepFailed], weights: Mapping[str, float]) -> list[Ballot]:
     """Return the ballots with their weights, ordered by voter."""
     cast = sorted(
         (each for each in settled.values() if isinstance(each, Ballot)), key=lambda each: each.agent_id
@@ -206,11 +274,11 @@ def _cast(settled: Mapping[str, Ballot | StepFailed], weights: Mapping[str, floa
     return cast
 
 
-def _rendered(ballot: _Ballot) -> str:
+def _render_ballot(ballot: _Ballot) -> str:
     return f"Proposal {ballot.choice}, {ballot.confidence:.0%} sure: {ballot.reason}"
 
 
-def _schema(count: int) -> str:
+def _create_schema(count: int) -> str:
     schema = asked_schema(_Ballot)
     schema["properties"]["choice"]["maximum"] = count
     return schema_text(schema)

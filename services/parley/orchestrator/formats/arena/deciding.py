@@ -18,10 +18,9 @@ from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.model.voting import Group, group_options
 from parley.orchestrator.peers.services import truncate_text
+from parley.orchestrator.phases.count_votes import Electorate, VoteTerms, surest, vote_terms
 from parley.orchestrator.phases.judge_proposals import Judgement
-from parley.orchestrator.phases.vote_result import Electorate, surest
-from parley.orchestrator.phases.vote_terms import VoteTerms, vote_terms
-from parley.orchestrator.phases.weigh_votes import vote_weights
+from parley.orchestrator.phases.vote import vote_weights
 from parley.runtime.contract_settings import with_defaults
 from parley.v1.arena_pb2 import DUTY_PROPOSER, DUTY_VOTER, RankedProposal
 from parley.v1.convergence_pb2 import AgentPosition, GroupPositionsRequest

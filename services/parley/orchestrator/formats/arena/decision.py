@@ -21,11 +21,16 @@ from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.model_families import shared_family
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.phases import synthesize
+from parley.orchestrator.phases.answer_from_vote import (
+    Verified,
+    decision_account,
+    verify,
+    vote_account,
+    write_from_vote,
+)
+from parley.orchestrator.phases.count_votes import vote_terms
 from parley.orchestrator.phases.judge_proposals import judge_proposals, ranked
-from parley.orchestrator.phases.verify import Verified, verify
 from parley.orchestrator.phases.vote import hold_vote
-from parley.orchestrator.phases.vote_terms import vote_terms
-from parley.orchestrator.phases.write_from_vote import decision_account, vote_account, write_from_vote
 from parley.v1.arena_pb2 import (
     DUTY_VOTER,
     RankedProposal,

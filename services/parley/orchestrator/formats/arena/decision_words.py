@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from parley.orchestrator.phases.vote_result import surest
-from parley.orchestrator.phases.vote_words import strength_word
+from parley.orchestrator.phases.count_votes import strength_word, surest
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote
 
 __all__ = ["decision_lines"]

@@ -18,7 +18,7 @@ from parley.orchestrator.model.judge_choice import Nominee
 from parley.orchestrator.model.open_issues import issues_of
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity
-from parley.orchestrator.phases.group_drafts import group_drafts
+from parley.orchestrator.phases.agreement import group_drafts
 from parley.orchestrator.phases.observe import observe
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import quotation

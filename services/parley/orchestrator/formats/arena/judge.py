@@ -6,8 +6,7 @@ from parley.orchestrator.formats.arena.discussion import Discussion
 from parley.orchestrator.formats.arena.duties import with_duty
 from parley.orchestrator.model.judge_choice import Distance, Nominee, choose_judge
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.phases.elect_judge import elect_judge
-from parley.orchestrator.phases.rate_judges import rate_judges
+from parley.orchestrator.phases.choose_agents import elect_judge, rate_judges
 from parley.v1 import arena_pb2
 from parley.v1.event_pb2 import JudgeChosen, Warned
 

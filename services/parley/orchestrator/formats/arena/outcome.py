@@ -6,8 +6,8 @@ from typing import Final
 from parley.orchestrator.engine.format import AnswerPart
 from parley.orchestrator.formats.arena.deciding import Judged
 from parley.orchestrator.formats.arena.decision_words import decision_lines
-from parley.orchestrator.phases.verify import Verified
-from parley.orchestrator.phases.vote_words import vote_lines
+from parley.orchestrator.phases.answer_from_vote import Verified
+from parley.orchestrator.phases.count_votes import vote_lines
 from parley.v1.arena_pb2 import ArenaOutcome, RankedProposal
 from parley.v1.debate_pb2 import AgentScore, Outcome
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS, Decision, Vote, VoteStrength

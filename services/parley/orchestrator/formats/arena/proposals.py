@@ -9,13 +9,12 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.stopping import asking_order
 from parley.orchestrator.phases import propose
-from parley.orchestrator.phases.group_drafts import FIRST_DRAFT_VOTE, draft_groups
+from parley.orchestrator.phases.agreement import FIRST_DRAFT_VOTE, draft_groups, state_positions
+from parley.orchestrator.phases.count_votes import VoteTerms
 from parley.orchestrator.phases.progress import PhaseMarks
-from parley.orchestrator.phases.quorum import hold_quorum, no_proposal_in_time
+from parley.orchestrator.phases.propose import hold_quorum, no_proposal_in_time
 from parley.orchestrator.phases.situation import Situation
-from parley.orchestrator.phases.state_positions import state_positions
-from parley.orchestrator.phases.vote_terms import VoteTerms
-from parley.orchestrator.phases.weigh_votes import vote_weights
+from parley.orchestrator.phases.vote import vote_weights
 from parley.v1.arena_pb2 import DUTY_PROPOSER
 from parley.v1.debate_pb2 import STOP_REASON_PROBABLE_ENOUGH
 from parley.v1.event_pb2 import RoundAssessed, RoundsEnded, StepFailed

@@ -7,7 +7,7 @@ whatever the manner of a debate, its work is counted alike.
 from collections.abc import Mapping
 from typing import Final
 
-from parley.orchestrator.phases import critique, finish, propose, refine
+from parley.orchestrator.phases import critique, propose, refine
 from parley.v1.arena_pb2 import (
     DEBATE_PROTOCOL_ADVERSARIAL,
     DEBATE_PROTOCOL_COLLABORATIVE,
@@ -31,7 +31,7 @@ PROTOCOLS: Final[Mapping[int, Mapping[str, str]]] = {
             "This debate is adversarial: defend your proposal. Refute with reasons and evidence what is wrong in the critiques."
             " Where a critique has refuted you, say so and change the proposal; who defends what was refuted loses."
         ),
-        finish.SECTION: (
+        refine.FINISH_SECTION: (
             "This debate is adversarial: make the strongest honest case for your proposal, and say why the proposals of the"
             " others fall short of it."
         ),
@@ -49,7 +49,7 @@ PROTOCOLS: Final[Mapping[int, Mapping[str, str]]] = {
             "This debate is collaborative: take over what is better, whoever says it, and name what you have taken over. Keep what"
             " you have good reasons for, even if you are alone with it, and give the reasons."
         ),
-        finish.SECTION: (
+        refine.FINISH_SECTION: (
             "This debate is collaborative: bring together what the debate has found. Where agents still differ, say what the"
             " difference hangs on."
         ),
@@ -68,7 +68,7 @@ PROTOCOLS: Final[Mapping[int, Mapping[str, str]]] = {
             "This debate is Socratic: each issue is a question to you. Answer it with reasons. Where you cannot answer it, say so,"
             " and change the proposal so that it no longer depends on the answer."
         ),
-        finish.SECTION: (
+        refine.FINISH_SECTION: (
             "This debate is Socratic: state your proposal with the reasons that have stood up to questions, and the questions that"
             " are still open."
         ),

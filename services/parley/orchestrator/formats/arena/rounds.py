@@ -10,10 +10,10 @@ from parley.orchestrator.formats.arena.discussion import (
 from parley.orchestrator.formats.arena.settings import topology_of
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.topology import Edge, RoundParticipants, describe_topology, draw_edges
-from parley.orchestrator.phases import critique, finish, refine
+from parley.orchestrator.phases import critique, refine
+from parley.orchestrator.phases.agreement import state_positions
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.situation import Situation
-from parley.orchestrator.phases.state_positions import state_positions
 from parley.v1.arena_pb2 import (
     DUTY_CRITIC,
 )
@@ -113,7 +113,7 @@ async def hold_last_refinement(arena: Discussion) -> None:
         for work in works:
             near = {agent for edge in drawn if work.agent in edge for agent in edge} - {work.agent}
             asked.append(
-                finish.finish(
+                refine.finish(
                     arena.debate,
                     arena.by_id[work.agent],
                     work,
@@ -122,5 +122,5 @@ async def hold_last_refinement(arena: Discussion) -> None:
                     situation,
                 )
             )
-        made = await arena.all_of(finish.FINAL_REFINEMENT, number, asked)
+        made = await arena.all_of(refine.FINAL_REFINEMENT, number, asked)
         arena.record.revise(await state_positions(arena.debate, number, contributions(made)))

@@ -15,8 +15,8 @@ from parley.orchestrator.formats.arena.stops import (
 )
 from parley.orchestrator.formats.arena.trickster import is_challenged
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.phases.assess_agreement import assess_agreement, ended_by_agreement
-from parley.orchestrator.phases.assess_discussion import judge_ends_rounds
+from parley.orchestrator.phases.agreement import assess_agreement, ended_by_agreement
+from parley.orchestrator.phases.assess import judge_ends_rounds
 from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.debate_pb2 import (
     STOP_REASON_AGENTS_READY,

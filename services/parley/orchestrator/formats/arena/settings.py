@@ -7,7 +7,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from parley.orchestrator.engine.format import Settings
-from parley.orchestrator.phases.vote_terms import check_self_votes
+from parley.orchestrator.phases.count_votes import check_self_votes
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.validation import AGENT_ID, Violations
 from parley.v1.arena_pb2 import (

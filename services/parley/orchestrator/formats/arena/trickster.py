@@ -11,7 +11,7 @@ from parley.orchestrator.formats.arena.judge import judge_of
 from parley.orchestrator.model.challenge import challenge_of
 from parley.orchestrator.model.hollowness import features_of, hollow_probability
 from parley.orchestrator.model.tasks import user_part
-from parley.orchestrator.phases.assess_support import Support, assess_support
+from parley.orchestrator.phases.assess import Support, assess_support
 from parley.orchestrator.phases.prompting import quotation
 from parley.runtime.contract_settings import default_of
 from parley.v1.arena_pb2 import (

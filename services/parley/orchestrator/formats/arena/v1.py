@@ -26,19 +26,16 @@ from parley.orchestrator.formats.arena.rounds import (
 from parley.orchestrator.formats.arena.rules import drafts_end_rounds, rounds_end
 from parley.orchestrator.formats.arena.settings import SETTINGS
 from parley.orchestrator.model.errors import DebateFailedError
-from parley.orchestrator.phases import clarify, critique, finish, propose, refine, synthesize
+from parley.orchestrator.phases import clarify, critique, propose, refine, synthesize
 from parley.orchestrator.phases.account import ended_from_outside
-from parley.orchestrator.phases.assess_discussion import DISCUSSION
-from parley.orchestrator.phases.assess_support import SUPPORT
-from parley.orchestrator.phases.elect_judge import JUDGE_VOTE
+from parley.orchestrator.phases.agreement import GROUPING, POSITION
+from parley.orchestrator.phases.answer_from_vote import VERIFICATION
+from parley.orchestrator.phases.assess import DISCUSSION, SUPPORT
+from parley.orchestrator.phases.choose_agents import JUDGE_VOTE, select_team
 from parley.orchestrator.phases.judge_proposals import JUDGEMENT
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION
 from parley.orchestrator.phases.recall import recall
 from parley.orchestrator.phases.requirements import REQUIREMENTS, draw_up_requirements
-from parley.orchestrator.phases.select_team import select_team
-from parley.orchestrator.phases.settle_agreement import GROUPING
-from parley.orchestrator.phases.state_positions import POSITION
-from parley.orchestrator.phases.verify import VERIFICATION
 from parley.orchestrator.phases.vote import VOTE
 from parley.v1.debate_pb2 import (
     STOP_REASON_ALL_ROUNDS_COMPLETED,
@@ -131,7 +128,7 @@ V1 = Format(
         propose.PROPOSAL,
         critique.CRITIQUE,
         refine.REFINEMENT,
-        finish.FINAL_REFINEMENT,
+        refine.FINAL_REFINEMENT,
         POSITION,
         GROUPING,
         DISCUSSION,

@@ -15,7 +15,7 @@ from pydantic import (
 
 from parley.orchestrator.formats.evaluation.dimensions import DIMENSIONS, MAX_SCORE, MIN_SCORE
 from parley.orchestrator.model.tasks import AnswerShape
-from parley.orchestrator.phases.or_absent import or_absent
+from parley.orchestrator.phases.schemas import or_absent
 
 __all__ = ["SHAPE", "Judged", "Judgement"]
 

@@ -13,12 +13,10 @@ from parley.orchestrator.formats.moderated.settings import MAX_DEBATERS, MIN_DEB
 from parley.orchestrator.formats.moderated.words import MODERATOR
 from parley.orchestrator.model.spec import Clarifications
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
-from parley.orchestrator.phases.answers import answers_in_words
-from parley.orchestrator.phases.clarify import Exchange
+from parley.orchestrator.phases.clarify import Exchange, answers_in_words
 from parley.orchestrator.phases.failing import failed_for_want_of
-from parley.orchestrator.phases.or_absent import or_absent
 from parley.orchestrator.phases.prompting import preamble
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text
 from parley.v1.debate_pb2 import Answer, Question, Questions
 from parley.v1.event_pb2 import StepFailed
 

@@ -7,9 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.formats.moderated.points import letter_in
 from parley.orchestrator.model.tasks import AnswerShape
-from parley.orchestrator.phases.or_absent import or_absent
-from parley.orchestrator.phases.prose import words_of
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text, words_of
 
 __all__ = ["DecisionAnswer", "decision_shape"]
 

@@ -17,10 +17,8 @@ from parley.orchestrator.model.contributions import texts_of
 from parley.orchestrator.model.tasks import AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.history import room_for, shortened, tokens_of_prompt
-from parley.orchestrator.phases.or_absent import or_absent
 from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
-from parley.orchestrator.phases.prose import words_of
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text, words_of
 from parley.orchestrator.phases.situation import HISTORY_GIVES, bench
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.event_pb2 import StepFailed

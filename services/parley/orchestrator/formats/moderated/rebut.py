@@ -22,10 +22,8 @@ from parley.orchestrator.formats.moderated.words import said_in_round
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
-from parley.orchestrator.phases.or_absent import or_absent
 from parley.orchestrator.phases.prompting import in_words
-from parley.orchestrator.phases.prose import words_of
-from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.schemas import asked_schema, or_absent, schema_text, words_of
 from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed, Warned
 

@@ -20,7 +20,7 @@ from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Task, user_part
-from parley.orchestrator.phases.assess_agreement import assess_agreement, assessment_key
+from parley.orchestrator.phases.agreement import assess_agreement, assessment_key
 from parley.orchestrator.phases.failing import failed_for_want_of
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.prompting import in_words, quotation

@@ -1,25 +1,32 @@
-"""A panel that a very small model holds: the same phases, in prose alone, with an answer made of the panel's own sentences."""
+"""A panel of a very small model: the panel's phases in prose alone, with an answer made of the panel's own sentences.
+
+Such a model follows one short instruction, fails at several, and copies what looks like a pattern. So it is asked for prose, in a
+few words without names or letters. Each answer is begun for it, and only its whole sentences count.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
-from parley.orchestrator.model.sentences import first_sentence
+from parley.orchestrator.model.sentences import first_sentence, to_prose
 from parley.orchestrator.model.spec import AgentSpec
-from parley.orchestrator.model.tasks import Activity
+from parley.orchestrator.model.tasks import Activity, Prompt, Task, system_part, user_part
+from parley.orchestrator.phases import critique, propose, refine
 from parley.orchestrator.phases.account import all_rounds_held, ended_from_outside
 from parley.orchestrator.phases.critique import CRITIQUE
 from parley.orchestrator.phases.failing import failed_for_want_of
-from parley.orchestrator.phases.plain import criticize_plainly, propose_plainly, recommend, refine_plainly
 from parley.orchestrator.phases.progress import PhaseMarks
-from parley.orchestrator.phases.propose import PROPOSAL, propose_key
-from parley.orchestrator.phases.quorum import no_proposal_in_time
+from parley.orchestrator.phases.prompting import CONTEXT_GIVES, MATERIAL_GIVES
+from parley.orchestrator.phases.propose import PROPOSAL, no_proposal_in_time, propose_key
 from parley.orchestrator.phases.refine import REFINEMENT
-from parley.v1.debate_pb2 import Outcome
+from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
+from parley.v1.debate_pb2 import Outcome, Reply, Work
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed, Warned
+from parley.v1.gateway_pb2 import PromptPart
 from parley.v1.panel_pb2 import (
     SYNTHESIS_METHOD_JUDGE,
     TERMINATION_RULE_FIXED,
@@ -28,6 +35,136 @@ from parley.v1.panel_pb2 import (
 )
 
 __all__ = ["demonstrate"]
+
+_TOKENS: Final = 64
+"""Of a contribution where the debate names no bound: three sentences or so, some seconds of such a model."""
+_MIN_ANSWER_CHARACTERS: Final = 80
+_VALUES: Final[Mapping[str, str]] = {
+    "architect": "a clear structure",
+    "performance": "speed",
+    "security": "safety",
+    "testing": "good tests",
+    "simplicity": "simplicity",
+    "data-modeling": "well-kept data",
+}
+"""What an agent of a role cares for, as far as such a model understands it."""
+
+
+async def _propose_plainly(
+    debate: Debate, number: int, agent: AgentSpec, earlier: str, guidance: Sequence[str]
+) -> Contribution | StepFailed:
+    """Ask an agent for its proposal. `earlier` is what it said in the round before; empty in the first."""
+    told = [_create_material("You said before", [earlier])] if earlier else []
+    prompt = (*_create_preamble(debate, agent, guidance), *told)
+    work = propose.PROPOSAL.create_work(agent.id, number)
+    task = _create_task(debate, work, prompt, "I propose to", concurrency=propose.CONCURRENCY)
+    return _to_contribution(await debate.ask(propose.propose_key(number, agent.id), agent, task), work)
+
+
+async def _criticize_plainly(
+    debate: Debate, critic: AgentSpec, proposal: Contribution, guidance: Sequence[str]
+) -> Contribution | StepFailed:
+    """Ask an agent what speaks against a proposal."""
+    prompt = (
+        *_create_preamble(debate, critic, guidance),
+        _create_material("A colleague says", [proposal.text]),
+        user_part("What speaks against it?"),
+    )
+    work = critique.CRITIQUE.create_work(critic.id, proposal.round, proposal.agent)
+    key = f"round/{proposal.round}/critique/{critic.id}/of/{proposal.agent}"
+    task = _create_task(
+        debate, work, prompt, "The problem with this is that", concurrency=critique.CONCURRENCY
+    )
+    return _to_contribution(await debate.ask(key, critic, task), work)
+
+
+async def _refine_plainly(
+    debate: Debate,
+    agent: AgentSpec,
+    proposal: Contribution,
+    critiques: Sequence[Contribution],
+    guidance: Sequence[str],
+) -> Contribution | StepFailed:
+    """Ask an agent for its revised proposal."""
+    prompt = (
+        *_create_preamble(debate, agent, guidance),
+        _create_material("You said", [proposal.text]),
+        *([_create_material("Colleagues say", [each.text for each in critiques])] if critiques else []),
+        user_part("What do you propose now?"),
+    )
+    work = refine.REFINEMENT.create_work(agent.id, proposal.round)
+    key = f"round/{proposal.round}/refine/{agent.id}"
+    task = _create_task(debate, work, prompt, "I now propose to", concurrency=refine.CONCURRENCY)
+    return _to_contribution(await debate.ask(key, agent, task), work)
+
+
+async def _recommend(debate: Debate, works: Sequence[Contribution], guidance: Sequence[str]) -> str:
+    """Return the judge's answer: whole sentences, and where they are few, the panel's first one after them.
+
+    Raises:
+        DebateFailedError: the judge gave none.
+    """
+    judge = debate.spec.judge
+    prompt = (
+        *_create_preamble(debate, judge, guidance, who="You give advice in plain sentences."),
+        _create_material("Experts say", [each.text for each in works]),
+        user_part("What do you recommend, and why?"),
+    )
+    task = _create_task(debate, SYNTHESIS.create_work(judge.id), prompt, "I recommend to", is_answer=True)
+    reply = await debate.ask(KEY, judge, task)
+    if isinstance(reply, StepFailed):
+        raise failed_for_want_of({KEY: reply}, SYNTHESIS.name)
+    answer = to_prose(reply.text)
+    if len(answer) >= _MIN_ANSWER_CHARACTERS or not works:
+        return answer
+    return f"{answer} {first_sentence(works[0].text)}"
+
+
+def _create_preamble(debate: Debate, agent: AgentSpec, guidance: Sequence[str], who: str = "") -> Prompt:
+    """Return what every prompt begins with: who the agent is, the question, the documents, what the person said."""
+    value = _VALUES.get(agent.role, "good work")
+    own = agent.system_prompt.text if agent.system_prompt else ""
+    usual = f"You are a software engineer who values {value}. You answer in two short sentences."
+    parts = [
+        system_part(own or who or usual),
+        user_part(f"Question: {debate.spec.question}"),
+    ]
+    parts += debate.documents.parts(CONTEXT_GIVES)
+    parts += [user_part(f"Mind this: {each}") for each in guidance]
+    return tuple(parts)
+
+
+def _create_material(title: str, texts: Sequence[str]) -> PromptPart:
+    """Return what others said: one text behind its title, several below it."""
+    said = texts[0] if len(texts) == 1 else "\n" + "\n".join(f"- {each}" for each in texts)
+    return user_part(f"{title}: {said}", MATERIAL_GIVES)
+
+
+def _create_task(
+    debate: Debate,
+    work: Work,
+    prompt: Prompt,
+    answer_start: str,
+    *,
+    concurrency: str = "",
+    is_answer: bool = False,
+) -> Task:
+    return Task(
+        work,
+        prompt,
+        debate.spec.max_output_tokens or _TOKENS,
+        is_answer=is_answer,
+        concurrency=concurrency,
+        answer_start=answer_start,
+    )
+
+
+def _to_contribution(reply: Reply | StepFailed, work: Work) -> Contribution | StepFailed:
+    if isinstance(reply, StepFailed):
+        return reply
+    return Contribution(
+        work.agent_id, work.activity, work.round, to_prose(reply.text), target=work.target_agent_id
+    )
 
 
 async def demonstrate(debate: Debate) -> Outcome:
@@ -55,7 +192,7 @@ async def demonstrate(debate: Debate) -> Outcome:
     if steering.limit and rounds == settings.rounds:
         ended = ended_from_outside(steering, rounds)
     debate.record_event(f"rounds/ended/{rounds}", ended)
-    answer = await recommend(debate, final, steering.guidance)
+    answer = await _recommend(debate, final, steering.guidance)
     panel = PanelOutcome(
         recommendations=_own_sentences(final, answer),
         tradeoffs=_own_sentences(critiques, answer),
@@ -96,12 +233,12 @@ class _Round:
         }
         if made and len(failed) == len(made) and not self._before and not self._debate.ending:
             raise failed_for_want_of(failed, f"round {self._number} {PROPOSAL.name}")
-        return _contributions(made)
+        return _keep_contributions(made)
 
     async def _critiques(self, proposals: Sequence[Contribution]) -> list[Contribution]:
         pairs = [(critic, each) for each in proposals for critic in self._agents if critic.id != each.agent]
-        asked = [criticize_plainly(self._debate, critic, each, self._guidance) for critic, each in pairs]
-        return _contributions(await self._phase(CRITIQUE, asked))
+        asked = [_criticize_plainly(self._debate, critic, each, self._guidance) for critic, each in pairs]
+        return _keep_contributions(await self._phase(CRITIQUE, asked))
 
     async def _refinements(
         self, proposals: Sequence[Contribution], critiques: Sequence[Contribution]
@@ -110,12 +247,12 @@ class _Round:
         asked = []
         for each in proposals:
             told = [critique for critique in critiques if critique.target == each.agent]
-            asked.append(refine_plainly(self._debate, by_id[each.agent], each, told, self._guidance))
-        return _contributions(await self._phase(REFINEMENT, asked))
+            asked.append(_refine_plainly(self._debate, by_id[each.agent], each, told, self._guidance))
+        return _keep_contributions(await self._phase(REFINEMENT, asked))
 
     def _propose(self, agent: AgentSpec) -> Awaitable[Contribution | StepFailed]:
         earlier = self._before[agent.id].text if agent.id in self._before else ""
-        return propose_plainly(self._debate, self._number, agent, earlier, self._guidance)
+        return _propose_plainly(self._debate, self._number, agent, earlier, self._guidance)
 
     async def _phase(
         self, activity: Activity, asked: Sequence[Awaitable[Contribution | StepFailed]]
@@ -133,7 +270,7 @@ class _Round:
         return [each.result() for each in running]
 
 
-def _contributions(made: Iterable[Contribution | StepFailed]) -> list[Contribution]:
+def _keep_contributions(made: Iterable[Contribution | StepFailed]) -> list[Contribution]:
     return [each for each in made if isinstance(each, Contribution)]
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from parley.orchestrator.engine.format import AnswerPart
+from parley.orchestrator.phases.count_votes import vote_lines
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.synthesize import JudgeAnswer
-from parley.orchestrator.phases.vote_words import vote_lines
 from parley.v1.debate_pb2 import AgentScore, Outcome
 from parley.v1.panel_pb2 import Objection, PanelOutcome, UnfulfilledRequirement
 from parley.v1.voting_pb2 import Vote

@@ -26,7 +26,7 @@ from parley.orchestrator.model.open_issues import is_structured, issues_of
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Prompt, user_part
 from parley.orchestrator.phases import (
-    assess_quality,
+    assess,
     clarify,
     critique,
     propose,
@@ -35,21 +35,24 @@ from parley.orchestrator.phases import (
     synthesize,
 )
 from parley.orchestrator.phases.account import account_of_rounds, all_rounds_held, ended_from_outside
-from parley.orchestrator.phases.assess_agreement import agreement_ends_rounds
-from parley.orchestrator.phases.assess_quality import quality_ends_rounds
-from parley.orchestrator.phases.group_drafts import group_drafts
+from parley.orchestrator.phases.agreement import (
+    GROUPING,
+    POSITION,
+    agreement_ends_rounds,
+    group_drafts,
+    state_positions,
+)
+from parley.orchestrator.phases.assess import quality_ends_rounds
+from parley.orchestrator.phases.count_votes import surest
 from parley.orchestrator.phases.history import room_for, tokens_of_prompt
 from parley.orchestrator.phases.merge import MERGE, OBJECTION, collect_objections, merge
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, preamble, quotation
-from parley.orchestrator.phases.quorum import no_proposal_in_time
+from parley.orchestrator.phases.propose import no_proposal_in_time
 from parley.orchestrator.phases.recall import recall
 from parley.orchestrator.phases.requirements import REQUIREMENTS, Requirements, draw_up_requirements
 from parley.orchestrator.phases.round import Round, RoundPlan, all_to_all
-from parley.orchestrator.phases.settle_agreement import GROUPING
 from parley.orchestrator.phases.situation import bench, history, present_work
-from parley.orchestrator.phases.state_positions import POSITION, state_positions
 from parley.orchestrator.phases.vote import VOTE, hold_vote
-from parley.orchestrator.phases.vote_result import surest
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import RoundsEnded, StepFailed
@@ -312,7 +315,7 @@ V1 = Format(
             summarize.SECTION,
         }
     ),
-    judge_sections=frozenset({SYSTEM_SECTION, summarize.SECTION, synthesize.SECTION, assess_quality.SECTION}),
+    judge_sections=frozenset({SYSTEM_SECTION, summarize.SECTION, synthesize.SECTION, assess.SECTION}),
     concurrency=frozenset({propose.CONCURRENCY, critique.CONCURRENCY, refine.CONCURRENCY}),
     activities=(
         clarify.CLARIFICATION,
@@ -321,7 +324,7 @@ V1 = Format(
         propose.PROPOSAL,
         critique.CRITIQUE,
         refine.REFINEMENT,
-        assess_quality.ASSESSMENT,
+        assess.ASSESSMENT,
         POSITION,
         GROUPING,
         synthesize.SYNTHESIS,

@@ -1,9 +1,9 @@
-"""A format's voting settings, as terms of its votes."""
+"""How votes are counted: the terms that settings say, and whose proposal stands."""
 
 import pytest
 
 from parley.orchestrator.model.voting import Rule
-from parley.orchestrator.phases.vote_terms import VoteTerms, check_self_votes, vote_terms
+from parley.orchestrator.phases.count_votes import VoteTerms, check_self_votes, surest, vote_terms
 from parley.runtime.contract_settings import check_settings
 from parley.runtime.errors import ParleyError
 from parley.runtime.validation import Violations
@@ -15,7 +15,11 @@ from parley.v1.voting_pb2 import (
     VOTE_WEIGHTS_UNSPECIFIED,
     VOTING_METHOD_SUPERMAJORITY,
     VOTING_METHOD_WEIGHTED,
+    Ballot,
+    ChoiceGroup,
+    Vote,
     VoteBallots,
+    VoteOption,
     VotingSettings,
 )
 
@@ -76,3 +80,32 @@ def test_three_agents_may_vote_without_their_own_proposals() -> None:
     check_self_votes(violations, "spec.voting", VotingSettings(allow_self_votes=False), 3)
     check_self_votes(violations, "spec.voting", VotingSettings(allow_self_votes=True), 2)
     violations.refuse()
+
+
+def vote(choices: str, groups: tuple[str, ...] = (), winner: str = "", sure: str = "") -> Vote:
+    """A vote in which each letter is somebody's choice; those who chose `sure` are surer than the others."""
+    return Vote(
+        winner_agent_id=winner,
+        options=[VoteOption(agent_id=each, votes=1, share=1 / len(choices)) for each in sorted(set(choices))],
+        ballots=[
+            Ballot(
+                agent_id=f"v{place}", choice_agent_id=each, weight=1, confidence=0.9 if each in sure else 0.4
+            )
+            for place, each in enumerate(choices)
+        ],
+        groups=[ChoiceGroup(agent_ids=each) for each in groups],
+    )
+
+
+def test_the_winner_stands() -> None:
+    assert surest(vote("aabc", winner="b")) == "b"
+
+
+def test_the_largest_group_stands_also_where_each_of_its_proposals_has_one_vote() -> None:
+    assert surest(vote("abcde", groups=("de",), sure="a")) == "d"
+
+
+def test_of_tied_proposals_that_of_the_surest_voters_stands() -> None:
+    assert surest(vote("abc", sure="b")) == "b"
+    assert surest(vote("abcd", groups=("ab", "cd"), sure="d")) == "c"
+    assert surest(vote("abc")) == "a"

@@ -1,0 +1,216 @@
+"""The answer of a debate that has voted: the judge writes it around the proposal that won, and each participant accepts it or not.
+
+What a participant cannot live with is dissent.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+
+from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import Activity, AnswerShape, Task, user_part
+from parley.orchestrator.phases.count_votes import strength_word
+from parley.orchestrator.phases.failing import failed_for_want_of
+from parley.orchestrator.phases.prompting import guidance_of, preamble, quotation
+from parley.orchestrator.phases.schemas import asked_schema, schema_text
+from parley.orchestrator.phases.situation import bench, present_work, start
+from parley.orchestrator.phases.synthesize import KEY, SYNTHESIS
+from parley.v1.event_pb2 import StepFailed
+from parley.v1.panel_pb2 import Objection
+from parley.v1.voting_pb2 import VOTE_BALLOTS_LAST_VOTE, Decision, PositionSupport, Vote
+
+__all__ = ["VERIFICATION", "Verified", "decision_account", "verify", "vote_account", "write_from_vote"]
+
+_ANSWER_PROMPT: Final = (
+    "Write the answer to the question from what was decided.{first} Take over from the other proposals what the reasons of the voters or"
+    " the judgement hold to be better, where it fits. Mend what was held against it and is right. Where the decision was not clear,"
+    " say what the difference hangs on, and what speaks for the other side. Add nothing that none of the proposals argues. Write"
+    " the answer itself, complete in itself, in the language of the question, for readers who know nothing of agents or votes:"
+    " no letters of agents, and nothing about how it was made."
+)
+_CORE_IS_FINAL: Final = " The proposal of agent {letter} is its core."
+_CORE_IS_FIRST: Final = " Its core is the first proposal of agent {letter}: its position was decided for, and no final proposal is known to take it."
+
+
+def decision_account(debate: Debate, decision: Decision) -> str:
+    """Return what was decided from which ballots, for whoever writes the answer."""
+    count, judge = decision.count, decision.judge_agent_id
+    own = next((each for each in count.ballots if each.agent_id == judge), None)
+    own_choice = f"; you chose that of agent {debate.letter(own.choice_agent_id)}" if own else ""
+    if decision.ballots == VOTE_BALLOTS_LAST_VOTE:
+        has_won = _describe_result(
+            debate, count, "The proposal of agent {letter} has won", "No proposal has won"
+        )
+        return f"{has_won} Counted are the ballots of the vote{own_choice}."
+    has_won = _describe_result(
+        debate, count, "The first position of agent {letter} has won", "No position has won"
+    )
+    counted = "the positions of the first proposals, which agents took before they had read each other"
+    lines = [
+        f"{has_won} Counted are {counted}{own_choice}.",
+        *(_describe_position(debate, each) for each in decision.positions),
+    ]
+    return "\n".join(lines)
+
+
+def _describe_position(debate: Debate, held: PositionSupport) -> str:
+    return (
+        f"- {held.share:.0%} of what counts: {' '.join(held.position.split())}"
+        f" At first: {_name_agents(debate, held.first_agent_ids)};"
+        f" in the final proposals: {_name_agents(debate, held.last_agent_ids)}."
+    )
+
+
+def _describe_result(debate: Debate, vote: Vote, winner: str, without: str) -> str:
+    won = winner.format(letter=debate.letter(vote.winner_agent_id)) if vote.winner_agent_id else without
+    return f"{won} ({strength_word(vote)})."
+
+
+def _name_agents(debate: Debate, agents: Sequence[str]) -> str:
+    letters = ", ".join(debate.letter(each) for each in agents)
+    return f"agent{'s' if len(agents) > 1 else ''} {letters}" if letters else "none"
+
+
+def vote_account(debate: Debate, vote: Vote) -> str:
+    """Return how a vote went, for whoever writes the answer."""
+    lines = [_describe_result(debate, vote, "The proposal of agent {letter} has won", "No proposal has won")]
+    lines += [
+        f"- agent {debate.letter(each.agent_id)}: {each.votes} of {len(vote.ballots)} votes, {each.share:.0%} of what counts"
+        for each in vote.options
+    ]
+    lines += [
+        f"- agent {debate.letter(each.agent_id)} chose agent {debate.letter(each.choice_agent_id)},"
+        f" {each.confidence:.0%} sure: {' '.join(each.reason.split())}"
+        for each in vote.ballots
+    ]
+    return "\n".join(lines)
+
+
+async def write_from_vote(
+    debate: Debate,
+    writer: AgentSpec,
+    work: Sequence[Contribution],
+    core: Contribution,
+    accounts: Sequence[tuple[str, str]],
+    guidance: Sequence[str],
+    requirements: str,
+    *,
+    core_is_first_draft: bool,
+) -> str:
+    """Return the answer. `core`: what it is written around; `accounts`: what is told of the debate, each with its title.
+
+    Raises:
+        DebateFailedError: the writer gave none. Where that may pass, it is waited for.
+    """
+    letter, is_shown = debate.letter(core.agent), core in work and not core_is_first_draft
+    first = _CORE_IS_FIRST if core_is_first_draft else _CORE_IS_FINAL
+    told = first.format(letter=letter) if not is_shown or len(work) > 1 else ""
+    title = (
+        f"First proposal of agent {letter}" if core_is_first_draft else f"Final proposal of agent {letter}"
+    )
+    core_alone = [] if is_shown else [quotation(title, core.text)]
+    prompt = (
+        *start(debate, writer, requirements),
+        user_part(bench(debate)),
+        *(quotation(title, text) for title, text in accounts if text),
+        *present_work(debate, work, "Final proposal"),
+        *core_alone,
+        *guidance_of(guidance),
+        user_part(_ANSWER_PROMPT.format(first=told)),
+    )
+    reply = await debate.ask(KEY, writer, Task(SYNTHESIS.create_work(writer.id), prompt, is_answer=True))
+    if isinstance(reply, StepFailed):
+        raise failed_for_want_of({KEY: reply}, SYNTHESIS.name)
+    return reply.text
+
+
+VERIFICATION = Activity("verification", "says whether it can live with the answer", "Verification")
+_VERIFICATION_PROMPT: Final = (
+    "This is the answer of the debate, written from its vote. Can you live with it? You can unless it is wrong, would do harm,"
+    " misses a stated requirement, or leaves out what the question cannot do without. That you would have said it otherwise, or"
+    " that another proposal won, is no reason. Where you cannot, say in a sentence or two what would go wrong."
+)
+
+
+class _AskedStand(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    can_live_with_it: bool
+    objection: Annotated[
+        str,
+        Field(
+            description="What you cannot live with, and what would go wrong; empty if you can live with it."
+        ),
+    ]
+
+
+_STAND_SCHEMA: Final = schema_text(asked_schema(_AskedStand))
+
+
+class StandRead(BaseModel):
+    """A participant's word as it is read: without a plain yes or no it says nothing."""
+
+    can_live_with_it: Annotated[
+        bool, Field(strict=True, validation_alias=AliasChoices("can_live_with_it", "accepts"))
+    ]
+    objection: str = ""
+
+    @field_validator("objection", mode="before")
+    @classmethod
+    def _or_empty(cls, given: Any) -> str:
+        return given.strip() if isinstance(given, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What participants said, each part ordered by agent id. Who said nothing is in neither."""
+
+    dissent: tuple[Objection, ...]
+    consenting: tuple[str, ...]
+
+
+async def verify(
+    debate: Debate,
+    participants: Sequence[AgentSpec],
+    work: Sequence[Contribution],
+    answer: str,
+    requirements: str = "",
+) -> Verified:
+    """Ask everybody at once whether it can live with the answer. Who fails, or is not asked any more, says nothing."""
+    own = {each.agent: each.text for each in work}
+    asked = await asyncio.gather(
+        *(_ask_stand(debate, each, own.get(each.id, ""), answer, requirements) for each in participants)
+    )
+    said = sorted(zip((each.id for each in participants), asked, strict=True), key=lambda each: each[0])
+    stands = [(agent, stand) for agent, stand in said if isinstance(stand, StandRead)]
+    return Verified(
+        dissent=tuple(
+            Objection(agent_id=agent, text=stand.objection or "It gave no reason.")
+            for agent, stand in stands
+            if not stand.can_live_with_it
+        ),
+        consenting=tuple(agent for agent, stand in stands if stand.can_live_with_it),
+    )
+
+
+async def _ask_stand(
+    debate: Debate, agent: AgentSpec, own: str, answer: str, requirements: str
+) -> StandRead | StepFailed:
+    prompt = (
+        *preamble(debate, agent, requirements=requirements),
+        *([quotation("Your final proposal", own)] if own else []),
+        quotation("The answer", answer),
+        user_part(_VERIFICATION_PROMPT),
+    )
+    task = Task(VERIFICATION.create_work(agent.id), prompt)
+    shape = AnswerShape("stand", StandRead, _STAND_SCHEMA, _render_stand)
+    return await debate.ask_structured(f"verification/{agent.id}", agent, task, shape)
+
+
+def _render_stand(stand: StandRead) -> str:
+    return "Can live with it." if stand.can_live_with_it else f"Cannot live with it: {stand.objection}"

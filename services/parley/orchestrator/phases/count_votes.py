@@ -1,0 +1,260 @@
+"""How votes are counted: the terms that a format's settings say, the result that is recorded, and the result in words."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from parley.orchestrator.model import voting
+from parley.orchestrator.model.voting import Rule
+from parley.runtime.contract_settings import with_defaults
+from parley.runtime.validation import Violations
+from parley.v1.voting_pb2 import (
+    VOTE_BALLOTS_FIRST_DRAFTS,
+    VOTE_BALLOTS_LAST_VOTE,
+    VOTE_STRENGTH_UNSPECIFIED,
+    VOTE_WEIGHTS_RATINGS,
+    VOTE_WEIGHTS_UNSPECIFIED,
+    VOTING_METHOD_MAJORITY,
+    VOTING_METHOD_SUPERMAJORITY,
+    VOTING_METHOD_UNANIMOUS,
+    VOTING_METHOD_WEIGHTED,
+    Ballot,
+    ChoiceGroup,
+    Vote,
+    VoteBallots,
+    VoteOption,
+    VoteStrength,
+    VoteWeights,
+    VotingMethod,
+    VotingSettings,
+)
+
+__all__ = [
+    "PANEL_TERMS",
+    "Electorate",
+    "VoteTerms",
+    "check_self_votes",
+    "counted",
+    "strength_word",
+    "surest",
+    "vote_lines",
+    "vote_terms",
+]
+
+_RULES: Final = {
+    VOTING_METHOD_MAJORITY: Rule.MAJORITY,
+    VOTING_METHOD_SUPERMAJORITY: Rule.SUPERMAJORITY,
+    VOTING_METHOD_UNANIMOUS: Rule.UNANIMOUS,
+    VOTING_METHOD_WEIGHTED: Rule.MAJORITY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class VoteTerms:
+    """On what terms a vote is held.
+
+    Attributes:
+        weighted_by: What ballots weigh by; unspecified: each counts 1.
+        self_votes: Whether an agent may vote for its own proposal.
+        early_end: Whether it ends as soon as neither winner nor strength can change.
+        group_choices: Whether proposals that say the same count as one.
+        has_open_critiques: Whether critiques of severity 7 or more are open: a vote without majority is contested then.
+        one_voice: The model family that all voters share, as `model_families.shared_family` finds it; empty for none.
+        key: What the keys of its steps begin with; one for each vote of a debate.
+        round: The round that it belongs to; 0: none.
+        are_told: Whether the result says on what terms it came about. Results of panels do not: theirs are always the same.
+    """
+
+    method: VotingMethod.ValueType = VOTING_METHOD_MAJORITY
+    weighted_by: VoteWeights.ValueType = VOTE_WEIGHTS_UNSPECIFIED
+    self_votes: bool = True
+    early_end: bool = True
+    group_choices: bool = True
+    has_open_critiques: bool = False
+    one_voice: str = ""
+    key: str = "vote"
+    round: int = 0
+    are_told: bool = True
+
+    @property
+    def rule(self) -> Rule:
+        """How much an option must have to win."""
+        return _RULES[self.method]
+
+
+PANEL_TERMS: Final = VoteTerms(group_choices=False, are_told=False)
+"""A plain majority, as panels have held it from the first version on."""
+
+
+def vote_terms(
+    settings: VotingSettings,
+    *,
+    ballots: VoteBallots.ValueType = VOTE_BALLOTS_FIRST_DRAFTS,
+    has_open_critiques: bool = False,
+    one_voice: str = "",
+    key: str = "vote",
+    round_number: int = 0,
+) -> VoteTerms:
+    """Return the terms that checked settings come to, in a debate that these `ballots` decide."""
+    said = with_defaults(settings)
+    weighted_by = said.weighted_by
+    if said.method == VOTING_METHOD_WEIGHTED and weighted_by == VOTE_WEIGHTS_UNSPECIFIED:
+        weighted_by = VOTE_WEIGHTS_RATINGS
+    return VoteTerms(
+        method=said.method,
+        weighted_by=weighted_by,
+        self_votes=said.allow_self_votes,
+        # The judge's ballot comes after the vote, so that nothing is decided before.
+        early_end=said.early_end and not (said.judge_ballot and ballots == VOTE_BALLOTS_LAST_VOTE),
+        group_choices=said.group_choices,
+        has_open_critiques=has_open_critiques,
+        one_voice=one_voice,
+        key=key,
+        round=round_number,
+    )
+
+
+def check_self_votes(violations: Violations, path: str, settings: VotingSettings, voters: int) -> None:
+    """Note settings below `path` that forbid votes for one's own proposal, if too few agents vote."""
+    forbids_self_votes = settings.HasField("allow_self_votes") and not settings.allow_self_votes
+    violations.check(
+        that=voters > 2 or not forbids_self_votes,
+        field=f"{path}.allow_self_votes",
+        otherwise="without votes for one's own proposal, at least three agents must vote",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Electorate:
+    """Who votes on what, on which terms.
+
+    Attributes:
+        voters: Everybody that may cast a ballot.
+        options: The agents whose work is voted on.
+    """
+
+    voters: Sequence[str]
+    options: Sequence[str]
+    terms: VoteTerms
+
+    def result(
+        self, ballots: Sequence[Ballot], groups: Sequence[voting.Group], left_out: Sequence[str] = ()
+    ) -> Vote:
+        """Return what ballots come to; `left_out`: voters that were not waited for."""
+        found = self._count(ballots, groups)
+        strength = voting.discount_strength(found.strength) if self.terms.one_voice else found.strength
+        cast = {each.agent_id for each in ballots}
+        vote = Vote(
+            winner_agent_id=found.winner or "",
+            strength=_to_proto(strength),
+            options=self._options(ballots, found),
+            ballots=ballots,
+            abstained_agent_ids=sorted(set(self.voters).difference(cast, left_out)),
+            tied_agent_ids=found.leaders if len(found.leaders) > 1 else (),
+            left_out_agent_ids=left_out,
+        )
+        if self.terms.are_told:
+            vote.MergeFrom(self._told_terms(ballots, groups, found))
+        return vote
+
+    def _count(
+        self, ballots: Sequence[Ballot], groups: Sequence[voting.Group], *, by_weight: bool = True
+    ) -> voting.VoteCount:
+        return voting.count_votes(
+            counted(ballots, by_weight=by_weight),
+            len(self.voters),
+            self.terms.rule,
+            has_open_critiques=self.terms.has_open_critiques,
+            groups=groups,
+        )
+
+    def _options(self, ballots: Sequence[Ballot], found: voting.VoteCount) -> list[VoteOption]:
+        votes = Counter(each.choice_agent_id for each in ballots)
+        return [
+            VoteOption(agent_id=agent, votes=votes[agent], share=float(found.shares.get(agent, 0)))
+            for agent in sorted(self.options, key=lambda agent: (-found.shares.get(agent, 0), agent))
+        ]
+
+    def _told_terms(
+        self, ballots: Sequence[Ballot], groups: Sequence[voting.Group], found: voting.VoteCount
+    ) -> Vote:
+        """Return what a result says of the terms that it came about on."""
+        terms, votes = self.terms, Counter(each.choice_agent_id for each in ballots)
+        joined = [
+            ChoiceGroup(
+                agent_ids=group,
+                votes=sum(votes[agent] for agent in group),
+                share=float(found.group_shares.get(group, 0)),
+            )
+            for group in groups
+            if len(group) > 1
+        ]
+        is_weighted = terms.weighted_by != VOTE_WEIGHTS_UNSPECIFIED
+        by_ballots = self._count(ballots, groups, by_weight=False).strength
+        return Vote(
+            method=terms.method,
+            weighted_by=terms.weighted_by,
+            quorum=voting.quorum(len(self.voters)),
+            self_votes_allowed=terms.self_votes,
+            groups=sorted(joined, key=lambda each: (-each.share, each.agent_ids[0])),
+            strength_by_ballots=_to_proto(by_ballots) if is_weighted else VOTE_STRENGTH_UNSPECIFIED,
+            shared_family=terms.one_voice,
+            undiscounted_strength=_to_proto(found.strength) if terms.one_voice else VOTE_STRENGTH_UNSPECIFIED,
+        )
+
+
+def counted(ballots: Sequence[Ballot], *, by_weight: bool = True) -> list[voting.Ballot]:
+    """Return ballots as they are counted."""
+    return [
+        voting.Ballot(each.agent_id, each.choice_agent_id, each.weight if by_weight else 1.0)
+        for each in ballots
+    ]
+
+
+def surest(vote: Vote) -> str:
+    """Return whose proposal stands: the winner's, or else of those that are first the one whose voters are the surest."""
+    if vote.winner_agent_id:
+        return vote.winner_agent_id
+    groups = [tuple(each.agent_ids) for each in vote.groups]
+    found = voting.count_votes(counted(vote.ballots), len(vote.ballots), groups=groups)
+    return voting.most_confident_option(
+        found, [(each.choice_agent_id, each.confidence) for each in vote.ballots]
+    )
+
+
+def _to_proto(strength: voting.Strength) -> VoteStrength.ValueType:
+    return VoteStrength.Value(f"VOTE_STRENGTH_{strength.name}")
+
+
+def strength_word(vote: Vote) -> str:
+    """Return how clear a vote was, such as `strong`."""
+    return VoteStrength.Name(vote.strength).removeprefix("VOTE_STRENGTH_").lower()
+
+
+def vote_lines(vote: Vote, *, without_winner: str, with_shares: bool) -> Iterator[str]:
+    """Yield how a vote went, line by line, by the ids of agents.
+
+    Args:
+        without_winner: What follows where nobody has won and nobody is tied.
+        with_shares: Whether the options say their share beside their votes: the two differ where votes are weighted.
+    """
+    strength = strength_word(vote)
+    if vote.winner_agent_id:
+        yield f"{vote.winner_agent_id} has won ({strength})"
+    elif vote.tied_agent_ids:
+        yield f"nobody has won ({strength}): {', '.join(vote.tied_agent_ids)} are tied; the surest voters decided"
+    else:
+        yield f"nobody has won ({strength}); {without_winner}"
+    if vote.shared_family:
+        yield f"all voters share one model family ({vote.shared_family}): they are one voice"
+    for option in vote.options:
+        share = f" votes, {option.share:.0%} of what counts" if with_shares else ""
+        yield f"{option.agent_id}: {option.votes} of {len(vote.ballots)}{share}"
+    for ballot in vote.ballots:
+        weight = "" if ballot.weight == 1 else f", weight {ballot.weight:.2f}"
+        yield f"{ballot.agent_id} chose {ballot.choice_agent_id}{weight}: {ballot.reason}"
+    if vote.abstained_agent_ids:
+        yield f"abstained: {', '.join(vote.abstained_agent_ids)}"
+    if vote.left_out_agent_ids:
+        yield f"not waited for: {', '.join(vote.left_out_agent_ids)}"
