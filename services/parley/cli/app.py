@@ -166,7 +166,7 @@ def parley() -> None:
 )
 @server_option("orchestrator")
 @trust_option
-def debate(**options: Any) -> int:
+def debate(question: str | None, **options: Any) -> int:
     """Hold a debate and print its answer.
 
     QUESTION may be -, or left out in a pipe: it is read from stdin then.
@@ -177,7 +177,7 @@ def debate(**options: Any) -> int:
     if given.list_debates:
         from parley.cli.commands import debates
 
-        check_list_options(given)
+        check_list_options(question, given)
         execute(
             debates.list_debates(
                 given.server, _LISTED, as_json=False, format_name=given.format, labels=given.labels
@@ -186,7 +186,7 @@ def debate(**options: Any) -> int:
         return 0
     from parley.cli.commands.debate import run_debate
 
-    return run_debate(given)
+    return run_debate(question, given)
 
 
 @parley.command("eval")
@@ -217,7 +217,7 @@ def debate(**options: Any) -> int:
 @trust_option
 def evaluate(**options: Any) -> int:
     """Have agents judge the answer of a finished debate."""
-    from parley.cli.commands.evaluate import run_evaluation
+    from parley.cli.commands.debate import run_evaluation
     from parley.cli.input.evaluation_request import EvaluationOptions
 
     return run_evaluation(EvaluationOptions(**options))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # heavy: a command that has a server does not need it
 __all__ = ["Connection", "announce_slow_start", "connect", "find_debate_id", "report_shared_system"]
 
 _REACH_SECONDS: Final = 5.0
+_PATIENCE_SECONDS: Final = 5.0
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -87,6 +88,18 @@ async def connect(
             shared=not system.own,
             log=system.log,
         )
+
+
+@asynccontextmanager
+async def connect_orchestrator(
+    server: str | None, purpose: "Purpose" = "records"
+) -> AsyncIterator[tuple[Connection, ParleyClient]]:
+    """Yield the system as `connect` does, with a client of its orchestrator that gives up soon."""
+    async with (
+        connect(server, purpose=purpose) as link,
+        ParleyClient(link.orchestrator, patience=_PATIENCE_SECONDS) as parley,
+    ):
+        yield link, parley
 
 
 def report_shared_system(link: Connection) -> None:

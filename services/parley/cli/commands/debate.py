@@ -1,9 +1,8 @@
-"""The command that holds a debate."""
+"""The commands that run a debate or an evaluation, from the request to the answer."""
 
 import asyncio
-import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,31 +15,48 @@ from parley.cli.commands.connection import Connection, connect, find_debate_id, 
 from parley.cli.commands.debate_failure import debate_failure
 from parley.cli.commands.follow import CheckpointExpiredError, Follower, PausedError, StillWaitingError
 from parley.cli.commands.interrupts import Interrupts
-from parley.cli.commands.models import models_line, set_model
+from parley.cli.commands.models import report_models, set_model
 from parley.cli.errors import INTERRUPTED, CommandError
 from parley.cli.input.agents import treat_unknown_names_as_roles
-from parley.cli.input.debate_request import DebateOptions, DebateRequest, debate_request
-from parley.cli.input.output_path import check_output_path, report_path
+from parley.cli.input.config_file import find_config
+from parley.cli.input.context_documents import Context, read_context
+from parley.cli.input.debate_request import (
+    DebateOptions,
+    apply_unattended_defaults,
+    build_debate_request,
+    check_debate_options,
+    config_notices,
+)
+from parley.cli.input.evaluation_request import (
+    EvaluationFormat,
+    EvaluationOptions,
+    build_evaluation_request,
+    evaluation_notices,
+    output_format,
+)
+from parley.cli.input.question import read_question
 from parley.cli.input.refusals import locate_refusal
-from parley.cli.printing import say, say_line
+from parley.cli.printing import Style, say, say_line
 from parley.cli.terminal.account import account_lines
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import choose_style
 from parley.cli.terminal.event_texts import ending_text
-from parley.cli.terminal.results import write_answer, write_decision, write_report
+from parley.cli.terminal.files import check_output_path, report_path
+from parley.cli.terminal.results import write_answer, write_decision, write_evaluation, write_report
 from parley.cli.terminal.words import ENDED
 from parley.cli.translate_errors import translate_errors
 from parley.cli.working_folder import load_dotenv
-from parley.client import Debate, DebateSpec, GatewayClient, ParleyClient, ParleyError
+from parley.client import Debate, DebateSpec, ParleyClient, ParleyError
+from parley.config import ConfigFile
 from parley.runtime.errors import is_transport
 from parley.v1.debate_pb2 import (
     DEBATE_STATUS_CANCELLED,
     DEBATE_STATUS_COMPLETED,
     DEBATE_STATUS_FAILED,
 )
-from parley.v1.orchestrator_pb2 import GetDecisionResponse
+from parley.v1.orchestrator_pb2 import CreateDebateRequest
 
-__all__ = ["DebateCommand", "run_debate"]
+__all__ = ["run_debate", "run_evaluation"]
 
 _PATIENCE: Final = 30.0
 _SHARED_PATIENCE: Final = 2.0
@@ -49,14 +65,49 @@ _TAKEOVERS: Final = 10
 """Times that a borrowed system may end before we do."""
 
 
-def run_debate(options: DebateOptions) -> int:
-    """Hold the debate and return the exit code. Raise CommandError."""
+def run_debate(question: str | None, options: DebateOptions) -> int:
+    """Run the debate and return the exit code. Raise CommandError."""
     with translate_errors():
         load_dotenv()
-        request = debate_request(options)
+        if options.output is not None:
+            check_output_path("--output", options.output)
+        check_debate_options(question, options)
+        request, notices = None, []
+        if options.resume is not None:
+            found = find_config(options.config)
+        else:
+            text = read_question(question, options.problem_description)
+            context = read_context(options.context) if options.context is not None else Context()
+            found = find_config(options.config)
+            request = build_debate_request(text, context, options, found)
+            unattended = apply_unattended_defaults(request.spec)
+            notices = [*config_notices(options, found), context.notice, unattended or ""]
         if options.report is not None:
             _warn_about_report(report_path(options.report))
-        return asyncio.run(DebateCommand(options, request).run())
+        run = RunOptions(
+            server=options.server,
+            model=options.model,
+            output=options.output,
+            verbose=options.verbose,
+            report=options.report,
+            resume=options.resume,
+            style=options.style,
+        )
+        return asyncio.run(DebateCommand(run, found, request, notices).run())
+
+
+def run_evaluation(options: EvaluationOptions) -> int:
+    """Run the evaluation and return the exit code. Raise CommandError."""
+    with translate_errors():
+        load_dotenv()
+        if options.output is not None:
+            check_output_path("--output", options.output)
+        found = find_config(options.config, evaluators=True)
+        request = build_evaluation_request(options, found)
+        run = RunOptions(options.server, options.model, options.output, verbose=options.verbose)
+        command = _EvaluationCommand(run, found, request, evaluation_notices(options, found))
+        command.form = output_format(options)
+        return asyncio.run(command.run())
 
 
 def _warn_about_report(path: Path) -> None:
@@ -68,12 +119,23 @@ def _warn_about_report(path: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Results:
-    """A debate at its end, and its documents as far as it has them and they are wanted."""
+class RunOptions:
+    """How a debate is run, and where its results go.
 
-    debate: Debate
-    report: str | None
-    decision: GetDecisionResponse | None
+    Attributes:
+        model: The model of all agents, if the command line names one.
+        report: The file of the report, if one is wanted.
+        resume: The id of the debate to go on with, or the beginning of it; None for a new debate.
+        style: How progress is shown; None: as the terminal allows.
+    """
+
+    server: str | None
+    model: str | None
+    output: Path | None
+    verbose: bool
+    report: Path | None = None
+    resume: str | None = None
+    style: Style | None = None
 
 
 class DebateCommand:
@@ -82,13 +144,21 @@ class DebateCommand:
     evaluators = False
     """Whether the configuration file may also list evaluators alone."""
 
-    def __init__(self, options: DebateOptions, request: DebateRequest) -> None:
+    def __init__(
+        self,
+        options: RunOptions,
+        found: ConfigFile | None,
+        request: CreateDebateRequest | None,
+        notices: Sequence[str] = (),
+    ) -> None:
+        """Take the request for a new debate, or None to resume one; `notices` are said once the debate is accepted."""
         self._options = options
+        self._config = found
         self._request = request
-        self._request_id = os.urandom(16).hex()
+        self._notices = notices
         self._debate_id = options.resume
         self._default_routes: tuple[str, ...] = ()
-        self._told_of: set[str] = set()
+        self._reported: set[str] = set()
         self._was_overdue = False
         self._log: Path | None = None
         self._own = False
@@ -97,17 +167,17 @@ class DebateCommand:
         """Hold the debate and return the exit code."""
         with Interrupts() as interrupts:
             try:
-                results = await self._run_to_end(interrupts)
+                debate = await self._run_to_end(interrupts)
             except PausedError:
                 return self._report_pause()
             except StillWaitingError as left:
                 return self._report_waiting(left.checkpoint)
-        return self._finish(results)
+        return self._finish(debate)
 
-    async def _run_to_end(self, interrupts: Interrupts) -> "_Results":
-        """Return the debate at its end and its documents.
+    async def _run_to_end(self, interrupts: Interrupts) -> Debate:
+        """Return the debate at its end; write its report and its decision.
 
-        Go over to a system of our own if a borrowed one ends.
+        Start a system of our own if a shared one ends.
         """
         follower = Follower(interrupts, self._options.server, choose_style(self._options.style))
         for takeovers_left in reversed(range(_TAKEOVERS + 1)):
@@ -116,8 +186,9 @@ class DebateCommand:
                 async with self._connect(interrupts) as (link, parley):
                     debate_id = await self._run(link, parley, follower)
                     state = await parley.get(debate_id)
-                    report = await self._fetch_report(parley, debate_id)
-                    return _Results(state, report, await _fetch_decision(parley, state))
+                    await self._write_report(parley, debate_id)
+                    await _write_decision(parley, state)
+                    return state
             except ParleyError as error:
                 if link is None or not link.shared or not is_transport(error) or not takeovers_left:
                     raise
@@ -125,30 +196,30 @@ class DebateCommand:
 
     @asynccontextmanager
     async def _connect(self, interrupts: Interrupts) -> AsyncIterator[tuple[Connection, ParleyClient]]:
-        async with connect(
-            self._options.server, self._request.config_path, evaluators=self.evaluators
-        ) as link:
+        config_path = Path(self._config.places.name) if self._config is not None else None
+        async with connect(self._options.server, config_path, evaluators=self.evaluators) as link:
             if interrupts.first.is_set():
                 raise PausedError
             self._log, self._own = link.log, link.own
-            if link.orchestrator not in self._told_of:
-                self._told_of.add(link.orchestrator)
+            if link.orchestrator not in self._reported:
+                self._reported.add(link.orchestrator)
                 report_shared_system(link)
             patience = _SHARED_PATIENCE if link.shared else _PATIENCE
             async with ParleyClient(link.orchestrator, patience=patience) as parley:
                 yield link, parley
 
     async def _run(self, link: Connection, parley: ParleyClient, follower: Follower) -> str:
-        """Begin or take up the debate, follow it to its end, and return its id."""
+        """Create or resume the debate, follow it to its end, and return its id."""
         if self._debate_id is None:
-            assert self._request.spec is not None
+            assert self._request is not None
+            spec = self._request.spec
             if self._options.model is not None:
-                await set_model(self._request.spec, self._options.model, link.gateway)
-            await self.resolve_spec(parley, self._request.spec)
-            self._debate_id = await self._create(parley, self._request.spec)
-            for notice in self._request.notices:
+                await set_model(spec, self._options.model, link.gateway)
+            await self.resolve_spec(parley, spec)
+            self._debate_id = await self._create(parley, self._request)
+            for notice in filter(None, self._notices):
                 say(notice)
-            await self._report_models(link, self._request.spec)
+            await self._report_models(link, spec)
         else:
             self._debate_id = await find_debate_id(parley, self._debate_id)
             if not await self._resume(link, parley, self._debate_id, follower):
@@ -170,13 +241,13 @@ class DebateCommand:
         """Print the answer, or write it where it was asked for. Raise CommandError."""
         write_answer(state, self._options.output)
 
-    async def _create(self, parley: ParleyClient, spec: DebateSpec) -> str:
+    async def _create(self, parley: ParleyClient, request: CreateDebateRequest) -> str:
         for is_last in (False, True):
             try:
-                return await parley.create_debate(spec, self._request_id)
+                return await parley.create_debate(request.spec, request.request_id)
             except ParleyError as error:
-                if is_last or not treat_unknown_names_as_roles(error, spec):
-                    raise locate_refusal(error, self._request.config, spec, self._options.model) from None
+                if is_last or not treat_unknown_names_as_roles(error, request.spec):
+                    raise locate_refusal(error, self._config, request.spec, self._options.model) from None
         raise AssertionError
 
     async def _resume(
@@ -201,23 +272,19 @@ class DebateCommand:
         return True
 
     async def _report_models(self, link: Connection, spec: DebateSpec) -> None:
-        if link.gateway is None:
-            return
-        async with GatewayClient(link.gateway, patience=_PATIENCE) as gateway:
-            listed = await gateway.list_routes()
-        self._default_routes = tuple(listed.default_routes)
-        line = models_line(spec, listed, own=link.own)
-        if line is not None:
-            say(line)
+        if link.gateway is not None:
+            routes = await report_models(link.gateway, spec, own=link.own, patience=_PATIENCE)
+            self._default_routes = tuple(routes.default_routes)
 
-    async def _fetch_report(self, parley: ParleyClient, debate_id: str) -> str | None:
+    async def _write_report(self, parley: ParleyClient, debate_id: str) -> None:
         if self._options.report is None:
-            return None
+            return
         try:
-            return await parley.get_report(debate_id)
+            report = await parley.get_report(debate_id)
         except ParleyError as error:
             say(f"warning: --report {self._options.report}: {error.message}")
-            return None
+        else:
+            write_report(report_path(self._options.report), report)
 
     def _report_pause(self) -> int:
         if self._debate_id is not None:
@@ -238,18 +305,13 @@ class DebateCommand:
             say(f"Or go on with: {resume}")
         return INTERRUPTED
 
-    def _finish(self, results: "_Results") -> int:
-        state = results.debate
-        if results.report is not None and self._options.report is not None:
-            write_report(report_path(self._options.report), results.report)
-        if results.decision is not None:
-            write_decision(results.decision)
+    def _finish(self, state: Debate) -> int:
         if self._options.verbose:
             for line in account_lines(state):
                 say_line(line)
         if state.status == DEBATE_STATUS_FAILED:
             say(f"Saved debate {state.id}; go on with: {command_name()} debate --resume {state.id}")
-            raise debate_failure(state, self._request.config, self._default_routes, self._log, own=self._own)
+            raise debate_failure(state, self._config, self._default_routes, self._log, own=self._own)
         say(f"Saved debate {state.id}; {command_name()} show {state.id}")
         if state.status == DEBATE_STATUS_CANCELLED:
             raise CommandError(f"debate {state.id} was cancelled")
@@ -267,12 +329,24 @@ def _is_overdue(state: Debate) -> bool:
     return waits and state.waiting.until.ToNanoseconds() / 1e9 < time.time() + _TIME_TO_ANSWER_SECONDS
 
 
-async def _fetch_decision(parley: ParleyClient, state: Debate) -> GetDecisionResponse | None:
-    """Return the decision document of a moderated debate that is completed; None of any other."""
+async def _write_decision(parley: ParleyClient, state: Debate) -> None:
+    """Write the decision document if the debate is moderated and completed; a failure is only a warning."""
     if state.outcome.WhichOneof("format_outcome") != "moderated":
-        return None
+        return
     try:
-        return await parley.get_decision(state.id)
+        decision = await parley.get_decision(state.id)
     except ParleyError as error:
         say(f"warning: the decision was not written: {error.message}")
-        return None
+    else:
+        write_decision(decision)
+
+
+class _EvaluationCommand(DebateCommand):
+    evaluators = True
+    form: EvaluationFormat = "markdown"
+
+    async def resolve_spec(self, parley: ParleyClient, spec: DebateSpec) -> None:
+        spec.evaluation.debate_id = await find_debate_id(parley, spec.evaluation.debate_id)
+
+    def write_answer(self, state: Debate) -> None:
+        write_evaluation(state, self.form, self._options.output)

@@ -1,24 +1,23 @@
 """The commands about stored debates: list them, show or watch one, print its report, give feedback."""
 
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 import grpc
 
 from parley.cli.command_name import command_name
 from parley.cli.commands.checkpoint_prompts import CheckpointPrompter
-from parley.cli.commands.connection import Connection, connect, find_debate_id
+from parley.cli.commands.connection import connect, connect_orchestrator, find_debate_id
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
-from parley.cli.input.output_path import check_output_path
 from parley.cli.person import can_ask
 from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.debate_overview import feedback_text, overview_lines
 from parley.cli.terminal.event_lines import contribution_text, event_lines
-from parley.cli.terminal.files import write_file
+from parley.cli.terminal.files import check_output_path, write_file
 from parley.cli.terminal.markdown import print_indented, print_markdown
 from parley.cli.terminal.message_json import json_value, message_to_json, message_to_json_line, to_json
 from parley.cli.terminal.progress import DebateProgress, advance
@@ -27,17 +26,6 @@ from parley.client import Debate, DebateSummary, Event, ParleyClient, ParleyErro
 from parley.runtime.printable import printable
 
 __all__ = ["list_debates", "report", "show", "submit_feedback", "watch"]
-
-_PATIENCE: Final = 5.0
-
-
-@asynccontextmanager
-async def _connect_orchestrator(server: str | None) -> AsyncIterator[tuple[Connection, ParleyClient]]:
-    async with (
-        connect(server, purpose="records") as link,
-        ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
-    ):
-        yield link, parley
 
 
 async def list_debates(
@@ -50,7 +38,7 @@ async def list_debates(
 ) -> None:
     """Print debates, newest first; with `format_name`, those that are held in it, and with `labels`, those that have them."""
     found: list[DebateSummary] = []
-    async with _connect_orchestrator(server) as (link, parley):
+    async with connect_orchestrator(server) as (link, parley):
         async for each in parley.list(
             page_size=min(limit, 200), format_name=format_name or "", labels=dict(labels)
         ):
@@ -65,7 +53,7 @@ async def list_debates(
 
 async def show(server: str | None, debate_id: str, *, as_json: bool) -> None:
     """Print how a debate stands."""
-    async with _connect_orchestrator(server) as (link, parley):
+    async with connect_orchestrator(server) as (link, parley):
         debate = await parley.get(await find_debate_id(parley, debate_id))
     if as_json:
         print_text(message_to_json(debate))
@@ -148,7 +136,7 @@ async def report(server: str | None, debate_id: str, output: Path | None) -> Non
     """Print a debate's report, or write it to exactly the file that was named."""
     if output is not None:
         check_output_path("--output", output)
-    async with _connect_orchestrator(server) as (_, parley):
+    async with connect_orchestrator(server) as (_, parley):
         text = await parley.get_report(await find_debate_id(parley, debate_id))
     if output is None:
         print_text(text if text.endswith("\n") else f"{text}\n")
@@ -160,10 +148,7 @@ async def submit_feedback(
     server: str | None, debate_id: str, value: int, message: str, *, as_json: bool
 ) -> None:
     """Record a word on a debate and print what is recorded. Raise CommandError."""
-    async with (
-        connect(server, purpose="ratings") as link,
-        ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
-    ):
+    async with connect_orchestrator(server, "ratings") as (_, parley):
         found = await find_debate_id(parley, debate_id)
         try:
             feedback = await parley.submit_feedback(found, value, message)

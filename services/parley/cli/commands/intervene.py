@@ -8,7 +8,7 @@ import grpc
 
 from parley.cli.command_name import command_name
 from parley.cli.commands.checkpoint_prompts import ask_questions, send_answers
-from parley.cli.commands.connection import Connection, connect, find_debate_id
+from parley.cli.commands.connection import Connection, connect_orchestrator, find_debate_id
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.person import can_ask
 from parley.cli.printing import print_line
@@ -18,7 +18,6 @@ from parley.v1.debate_pb2 import Debate, Question
 
 __all__ = ["AnswerOptions", "Intervention", "answer_questions", "intervene", "resume_debate"]
 
-_PATIENCE: Final = 5.0
 _ARGUMENTS: Final = {
     "intervention.guide.text": "TEXT ",
     "intervention.answer.text": "TEXT ",
@@ -50,10 +49,7 @@ def _print_recorded(sequence: int, recorded: str) -> None:
 
 
 async def _send(server: str | None, debate_id: str, intervention: Intervention) -> tuple[int, Connection]:
-    async with (
-        connect(server, purpose="records") as link,
-        ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
-    ):
+    async with connect_orchestrator(server) as (link, parley):
         found = await find_debate_id(parley, debate_id)
         if link.alone:
             raise await _no_system_error(parley, found)

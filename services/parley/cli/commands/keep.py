@@ -5,27 +5,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from parley.cli.commands.connection import connect, find_debate_id
+from parley.cli.commands.connection import connect_orchestrator, find_debate_id
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
-from parley.cli.input.output_path import check_output_path
 from parley.cli.person import ask, can_ask
 from parley.cli.printing import print_line, say
+from parley.cli.terminal.files import check_output_path
 from parley.cli.terminal.words import one_line
-from parley.client import Debate, ParleyClient, export
+from parley.client import Debate, export
 
 __all__ = ["back_up_data", "delete_debate", "export_debates", "restore_data"]
 
-_PATIENCE: Final = 5.0
 _SHOWN: Final = 60
 _YES: Final = frozenset({"y", "yes"})
 
 
 async def delete_debate(server: str | None, debate_id: str, *, ratings: bool, is_sure: bool) -> None:
     """Delete a debate, once whoever sits there is sure. Raise CommandError."""
-    async with (
-        connect(server, purpose="deleting") as link,
-        ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
-    ):
+    async with connect_orchestrator(server, "deleting") as (_, parley):
         found = await find_debate_id(parley, debate_id)
         if not is_sure:
             await _confirm(await parley.get(found))
@@ -46,10 +42,7 @@ async def _confirm(debate: Debate) -> None:
 async def export_debates(server: str | None, file: Path, debate_ids: Sequence[str]) -> None:
     """Write debates into a ZIP file. Raise CommandError."""
     check_output_path("FILE", file)
-    async with (
-        connect(server, purpose="records") as link,
-        ParleyClient(link.orchestrator, patience=_PATIENCE) as parley,
-    ):
+    async with connect_orchestrator(server) as (_, parley):
         named = [await find_debate_id(parley, each) for each in debate_ids]
         count = await export(parley, file, named)
     print_line(f"Wrote {count} debate{'' if count == 1 else 's'} to {file}.")

@@ -6,6 +6,7 @@ from typing import Final
 from parley import config
 from parley.cli.errors import CONFIGURATION, CommandError
 from parley.cli.input.agents import role_participant
+from parley.cli.printing import say
 from parley.client import DebateSpec, GatewayClient
 from parley.config.messages import agent_message
 from parley.v1.agent_pb2 import Agent
@@ -61,6 +62,16 @@ def _expand_agents(spec: DebateSpec, known: Mapping[str, Agent], team: tuple[str
             )
     if not spec.HasField("judge"):
         spec.judge.agent.CopyFrom(known.get(judge) or agent_message(config.defaults().judge))
+
+
+async def report_models(gateway: str, spec: DebateSpec, *, own: bool, patience: float) -> ListRoutesResponse:
+    """Say which models answer if the user has not chosen any, and return the gateway's routes."""
+    async with GatewayClient(gateway, patience=patience) as client:
+        listed = await client.list_routes()
+    line = models_line(spec, listed, own=own)
+    if line is not None:
+        say(line)
+    return listed
 
 
 def models_line(spec: DebateSpec, listed: ListRoutesResponse, *, own: bool) -> str | None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from parley.cli.command_name import command_name
 from parley.cli.commands.connection import announce_slow_start
-from parley.cli.commands.models import models_line
+from parley.cli.commands.models import report_models
 from parley.cli.errors import CONFIGURATION, INVALID_ARGUMENTS, CommandError
 from parley.cli.input.config_file import find_config
 from parley.cli.printing import print_line, say
 from parley.cli.terminal.words import ACTIVE
 from parley.cli.translate_errors import first_error
-from parley.client import DebateSpec, GatewayClient, ParleyClient, ParleyError
+from parley.client import DebateSpec, ParleyClient, ParleyError
 
 if TYPE_CHECKING:  # heavy: serve needs none of it
     from parley.local import LocalOptions, LocalSystem
@@ -58,20 +58,12 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
         for name, listening in dataclasses.asdict(options.ports).items():
             print_line(f"{name:12}  {host}:{listening}")
         sys.stdout.flush()
-        await _report_models(system)
+        assert system.gateway_address is not None
+        await report_models(system.gateway_address, DebateSpec(), own=True, patience=_REPORT_SECONDS)
         say(f"Debates are kept in {system.store}. Ctrl-C stops.")
         await stop.wait()
         say("Stopping.")
         await _report_interrupted(system.orchestrator_address)
-
-
-async def _report_models(system: "LocalSystem") -> None:
-    """Say who answers where nobody chose."""
-    assert system.gateway_address is not None
-    async with GatewayClient(system.gateway_address, patience=_REPORT_SECONDS) as gateway:
-        line = models_line(DebateSpec(), await gateway.list_routes(), own=True)
-    if line is not None:
-        say(line)
 
 
 async def _start(stack: AsyncExitStack, options: "LocalOptions") -> "LocalSystem":

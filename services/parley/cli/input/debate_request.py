@@ -1,15 +1,14 @@
-"""What `parley debate` is asked to do, from its options and the files they name."""
+"""The request that `parley debate` sends, from its question, its options and the files they name."""
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.agents import select_agents
-from parley.cli.input.config_file import DEFAULT_FILES, find_config
-from parley.cli.input.context_documents import Context, read_context
-from parley.cli.input.output_path import check_output_path
-from parley.cli.input.question import read_question
+from parley.cli.input.config_file import DEFAULT_FILES
+from parley.cli.input.context_documents import Context
 from parley.cli.input.refusals import check_without_system
 from parley.cli.input.spec import build_spec, option_name
 from parley.cli.person import can_ask, is_terminal
@@ -18,15 +17,22 @@ from parley.client import DebateSpec
 from parley.config import ConfigFile
 from parley.config.formats import format_named
 from parley.v1.debate_pb2 import ContextDocument
+from parley.v1.orchestrator_pb2 import CreateDebateRequest
 
-__all__ = ["DebateOptions", "DebateRequest", "check_clarifications", "check_list_options", "debate_request"]
+__all__ = [
+    "DebateOptions",
+    "apply_unattended_defaults",
+    "build_debate_request",
+    "check_debate_options",
+    "check_list_options",
+    "config_notices",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class DebateOptions:
-    """The command line of `parley debate`."""
+    """The options of `parley debate`."""
 
-    question: str | None
     problem_description: Path | None
     agents: str | None
     format: str | None
@@ -79,33 +85,21 @@ class DebateOptions:
         return "lines" if self.quiet else self.progress
 
 
-@dataclass(frozen=True, slots=True)
-class DebateRequest:
-    """What `parley debate` is asked for: a new debate, or (spec is None) one that is there.
-
-    Attributes:
-        notices: What is told once the debate is accepted, one line each.
-    """
-
-    spec: DebateSpec | None
-    config: ConfigFile | None
-    config_path: Path | None
-    notices: tuple[str, ...] = ()
-
-
-def debate_request(options: DebateOptions) -> DebateRequest:
-    """Return what the options ask for. Raise CommandError or ConfigError for what cannot be."""
-    if options.output is not None:
-        check_output_path("--output", options.output)
+def check_debate_options(question: str | None, options: DebateOptions) -> None:
+    """Raise CommandError for options that contradict each other."""
     if options.rounds is not None and options.max_rounds is not None:
         raise CommandError("--rounds and --max-rounds say the same; leave one of them out", INVALID_ARGUMENTS)
-    if options.resume is not None:
-        _check_resume_options(options)
-        found = find_config(options.config)
-        return DebateRequest(None, found, _config_path(found))
-    question = read_question(options.question, options.problem_description)
-    context = read_context(options.context) if options.context is not None else Context()
-    found = find_config(options.config)
+    unused = _new_debate_options(question, options) if options.resume is not None else []
+    if unused:
+        raise CommandError(
+            f"--resume goes on with a debate as it was begun; leave out {unused[0]}", INVALID_ARGUMENTS
+        )
+
+
+def build_debate_request(
+    question: str, context: Context, options: DebateOptions, found: ConfigFile | None
+) -> CreateDebateRequest:
+    """Return the request for a new debate. Raise CommandError or ConfigError if the options or the file do not allow it."""
     check_clarifications(found, options.clarify)
     agents = select_agents(found, options.agents)
     if options.server is None:
@@ -122,22 +116,21 @@ def debate_request(options: DebateOptions) -> DebateRequest:
     )
     spec.context.extend(ContextDocument(path=path, text=text) for path, text in context.documents)
     spec.labels.update(options.labels)
-    notices = [*_notices(options, found), context.notice, _apply_unattended_defaults(spec)]
-    return DebateRequest(spec, found, _config_path(found), tuple(filter(None, notices)))
+    return CreateDebateRequest(request_id=os.urandom(16).hex(), spec=spec)
 
 
-def check_list_options(options: DebateOptions) -> None:
+def check_list_options(question: str | None, options: DebateOptions) -> None:
     """Refuse what `--list` has no use for. Raise CommandError."""
     beside = {"--resume": options.resume, "--config": options.config, "--output": options.output}
     given = [
-        *(name for name in _new_debate_options(options) if name not in {"--format", "--label"}),
+        *(name for name in _new_debate_options(question, options) if name not in {"--format", "--label"}),
         *(name for name, value in {**beside, "--report": options.report}.items() if value is not None),
     ]
     if given:
         raise CommandError(f"--list lists debates and begins none; leave out {given[0]}", INVALID_ARGUMENTS)
 
 
-def _notices(options: DebateOptions, found: ConfigFile | None) -> list[str]:
+def config_notices(options: DebateOptions, found: ConfigFile | None) -> list[str]:
     """Return what holds where nobody said otherwise, and what of the file has no effect."""
     if found is None:
         chosen = options.agents is not None
@@ -148,7 +141,7 @@ def _notices(options: DebateOptions, found: ConfigFile | None) -> list[str]:
     return [*told, *(f"warning: {each}" for each in found.warnings)]
 
 
-def _apply_unattended_defaults(spec: DebateSpec) -> str | None:
+def apply_unattended_defaults(spec: DebateSpec) -> str | None:
     """Set what holds where nobody sits before the command, and return what is told of it."""
     chosen = format_named(spec.format)
     return chosen.go_unattended(spec) if chosen is not None and not can_ask() else None
@@ -158,22 +151,10 @@ def _switch_value(given: bool | None) -> str | None:  # noqa: FBT001 - None: not
     return None if given is None else "on" if given else "off"
 
 
-def _config_path(found: ConfigFile | None) -> Path | None:
-    return Path(found.places.name) if found is not None else None
-
-
-def _check_resume_options(options: DebateOptions) -> None:
-    given = _new_debate_options(options)
-    if given:
-        raise CommandError(
-            f"--resume goes on with a debate as it was begun; leave out {given[0]}", INVALID_ARGUMENTS
-        )
-
-
-def _new_debate_options(options: DebateOptions) -> list[str]:
+def _new_debate_options(question: str | None, options: DebateOptions) -> list[str]:
     """Return what the command line says of a new debate."""
     beside = {
-        "a question": options.question,
+        "a question": question,
         "--problem-description": options.problem_description,
         "--agents": options.agents,
         "--format": options.format,

@@ -1,21 +1,27 @@
-"""What `parley eval` is asked to do, from its options and the files they name."""
+"""The request that `parley eval` sends, from its options and the files they name."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from parley.cli.input.agents import participant, select_evaluators
-from parley.cli.input.config_file import DEFAULT_FILES, find_config
-from parley.cli.input.debate_request import DebateOptions, DebateRequest
-from parley.cli.input.output_path import check_output_path
+from parley.cli.input.config_file import DEFAULT_FILES
 from parley.cli.input.refusals import check_without_system
 from parley.cli.input.spec import WAITING_SECONDS
 from parley.client import DebateSpec
 from parley.config import Agent, ConfigFile, DebateEntry
 from parley.config.messages import debate_message
+from parley.v1.orchestrator_pb2 import CreateDebateRequest
 
-__all__ = ["EvaluationFormat", "EvaluationOptions", "debate_options", "evaluation_request", "output_format"]
+__all__ = [
+    "EvaluationFormat",
+    "EvaluationOptions",
+    "build_evaluation_request",
+    "evaluation_notices",
+    "output_format",
+]
 
 EvaluationFormat = Literal["markdown", "json", "csv"]
 
@@ -25,7 +31,7 @@ _BY_SUFFIX: Final[dict[str, EvaluationFormat]] = {".json": "json", ".csv": "csv"
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
-    """The command line of `parley eval`."""
+    """The argument and the options of `parley eval`."""
 
     debate_id: str
     agents: str | None
@@ -39,16 +45,12 @@ class EvaluationOptions:
     server: str | None
 
 
-def evaluation_request(options: EvaluationOptions) -> DebateRequest:
-    """Return what the options ask for; the debate's id stands there as it was written. Raise CommandError or ConfigError."""
-    if options.output is not None:
-        check_output_path("--output", options.output)
-    found = find_config(options.config, evaluators=True)
+def build_evaluation_request(options: EvaluationOptions, found: ConfigFile | None) -> CreateDebateRequest:
+    """Return the request for the evaluation, with the debate's id as it was typed. Raise CommandError or ConfigError."""
     evaluators = select_evaluators(found, options.agents)
     if options.server is None:
         check_without_system(found, evaluators, evaluating=True)
-    path = Path(found.places.name) if found is not None else None
-    return DebateRequest(_spec(options, found, evaluators), found, path, tuple(_notices(options, found)))
+    return CreateDebateRequest(request_id=os.urandom(16).hex(), spec=_build_spec(options, found, evaluators))
 
 
 def output_format(options: EvaluationOptions) -> EvaluationFormat:
@@ -58,42 +60,7 @@ def output_format(options: EvaluationOptions) -> EvaluationFormat:
     return _BY_SUFFIX.get(options.output.suffix.lower(), "markdown") if options.output else "markdown"
 
 
-def debate_options(options: EvaluationOptions) -> DebateOptions:
-    """Return the options of the debate that an evaluation is."""
-    return DebateOptions(
-        question=None,
-        problem_description=None,
-        agents=options.agents,
-        format=_FORMAT,
-        clarify=False,
-        model=options.model,
-        rounds=None,
-        protocol=None,
-        sequential=None,
-        topology=None,
-        voting=None,
-        team=None,
-        trickster=None,
-        observer=None,
-        perspectives=None,
-        max_rounds=None,
-        checkpoints=None,
-        config=options.config,
-        context=None,
-        max_output_tokens=options.max_output_tokens,
-        labels=(),
-        output=options.output,
-        report=None,
-        resume=None,
-        list_debates=False,
-        verbose=options.verbose,
-        quiet=False,
-        progress=None,
-        server=options.server,
-    )
-
-
-def _spec(
+def _build_spec(
     options: EvaluationOptions, found: ConfigFile | None, evaluators: Sequence[Agent | str] | None
 ) -> DebateSpec:
     spec = debate_message(found.debate if found is not None else DebateEntry(), _FORMAT)
@@ -110,7 +77,8 @@ def _spec(
     return spec
 
 
-def _notices(options: EvaluationOptions, found: ConfigFile | None) -> list[str]:
+def evaluation_notices(options: EvaluationOptions, found: ConfigFile | None) -> list[str]:
+    """Return what applies by default, and which settings of the file have no effect."""
     if found is None:
         chosen = options.agents is not None
         return [] if chosen else [f"No {' or '.join(DEFAULT_FILES)} here: the default team evaluates."]

@@ -1,4 +1,4 @@
-"""Results in files: whole or not at all."""
+"""Result files: paths checked before the work, files written whole or not at all."""
 
 import os
 import tempfile
@@ -6,13 +6,31 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from parley.cli.errors import GENERAL, CommandError
+from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.runtime.private_files import initial_umask
 
-__all__ = ["write_file", "write_new_file"]
+__all__ = ["check_output_path", "report_path", "write_file", "write_new_file"]
 
 _FILE: Final = 0o666
 _FOLDER: Final = 0o777
+
+
+def check_output_path(option: str, path: Path) -> None:
+    """Refuse a path that could not be written, and leave nothing behind. Raise CommandError.
+
+    What may be written is tried, since permissions do not tell: of root, of a read-only disk, of a full one.
+    """
+    try:
+        problem = _find_obstacle(path)
+    except OSError as error:
+        problem = f"cannot be written: {error.strerror or error}"
+    if problem is not None:
+        raise CommandError(f"{option} {path}: {problem}", INVALID_ARGUMENTS)
+
+
+def report_path(path: Path) -> Path:
+    """Return the path with `.md` at its end."""
+    return path if path.suffix.lower() == ".md" else path.with_name(f"{path.name}.md")
 
 
 def write_file(path: Path, text: str) -> None:
@@ -92,3 +110,21 @@ def _create_folders(path: Path) -> None:
                 each.stat().st_mode | _FOLDER & ~initial_umask()
             )  # what it has of the folder above it stays
     path.mkdir(exist_ok=True)  # for what is there, and is no folder
+
+
+def _find_obstacle(path: Path) -> str | None:
+    if path.is_dir():
+        return "is a folder; name a file in it"
+    if path.exists() and not path.is_file():  # a device or a pipe
+        return None if os.access(path, os.W_OK) else "cannot be written: no permission"
+    file = path.resolve()
+    folder = next(each for each in file.parents if each.exists())
+    if not folder.is_dir():
+        return f"cannot be written: {folder} is not a folder"
+    try:
+        with tempfile.NamedTemporaryFile(
+            prefix=f".{file.name}.", dir=folder
+        ):  # as the result will be, before it gets its name
+            return None
+    except PermissionError:
+        return f"cannot be written: no permission in {folder}"

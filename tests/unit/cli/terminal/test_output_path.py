@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
-from parley.cli.input.output_path import check_output_path, report_path
+from parley.cli.terminal.files import check_output_path, report_path
 
 
 @pytest.mark.parametrize(
