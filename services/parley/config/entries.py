@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
-from parley.config.formats import FORMATS, FormatKeys
-from parley.config.summarization import SummarizationEntry
+from parley.config.contract_keys import entry_of, number_field, with_keys_of
+from parley.config.formats import FORMATS
 from parley.runtime.validation import AGENT_ID
+from parley.v1.agent_pb2 import Agent, SummarySettings
+from parley.v1.debate_pb2 import Clarifications, DebateSpec
+from parley.v1.panel_pb2 import Termination
 
 __all__ = [
     "ID_PATTERN",
@@ -26,6 +30,7 @@ __all__ = [
     "ModelEntry",
     "ProviderEntry",
     "RouteEntry",
+    "SummarizationEntry",
 ]
 
 
@@ -33,8 +38,6 @@ ID_PATTERN: Final = f"^{AGENT_ID.pattern}$"
 
 Id = Annotated[str, Field(pattern=ID_PATTERN, description="Up to 32 of a-z, 0-9 and `-`.")]
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=512)]
-Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=64)]
-Seconds = Annotated[float, Field(ge=1, le=3600, allow_inf_nan=False)]
 Price = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 
 
@@ -70,6 +73,14 @@ Tool = Annotated[
 """A tool by its name, or by a mapping that holds the name alone."""
 
 
+@with_keys_of(SummarySettings.DESCRIPTOR)
+@dataclass(frozen=True)
+class SummarizationEntry:
+    """When an agent's own history is summarized before a round."""
+
+    method: Annotated[Literal["length-based"] | None, Field(description="How it is decided.")] = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEntry:
     """What agents and the judge have in common."""
@@ -81,9 +92,7 @@ class ModelEntry:
         tuple[Line, ...],
         Field(max_length=16, description="Routes in the order they are tried, in place of `model`."),
     ] = ()
-    temperature: Annotated[
-        float | None, Field(ge=0, le=2, allow_inf_nan=False, description="Default: the endpoint's own.")
-    ] = None
+    temperature: Annotated[float | None, number_field(Agent, "temperature")] = None
     system_prompt_path: Annotated[str | None, Field(description="A file, from this file's folder.")] = None
     summary_prompt_path: Annotated[str | None, Field(description="A file, from this file's folder.")] = None
     clarification_prompt_path: Annotated[
@@ -100,9 +109,7 @@ class ModelEntry:
             description="What it looks the context documents up with, in place of having them in its prompt."
         ),
     ] = ()
-    tool_call_limit: Annotated[
-        int | None, Field(ge=1, le=100, description="Calls of tools in one contribution. Default: 10.")
-    ] = None
+    tool_call_limit: Annotated[int | None, number_field(Agent, "tool_call_limit")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,8 +151,21 @@ class EvaluatorEntry(ModelEntry):
     ] = None
 
 
+def _check_names(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return perspectives. Raise PydanticCustomError if two have one name."""
+    names = [each.name.strip().casefold() for each in given]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise PydanticCustomError(
+                "perspectives", "two are called {name}; names must differ", {"name": repr(given[number].name)}
+            )
+    return given
+
+
+@with_keys_of(Clarifications.DESCRIPTOR)
+@with_keys_of(DebateSpec.DESCRIPTOR, checks={"custom_perspectives": _check_names})
 @dataclass(frozen=True)
-class DebateEntry(FormatKeys):
+class DebateEntry:
     """How a debate is run."""
 
     format: Annotated[
@@ -157,9 +177,6 @@ class DebateEntry(FormatKeys):
             "Default: `panel`.",
         ),
     ] = None
-    call_timeout_seconds: Annotated[
-        Seconds | None, Field(description="One call of an agent, fallback included. Default: 90.")
-    ] = None
     timeout_per_round: Annotated[
         int | None,
         Field(
@@ -169,49 +186,6 @@ class DebateEntry(FormatKeys):
             "120000.",
         ),
     ] = None
-    round_timeout_seconds: Annotated[
-        float | None,
-        Field(ge=1, le=86_400, description="The same in seconds; one of both."),
-    ] = None
-    total_timeout_seconds: Annotated[
-        float | None,
-        Field(
-            ge=1,
-            le=604_800,
-            description="After so long, the debate ends with what it has. Default: no limit, for `moderated` 1800.",
-        ),
-    ] = None
-    checkpoint_timeout_seconds: Annotated[
-        float | None,
-        Field(
-            ge=1, le=604_800, description="How long a person is waited for before it pauses. Default: 1800."
-        ),
-    ] = None
-    waiting_seconds: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            le=86_400,
-            description="How long a phase waits, in all, for providers that may come back. Default: 600; 90 with "
-            "`parley debate`.",
-        ),
-    ] = None
-    max_tokens: Annotated[
-        int | None,
-        Field(ge=1, le=1_000_000_000_000, description="Tokens of the whole debate. Default: no limit."),
-    ] = None
-    max_cost: Annotated[
-        float | None,
-        Field(
-            gt=0,
-            le=1_000_000,
-            description="US dollars of the whole debate, by the prices of its routes. Default: no limit.",
-        ),
-    ] = None
-    max_output_tokens: Annotated[
-        int | None,
-        Field(ge=1, le=1_000_000, description="Tokens of one contribution. Default: the route's own."),
-    ] = None
     interactive_clarifications: Annotated[
         bool | None,
         Field(
@@ -219,19 +193,14 @@ class DebateEntry(FormatKeys):
             "terminal. Default: false."
         ),
     ] = None
-    clarifications_max_per_agent: Annotated[
-        int | None, Field(ge=1, le=5, description="Questions of one agent each time. Default: 5.")
+    max_concurrent_proposals: Annotated[
+        int | None, Field(ge=0, le=1024, description="Calls at a time. Default: 0, no limit.")
     ] = None
-    clarifications_max_times: Annotated[
-        int | None, Field(ge=1, le=3, description="Times that questions are put. Default: 3.")
+    max_concurrent_critiques: Annotated[
+        int | None, Field(ge=0, le=1024, description="Calls at a time. Default: 0, no limit.")
     ] = None
-    history_limit: Annotated[
-        int | None,
-        Field(ge=0, le=20, description="Past debates on like questions that agents are shown. Default: 5."),
-    ] = None
-    domain: Annotated[
-        Label | None,
-        Field(description="What ratings are kept by, such as `architecture`. Default: `general`."),
+    max_concurrent_revisions: Annotated[
+        int | None, Field(ge=0, le=1024, description="Calls at a time. Default: 0, no limit.")
     ] = None
 
 
@@ -359,6 +328,6 @@ PASSED_OVER: Final[Mapping[type, tuple[str, ...]]] = {
 
 RENAMED: Final[Mapping[type, Mapping[str, str]]] = {
     DebateEntry: {key: ours for each in FORMATS for key, ours in each.renamed.items()},
-    **{kind: names for each in FORMATS for kind, names in each.renamed_inside.items()},
+    entry_of(Termination.DESCRIPTOR): {"type": "rule"},
 }
 """Keys of other tools' files that mean what another key means here."""

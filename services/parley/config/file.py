@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from parley.config.entries import DebateEntry
+from parley.config.entries import DebateEntry, SummarizationEntry
 from parley.config.errors import ConfigError
 from parley.config.own_roles import OwnRole, own_role_named
 from parley.config.prompts import Prompt
 from parley.config.reading import Places
-from parley.config.summarization import SummarizationEntry
 
 __all__ = ["Agent", "ConfigFile", "Provider", "Route"]
 

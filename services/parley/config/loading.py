@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from pathlib import Path
+from typing import Final
 
 from parley.config.entries import DebateEntry, FileEntry
 from parley.config.file import ConfigFile
@@ -16,6 +17,8 @@ from parley.config.source import parse, read
 from parley.config.team import Team
 
 __all__ = ["defaults", "load", "loads"]
+
+_ROUND_TIMEOUTS: Final = ("debate.timeout_per_round", "debate.round_timeout_seconds")
 
 
 def load(path: Path, *, evaluators: bool = False) -> ConfigFile:
@@ -53,7 +56,7 @@ def _configuration(file: FileEntry, folder: Path | None, findings: Findings) -> 
         )
     if file.debate is None:
         findings.gap("debate", DEFAULT.without_section)
-    elif file.debate.timeout_per_round is not None and file.debate.round_timeout_seconds is not None:
+    elif all(map(findings.places.is_written, _ROUND_TIMEOUTS)):
         findings.problem(
             "debate.round_timeout_seconds", "timeout_per_round says it too; leave one of them out"
         )

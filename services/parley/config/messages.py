@@ -3,38 +3,22 @@
 from collections.abc import Mapping
 from typing import Final
 
+from parley.config.contract_keys import find_key, set_keys
 from parley.config.entries import DebateEntry
 from parley.config.file import Agent
-from parley.config.formats import FORMATS, format_named
+from parley.config.formats import FORMAT_SETTINGS, find_format
 from parley.config.prompts import Prompt
-from parley.config.summarization import summaries_message
 from parley.v1 import agent_pb2
-from parley.v1.debate_pb2 import DebateSpec
+from parley.v1.debate_pb2 import Clarifications, DebateSpec
 
-__all__ = ["agent_message", "debate_message", "key_of_field"]
+__all__ = ["agent_message", "debate_message", "keys_of_field"]
 
-_KEYS: Final[Mapping[str, str]] = {
-    "spec.limits.call": "call_timeout_seconds",
-    "spec.limits.round": "timeout_per_round",
-    "spec.limits.total": "total_timeout_seconds",
-    "spec.limits.checkpoint": "checkpoint_timeout_seconds",
-    "spec.limits.waiting": "waiting_seconds",
-    "spec.limits.max_tokens": "max_tokens",
-    "spec.limits.max_cost_micros": "max_cost",
-    "spec.max_output_tokens": "max_output_tokens",
-    "spec.history_limit": "history_limit",
-    "spec.domain": "domain",
-    "spec.clarifications": "interactive_clarifications",
-    "spec.clarifications.max_per_agent": "clarifications_max_per_agent",
-    "spec.clarifications.max_times": "clarifications_max_times",
+_CONCURRENCY: Final[Mapping[str, str]] = {
+    "proposals": "max_concurrent_proposals",
+    "critiques": "max_concurrent_critiques",
+    "refinements": "max_concurrent_revisions",
 }
-"""Keys of the `debate:` section by the fields that they set, whatever the format."""
-
-_TOOLS = {
-    "context_search": agent_pb2.TOOL_CONTEXT_SEARCH,
-    "file_read": agent_pb2.TOOL_FILE_READ,
-    "list_files": agent_pb2.TOOL_LIST_FILES,
-}
+"""The keys that bound calls at a time, by the label of the calls."""
 
 
 def agent_message(agent: Agent) -> agent_pb2.Agent:
@@ -45,7 +29,7 @@ def agent_message(agent: Agent) -> agent_pb2.Agent:
         role=agent.role,
         routes=agent.routes,
         temperature=agent.temperature,
-        tools=[_TOOLS[each] for each in agent.tools],
+        tools=[agent_pb2.Tool.Value(f"TOOL_{each.upper()}") for each in agent.tools],
         tool_call_limit=agent.tool_call_limit,
     )
     if agent.own_role is not None:
@@ -56,20 +40,25 @@ def agent_message(agent: Agent) -> agent_pb2.Agent:
     _copy_prompt(message.clarification_prompt, agent.clarification_prompt)
     _copy_prompt(message.evaluation_prompt, agent.evaluation_prompt)
     if agent.summarization is not None:
-        message.summaries.CopyFrom(summaries_message(agent.summarization))
+        message.summaries.SetInParent()
+        set_keys(message.summaries, agent.summarization)
     return message
 
 
-def key_of_field(field: str) -> str | None:
-    """Return the key that a field of a specification comes from, such as `debate.rounds`; None for others."""
-    keys = [_KEYS, *(each.key_of_field for each in FORMATS)]
-    whole, bracket, inside = field.partition("[")
-    known = next((each for each in keys if field in each), None)
-    if known is None:  # of an element of a list, the list may be known
-        known, field = next((each for each in keys if whole in each), None), whole
+def keys_of_field(field: str) -> tuple[str, ...]:
+    """Return the keys that may set a field of a specification, such as `debate.rounds`; none for what is no setting."""
+    below, _, label = field.removeprefix("spec.").rpartition(".")
+    key: str | None
+    if below == "concurrency":
+        key = _CONCURRENCY.get(label)
+    elif below == "clarifications":
+        key = find_key(Clarifications.DESCRIPTOR, label)
+    elif label == "clarifications":
+        key = "interactive_clarifications"
     else:
-        bracket = inside = ""
-    return f"debate.{known[field]}{bracket}{inside}" if known is not None else None
+        key = find_key(DebateSpec.DESCRIPTOR, field.removeprefix("spec."))
+    also = ("debate.timeout_per_round",) if key == "round_timeout_seconds" else ()
+    return () if key is None else (f"debate.{key}", *also)
 
 
 def debate_message(debate: DebateEntry, format_name: str | None = None) -> DebateSpec:
@@ -77,38 +66,20 @@ def debate_message(debate: DebateEntry, format_name: str | None = None) -> Debat
 
     The format is the one named, or else the file's.
     """
-    spec = DebateSpec(
-        max_output_tokens=debate.max_output_tokens or 0,
-        history_limit=debate.history_limit,
-        domain=debate.domain or "",
-    )
-    chosen = format_named(format_name or debate.format)
-    if chosen is not None:
-        chosen.set_settings(spec, debate)
+    spec = DebateSpec()
+    chosen = find_format(format_name or debate.format)
+    name = chosen.name if chosen is not None else ""
+    set_keys(spec, debate, but={each.name for each in FORMAT_SETTINGS.fields} - {name})
+    if chosen is not None and chosen.has_concurrency:
+        for label, key in _CONCURRENCY.items():
+            if limit := getattr(debate, key):
+                spec.concurrency[label] = limit
     if debate.interactive_clarifications:
         spec.clarifications.SetInParent()
-        spec.clarifications.max_per_agent = debate.clarifications_max_per_agent or 0
-        spec.clarifications.max_times = debate.clarifications_max_times or 0
-    _set_limits(spec, debate)
+        set_keys(spec.clarifications, debate)
+    if debate.timeout_per_round is not None:
+        spec.limits.round.FromMilliseconds(debate.timeout_per_round)
     return spec
-
-
-def _set_limits(spec: DebateSpec, debate: DebateEntry) -> None:
-    milliseconds = debate.timeout_per_round
-    times = {
-        "call": debate.call_timeout_seconds,
-        "round": debate.round_timeout_seconds if milliseconds is None else milliseconds / 1000,
-        "total": debate.total_timeout_seconds,
-        "checkpoint": debate.checkpoint_timeout_seconds,
-        "waiting": debate.waiting_seconds,
-    }
-    for name, seconds in times.items():
-        if seconds is not None:
-            getattr(spec.limits, name).FromNanoseconds(round(seconds * 1e9))
-    if debate.max_tokens is not None:
-        spec.limits.max_tokens = debate.max_tokens
-    if debate.max_cost is not None:
-        spec.limits.max_cost_micros = max(round(debate.max_cost * 1e6), 1)
 
 
 def _copy_prompt(target: agent_pb2.PromptText, prompt: Prompt | None) -> None:

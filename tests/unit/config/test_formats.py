@@ -1,14 +1,21 @@
 """The formats that the configuration knows, and what is asked of each."""
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
+import click
 import pytest
 
 from parley import config
+from parley.cli.app import debate
+from parley.cli.input.parameters import Count
 from parley.config import DebateEntry
-from parley.config.formats import DEFAULT, FORMATS, Format, format_named
-from parley.config.messages import debate_message, key_of_field
+from parley.config.contract_keys import keys_of
+from parley.config.formats import DEFAULT, FORMAT_SETTINGS, FORMATS, Format, find_format
+from parley.config.messages import debate_message, keys_of_field
+from parley.runtime.contract_settings import enum_labels
 from parley.v1.arena_pb2 import (
     DEBATE_PROTOCOL_SOCRATIC,
     DUTY_CRITIC,
@@ -24,9 +31,8 @@ from parley.v1.arena_pb2 import (
     Topology,
     TricksterSettings,
 )
-from parley.v1.debate_pb2 import DebateSpec
+from parley.v1.debate_pb2 import Clarifications, DebateSpec
 from parley.v1.moderated_pb2 import ModeratedSettings, Perspective
-from parley.v1.orchestrator_pb2 import CreateDebateRequest
 from parley.v1.voting_pb2 import (
     VOTE_BALLOTS_LAST_VOTE,
     VOTE_WEIGHTS_ACCURACY,
@@ -34,21 +40,44 @@ from parley.v1.voting_pb2 import (
     VotingSettings,
 )
 
-FIELDS = sorted({field for each in FORMATS for field in each.key_of_field} | {"spec.limits.round"})
+
+def settings_of(message: Any, path: str) -> Iterator[str]:
+    """The path of every setting below a message that a configuration file can say."""
+    for key in keys_of(message):
+        here = ".".join((path, *(each.name for each in key.path)))
+        yield here
+        if key.setting.nested or (
+            key.field.is_repeated and key.field.message_type and not key.setting.mapping
+        ):
+            yield from settings_of(key.field.message_type, f"{here}[0]" if key.field.is_repeated else here)
 
 
-@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_the_keys_of_a_format_are_keys_of_the_section(each: Format) -> None:
-    assert issubclass(DebateEntry, each.keys)
-    keys = {field.name for field in dataclasses.fields(each.keys)}
-    assert set(each.renamed.values()) <= keys
-    assert {key.partition(".")[0] for key in each.key_of_field.values()} <= keys
+FIELDS = [
+    *settings_of(DebateSpec.DESCRIPTOR, "spec"),
+    *settings_of(Clarifications.DESCRIPTOR, "spec.clarifications"),
+]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_setting_of_the_contract_has_a_key_that_the_file_may_hold(field: str) -> None:
+    key = keys_of_field(field)[0].removeprefix("debate.")
+    entry: Any = DebateEntry
+    for part in key.split("."):
+        known = {each.name: each.type for each in dataclasses.fields(entry)}
+        name = part.partition("[")[0]
+        assert name in known, f"{field}: {key}"
+        entry = next((each for each in inner_types(known[name]) if dataclasses.is_dataclass(each)), None)
+
+
+def inner_types(kind: Any) -> Iterator[Any]:
+    yield kind
+    for each in get_args(kind):
+        yield from inner_types(each)
 
 
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_the_number_of_rounds_replaces_what_the_section_says(each: Format) -> None:
-    spec = DebateSpec()
-    each.set_settings(spec, DebateEntry(rounds=2))
+    spec = debate_message(config.loads("debate: {rounds: 2}", "debate.yaml", Path()).debate, each.name)
     each.set_rounds(spec, 7)
     assert spec.WhichOneof("format_settings") == each.name
     settings = getattr(spec, each.name)
@@ -56,21 +85,36 @@ def test_the_number_of_rounds_replaces_what_the_section_says(each: Format) -> No
     assert 2 not in {value for field, value in settings.ListFields() if "rounds" in field.name}
 
 
-@pytest.mark.parametrize("field", FIELDS)
-def test_fields_that_keys_set_are_fields_of_the_contract(field: str) -> None:
-    assert key_of_field(field) is not None
-    message = CreateDebateRequest.DESCRIPTOR
-    for part in field.split("."):
-        if message.GetOptions().map_entry:
-            break  # a key of a map is the format's word, not the contract's
-        found = message.fields_by_name[part]
-        message = found.message_type or message
+def test_the_formats_are_those_whose_settings_the_contract_gives_keys() -> None:
+    with_keys = {each.path[0].name for each in keys_of(DebateSpec.DESCRIPTOR)}
+    named = {each.name for each in FORMAT_SETTINGS.fields} & with_keys
+    assert {each.name for each in FORMATS} == named, "a format is in FORMATS in config/formats.py"
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_the_command_has_the_options_that_the_contract_names_with_their_values(each: Format) -> None:
+    options = {opt: option for option in debate.params for opt in option.opts}
+    for name, key in each.options.items():
+        option = options.get(f"--{name}")
+        assert option is not None, f"--{name}: add the option to `debate` in cli/app.py"
+        if key.field.enum_type is not None:
+            assert isinstance(option.type, click.Choice)
+            assert list(option.type.choices) == list(enum_labels(key.field.enum_type))
+        elif key.setting.HasField("max"):
+            assert isinstance(option.type, Count)
+            assert (option.type._min, option.type._max) in {
+                (key.setting.min, key.setting.max),
+                (1, key.setting.max),
+            }
+        else:
+            assert isinstance(option, click.Option)
+            assert option.is_flag
 
 
 def test_a_format_is_found_by_its_name_whatever_the_version() -> None:
-    assert format_named(None) is DEFAULT
-    assert format_named(f"{DEFAULT.name}@1") is DEFAULT
-    assert format_named("opera") is None
+    assert find_format(None) is DEFAULT
+    assert find_format(f"{DEFAULT.name}@1") is DEFAULT
+    assert find_format("opera") is None
 
 
 def test_a_format_that_is_not_known_here_gets_what_holds_for_all() -> None:
@@ -228,7 +272,10 @@ def test_another_token_budget_is_refused(value: str) -> None:
 
 
 def test_the_moderated_format_leaves_unsaid_what_the_file_does_not_say() -> None:
-    assert debate_message(DebateEntry(rounds=2), "moderated") == DebateSpec()
+    assert (
+        debate_message(config.loads("debate: {rounds: 2}", "debate.yaml", Path()).debate, "moderated")
+        == DebateSpec()
+    )
 
 
 @pytest.mark.parametrize(
@@ -237,11 +284,15 @@ def test_the_moderated_format_leaves_unsaid_what_the_file_does_not_say() -> None
         ("spec.moderated.custom_perspectives", "debate.custom_perspectives"),
         ("spec.moderated.custom_perspectives[1].opposes[0]", "debate.custom_perspectives[1].opposes[0]"),
         ("spec.arena.topologies[0].topology", "debate.arena.topologies[0].topology"),
+        ("spec.arena.topologies[1].topology.hub_agent_id", "debate.arena.topologies[1].hub"),
+        ("spec.arena.team.duties[0].agent_id", "debate.arena.duties[0].agent_id"),
+        ("spec.concurrency.refinements", "debate.max_concurrent_revisions"),
+        ("spec.clarifications", "debate.interactive_clarifications"),
         ("spec.agents[0].role", None),
     ],
 )
 def test_an_element_of_a_list_comes_from_the_element_in_the_file(field: str, key: str | None) -> None:
-    assert key_of_field(field) == key
+    assert keys_of_field(field)[:1] == ((key,) if key else ())
 
 
 @pytest.mark.parametrize(("value", "is_on"), [("true", True), ("false", False), ("{}", True)])

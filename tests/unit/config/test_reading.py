@@ -1,5 +1,6 @@
 """What a configuration file may say, and what it is told when it says something else."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -95,11 +96,13 @@ def test_a_panel_configuration_in_camel_case_is_used_unmodified(tmp_path: Path) 
         "Ask boldly.", str((tmp_path / "prompts/ask.md").resolve())
     )
     assert not found.debate.interactive_clarifications
-    assert found.debate.clarifications_max_per_agent == 4
-    assert simplicity.summarization == config.SummarizationEntry(enabled=False, max_length=1000)
+    asking = dataclasses.replace(found.debate, interactive_clarifications=True)
+    assert debate_message(asking).clarifications.max_per_agent == 4
+    assert agent_message(simplicity).summaries == agent_pb2.SummarySettings(enabled=False, max_length=1000)
     assert (architect.tools, architect.tool_call_limit) == ((), 7)
     assert found.judge.id == "judge-main"
-    assert (found.debate.rounds, found.debate.include_full_history) == (2, False)
+    panel = debate_message(found.debate).panel
+    assert (panel.rounds, panel.include_full_history) == (2, False)
     assert [notice.split(": ")[1] for notice in found.notices] == [
         "debate.orchestratorType",
         "trace",
@@ -114,7 +117,7 @@ def test_snake_case_in_yaml_says_the_same() -> None:
     assert [(agent.id, agent.name, agent.role, agent.routes) for agent in found.agents] == [
         ("simplicity", "simplicity", "simplicity", ())
     ]
-    assert found.debate.rounds == 1
+    assert debate_message(found.debate).panel.rounds == 1
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from parley.cli.person import can_ask, is_terminal
 from parley.cli.printing import Style
 from parley.client import DebateSpec
 from parley.config import ConfigFile
-from parley.config.formats import format_named
+from parley.config.formats import find_format
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
 
@@ -143,7 +143,7 @@ def config_notices(options: DebateOptions, found: ConfigFile | None) -> list[str
 
 def apply_unattended_defaults(spec: DebateSpec) -> str | None:
     """Set what holds where nobody sits before the command, and return what is told of it."""
-    chosen = format_named(spec.format)
+    chosen = find_format(spec.format)
     return chosen.go_unattended(spec) if chosen is not None and not can_ask() else None
 
 

@@ -9,7 +9,7 @@ from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.agents import JUDGE
 from parley.client import DebateSpec, ParleyError
 from parley.config import Agent, ConfigError, ConfigFile
-from parley.config.messages import key_of_field
+from parley.config.messages import keys_of_field
 from parley.runtime.errors import FieldViolation
 
 __all__ = ["check_without_system", "locate_refusal"]
@@ -147,12 +147,12 @@ def _locate(
 
 
 def _find_key(field: str, found: ConfigFile | None) -> str | None:
-    """Return the key of the file that a setting comes from; None where the file does not say it."""
-    key = key_of_field(field)
-    if key is None or found is None:
+    """Return the key of the file that a setting comes from; None if the file does not have it."""
+    if found is None:
         return None
-    of_list = key.partition("[")[0]
-    return next((each for each in (key, of_list) if found.places.is_written(each)), None)
+    keys = keys_of_field(field)
+    lists = tuple(key.partition("[")[0] for key in keys)
+    return next((each for each in (*keys, *lists) if found.places.is_written(each)), None)
 
 
 def _agent_path(number: int, found: ConfigFile | None, spec: DebateSpec) -> str | None:

@@ -9,7 +9,7 @@ from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.agents import participant
 from parley.client import DebateSpec
 from parley.config import Agent, ConfigFile, DebateEntry
-from parley.config.formats import FORMATS, format_named
+from parley.config.formats import FORMATS, find_format
 from parley.config.messages import agent_message, debate_message
 
 __all__ = ["WAITING_SECONDS", "build_spec", "option_name"]
@@ -56,7 +56,7 @@ def build_spec(
 
 
 def _set_rounds(spec: DebateSpec, format: str | None, rounds: int) -> None:  # noqa: A002 (the option's name)
-    chosen = format_named(format)
+    chosen = find_format(format)
     if chosen is None:
         raise CommandError(
             f"--rounds: the settings of format {format!r} are not known here", INVALID_ARGUMENTS
@@ -65,11 +65,11 @@ def _set_rounds(spec: DebateSpec, format: str | None, rounds: int) -> None:  # n
 
 
 def _set_option(spec: DebateSpec, format: str | None, name: str, value: str) -> None:  # noqa: A002 (the option's name)
-    chosen = format_named(format)
+    chosen = find_format(format)
     if chosen is None or name not in chosen.options:
         having = ", ".join(each.name for each in FORMATS if name in each.options)
         raise CommandError(f"{option_name(name, value)}: only for --format {having}", INVALID_ARGUMENTS)
-    chosen.options[name](spec, value)
+    chosen.set_option(spec, name, value)
 
 
 def option_name(name: str, value: str) -> str:
