@@ -101,7 +101,7 @@ def running_address() -> str | None:
 
 def open_own_keys() -> AbstractAsyncContextManager["KeyStore"]:
     """Open the API keys of our data folder, or of the store that PARLEY_STORE names, also beside a system that runs on it."""
-    from parley.orchestrator.keys.opening import open_keys
+    from parley.orchestrator.keys.store import open_keys
 
     return open_keys(default_store())
 

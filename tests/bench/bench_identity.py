@@ -11,8 +11,8 @@ from typing import Any
 
 import grpc
 
+from parley.orchestrator.keys.authenticator import ApiKeyAuthenticator
 from parley.orchestrator.keys.store import KeyStore
-from parley.orchestrator.keys.way import ApiKeyAuthenticator
 from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.identity.guard import AUTHORIZATION, OPEN, SERVICE_TOKEN, Credentials, Guard, bearer_token

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from parley.orchestrator.__main__ import build
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.engine.follow_up import FollowUp
+from parley.orchestrator.engine.execution import FollowUp
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.engine.inbox import INBOX, Inbox
 from parley.orchestrator.engine.intake import Intake

@@ -11,22 +11,21 @@ from functools import partial
 
 from parley.orchestrator import metrics
 from parley.orchestrator.allowance.allowance import Allowance
-from parley.orchestrator.allowance.metered_log import MeteredLog
-from parley.orchestrator.allowance.use import TENANT_USE, TenantUsage
+from parley.orchestrator.allowance.usage import TENANT_USE, MeteredLog, TenantUsage
 from parley.orchestrator.api.folded_debates import DebateStateCache
 from parley.orchestrator.api.servicer import OrchestratorServicer
-from parley.orchestrator.engine.delete import DebateDeleter
+from parley.orchestrator.engine.debate_deleter import DebateDeleter
 from parley.orchestrator.engine.execution import leaf_exceptions
+from parley.orchestrator.engine.feedback_reporter import FeedbackReporter
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.engine.inbox import INBOX, Inbox
 from parley.orchestrator.engine.intake import Intake
 from parley.orchestrator.engine.owner import OwnerDependencies
-from parley.orchestrator.engine.report_feedback import FeedbackReporter
 from parley.orchestrator.engine.runner import Runner
 from parley.orchestrator.formats.shipped import all_formats
+from parley.orchestrator.keys.authenticator import ApiKeyAuthenticator
 from parley.orchestrator.keys.store import KEYS, KeyStore
-from parley.orchestrator.keys.tenant import TenantKeys
-from parley.orchestrator.keys.way import ApiKeyAuthenticator
+from parley.orchestrator.keys.tenant_keys import TenantKeys
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
 from parley.orchestrator.log.index import DEBATES, DebateIndex
@@ -36,10 +35,9 @@ from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Ser
 from parley.orchestrator.phases.record import record
 from parley.orchestrator.roles.catalogue import RoleFileError, Roles, load_shipped_roles
 from parley.orchestrator.settings import OrchestratorSettings
-from parley.orchestrator.watch.deltas import DeltaBroker
+from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feeds
-from parley.orchestrator.watch.forwarding import DeltaForwarder
-from parley.orchestrator.watch.watching import DebateWatcher
+from parley.orchestrator.watch.watcher import DebateWatcher
 from parley.runtime.channel import channel
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.draining import Draining

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from parley.client import AccessRole, ParleyClient, ParleyError
-from parley.orchestrator.keys import tenant
+from parley.orchestrator.keys import tenant_keys
 from parley.storage.opening import open_store
 from parley.v1.access_pb2 import (
     ACCESS_ROLE_ADMIN,
@@ -107,7 +107,7 @@ async def test_another_tenants_keys_are_not_there(administered: Administered) ->
 async def test_a_tenant_has_only_so_many_keys(
     administered: Administered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tenant, "_MAX_KEYS", 2)
+    monkeypatch.setattr(tenant_keys, "_MAX_KEYS", 2)
     await administered.acme.create_key("ci", [ACCESS_ROLE_READ])
     full = await refusal(administered.acme.create_key("ci", [ACCESS_ROLE_READ]))
     assert (full.code, full.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "TOO_MANY_KEYS")

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from parley.orchestrator.engine.delete import DebateDeleter
+from parley.orchestrator.engine.debate_deleter import DebateDeleter
 from parley.orchestrator.engine.inbox import INBOX, Inbox
 from parley.orchestrator.log.deletions import DELETIONS, Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from parley.orchestrator.log import envelope
+from parley.orchestrator.log.debate_filter import DebateFilter
 from parley.orchestrator.log.index import DEBATES, DebateIndex
-from parley.orchestrator.log.wanted import DebateFilter
 from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import DebateFailed, StepFailed
 from tests.support.orchestration import TENANT, Backstage, check_log, make_spec

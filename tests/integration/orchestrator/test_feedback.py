@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.engine.report_feedback import FeedbackReporter
+from parley.orchestrator.engine.feedback_reporter import FeedbackReporter
 from parley.orchestrator.log.feedback import FEEDBACK, Feedback, FeedbackStore
 from parley.orchestrator.peers.services import Ratings
 from parley.runtime.channel import channel

@@ -14,8 +14,8 @@ from parley.client import Event, ParleyClient
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats import panel
 from parley.orchestrator.formats.shipped import all_formats
+from parley.orchestrator.log.debate_filter import DebateFilter
 from parley.orchestrator.log.index import DEBATES, DebateIndex
-from parley.orchestrator.log.wanted import DebateFilter
 from parley.v1 import debate_pb2, orchestrator_pb2
 from tests.support.orchestration import Backstage, Orchestrator, failure_of, make_spec, until
 from tests.support.scripted_gateway import ScriptedGateway

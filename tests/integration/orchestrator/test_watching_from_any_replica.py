@@ -13,7 +13,7 @@ import pytest
 
 from parley.client.watching import TextPiece, WatchStream, watch_events
 from parley.orchestrator.model.delta import Delta
-from parley.orchestrator.watch.watching import DebateWatcher, Heartbeat
+from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat
 from parley.runtime.server import RunningServer
 from parley.storage.opening import Store, open_store
 from parley.v1 import orchestrator_pb2

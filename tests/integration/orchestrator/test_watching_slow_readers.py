@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from parley.client.watching import WatchStream, watch_events
-from parley.orchestrator.watch.watching import slow_reader_error
+from parley.orchestrator.watch.watcher import slow_reader_error
 from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import RunningServer
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc

@@ -13,7 +13,7 @@ import pytest
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.engine.follow_up import FollowUp
+from parley.orchestrator.engine.execution import FollowUp
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope

@@ -1,4 +1,4 @@
-"""Lets a tenant in as long as it keeps within its limits."""
+"""Admits a tenant's calls and debates while it keeps within its limits."""
 
 import asyncio
 from collections import Counter
@@ -11,8 +11,7 @@ from weakref import WeakValueDictionary
 
 from google.protobuf import descriptor_pool
 
-from parley.orchestrator.allowance.limits import TenantLimits
-from parley.orchestrator.allowance.use import TenantUsage
+from parley.orchestrator.allowance.usage import TenantUsage
 from parley.orchestrator.log.index import PENDING, RUNNING, WAITING, DebateIndex
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, resource_exhausted
@@ -25,7 +24,31 @@ from parley.v1.access_pb2 import (
 )
 from parley.v1.access_pb2 import queue as queue_option
 
-__all__ = ["Allowance"]
+__all__ = ["Allowance", "TenantLimits"]
+
+
+@dataclass(frozen=True, slots=True)
+class TenantLimits:
+    """Limits of each tenant; 0: there is none.
+
+    Attributes:
+        debates: Debates that run or are to be run. Those that wait for a person or a provider do not count.
+        waiting: Debates that wait.
+        requests: Calls a minute.
+        watches: Streams that follow a debate or read a log, at a time.
+        tokens: Tokens a day (UTC), of prompts and answers.
+        cost_micros: Millionths of a US dollar a day (UTC), of calls whose price is known.
+        stored_bytes: Bytes of all logs.
+    """
+
+    debates: int = 0
+    waiting: int = 0
+    requests: int = 0
+    watches: int = 0
+    tokens: int = 0
+    cost_micros: int = 0
+    stored_bytes: int = 0
+
 
 _CALLS_AT_ONCE: Final[Mapping[CallQueue.ValueType, int]] = {
     CALL_QUEUE_READ: 2,

@@ -8,7 +8,7 @@ from parley.orchestrator.api.page_tokens import page_token, place_of
 from parley.orchestrator.api.requests import check_request_id
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.keys.store import ApiKey
-from parley.orchestrator.keys.tenant import TenantKeys
+from parley.orchestrator.keys.tenant_keys import TenantKeys
 from parley.orchestrator.model.times import timestamp
 from parley.runtime.identity.identity import current_tenant
 from parley.runtime.identity.roles import CLIENT_ROLES

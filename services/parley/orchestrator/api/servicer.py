@@ -34,11 +34,11 @@ from parley.orchestrator.api.reading import (
 from parley.orchestrator.api.requests import check_id, spec_of
 from parley.orchestrator.api.state import DebateState
 from parley.orchestrator.api.store_trouble import map_store_errors
-from parley.orchestrator.engine.delete import DebateDeleter
+from parley.orchestrator.engine.debate_deleter import DebateDeleter
+from parley.orchestrator.engine.feedback_reporter import FeedbackReporter
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.intake import Intake
-from parley.orchestrator.engine.report_feedback import FeedbackReporter
-from parley.orchestrator.keys.tenant import TenantKeys
+from parley.orchestrator.keys.tenant_keys import TenantKeys
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.feedback import FeedbackReusedError, FeedbackStore
 from parley.orchestrator.log.index import COMPLETED, DebateIndex
@@ -48,8 +48,8 @@ from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.spec import DebateSpec
 from parley.orchestrator.peers import roster
 from parley.orchestrator.roles.catalogue import Roles
-from parley.orchestrator.watch.forwarding import OWNER_KEY
-from parley.orchestrator.watch.watching import DebateWatcher, Heartbeat, WatchItem, slow_reader_error
+from parley.orchestrator.watch.deltas import OWNER_KEY
+from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem, slow_reader_error
 from parley.runtime.draining import Draining
 from parley.runtime.errors import (
     FieldViolation,

@@ -7,7 +7,7 @@ from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from parley.orchestrator.engine.slot import Slot
+from parley.orchestrator.engine.call_admission import Slot
 from parley.orchestrator.engine.steps import wait_or_timeout
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.index import RUNNING, WAITING

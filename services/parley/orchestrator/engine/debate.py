@@ -19,16 +19,22 @@ from google.protobuf.message import Message
 from opentelemetry.trace import Status, StatusCode
 from pydantic import BaseModel, ValidationError
 
-from parley.orchestrator.engine.answers import render_answer, shorten_answer, unpack_answer
 from parley.orchestrator.engine.budget import answer_reserve, estimate
+from parley.orchestrator.engine.call_admission import Gate, Slot
 from parley.orchestrator.engine.checkpoints import CheckpointRequest, Checkpoints, NotifyStatus
 from parley.orchestrator.engine.documents import Documents
-from parley.orchestrator.engine.gate import Gate
 from parley.orchestrator.engine.limiter import Budget, Limiter
-from parley.orchestrator.engine.slot import Slot
-from parley.orchestrator.engine.step_digest import digest_of_ask, digest_of_step
 from parley.orchestrator.engine.step_runner import StepRunner
-from parley.orchestrator.engine.steps import StepAttempt, StepRequest, wait_or_timeout
+from parley.orchestrator.engine.steps import (
+    StepAttempt,
+    StepRequest,
+    digest_of_ask,
+    digest_of_step,
+    render_answer,
+    shorten_answer,
+    unpack_answer,
+    wait_or_timeout,
+)
 from parley.orchestrator.log.envelope import Draft
 from parley.orchestrator.log.events import Payload
 from parley.orchestrator.log.journal import Journal

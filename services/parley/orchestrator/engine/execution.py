@@ -6,8 +6,8 @@ its start, which does what the log does not hold.
 
 import asyncio
 import uuid
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime, timedelta
 from math import inf
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from parley.orchestrator.log.envelope import Draft, UnrecordableError
 from parley.orchestrator.log.index import RUNNING, WAITING
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import CheckpointExpiredError, DebateFailedError, ReplayError
+from parley.orchestrator.model.spec import Limits
 from parley.orchestrator.model.times import duration, time_of, timestamp
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
@@ -27,7 +28,7 @@ from parley.storage.ports import StorageError
 from parley.v1.debate_pb2 import DebateFailure, Outcome
 from parley.v1.event_pb2 import CheckpointExpired, Concluded, DebateFailed, WaitFinished, WaitStarted, Warned
 
-__all__ = ["Execution", "leaf_exceptions"]
+__all__ = ["Execution", "FollowUp", "leaf_exceptions", "run_follow_up"]
 
 _logger = get_logger(__name__)
 
@@ -188,3 +189,33 @@ def leaf_exceptions(error: BaseException) -> Iterator[BaseException]:
 
 def _find_first(error: BaseException, kind: type[E]) -> E | None:
     return next((leaf for leaf in leaf_exceptions(error) if isinstance(leaf, kind)), None)
+
+
+_logger = get_logger(__name__)
+
+FollowUp = Callable[[Debate, Outcome, datetime], Awaitable[None]]
+"""What follows from an answer: it is told the outcome, and when the debate was concluded."""
+
+
+async def run_follow_up(
+    debate: Debate, journal: Journal, outcome: Outcome, follow_up: FollowUp, limits: Limits
+) -> None:
+    """Do what follows from the answer that the journal holds."""
+    at = journal.recorded.concluded_at
+    assert at is not None
+    debate.start_follow_up(limits)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            debate.limiter.use_task_group(tasks)
+            timing = tasks.create_task(debate.limiter.enforce_total_limit())
+            await follow_up(debate, outcome, at)
+            timing.cancel()
+    except ExceptionGroup as group:
+        mismatches, others = group.split(ReplayError)
+        if others is not None or mismatches is None:
+            raise
+        # Another version had begun it otherwise; the answer stands, and the debate is not to stay open for ever.
+        mismatch = str(next(leaf_exceptions(mismatches)))
+        _logger.error("what follows the answer was left undone", error=mismatch)  # noqa: TRY400 - it says it all
+        warning = f"what follows the answer was left undone: {mismatch}"
+        await journal.append(Draft("after/mismatch", Warned(message=warning)))

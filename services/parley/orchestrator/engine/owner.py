@@ -9,14 +9,13 @@ from google.protobuf.message import DecodeError
 from opentelemetry.trace import Status, StatusCode
 
 from parley.orchestrator import metrics
+from parley.orchestrator.engine.call_admission import Slot
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.engine.execution import Execution, leaf_exceptions
-from parley.orchestrator.engine.follow_up import FollowUp, run_follow_up
+from parley.orchestrator.engine.execution import Execution, FollowUp, leaf_exceptions, run_follow_up
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
 from parley.orchestrator.engine.interventions import InterventionHandler, stop_calls
-from parley.orchestrator.engine.slot import Slot
-from parley.orchestrator.engine.standing import StatusWriter, final_status, time_text
+from parley.orchestrator.engine.status_writer import StatusWriter, final_status, time_text
 from parley.orchestrator.log.envelope import Draft, Envelope
 from parley.orchestrator.log.events import CorruptEventError, spec_of
 from parley.orchestrator.log.index import (

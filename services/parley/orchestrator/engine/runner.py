@@ -10,11 +10,11 @@ from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from parley.orchestrator.engine.call_admission import Slot
 from parley.orchestrator.engine.execution import leaf_exceptions
 from parley.orchestrator.engine.fairness import order_fairly
 from parley.orchestrator.engine.inbox import InboxEntry
 from parley.orchestrator.engine.owner import DebateOwner, OwnerDependencies
-from parley.orchestrator.engine.slot import Slot
 from parley.orchestrator.log.events import CorruptEventError, UnknownEventError
 from parley.orchestrator.log.index import CANCELLED, COMPLETED, DebateRecord, LivenessWindow
 from parley.orchestrator.log.journal import ClaimLostError

@@ -5,9 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from parley.orchestrator.engine.budget import is_short_lived
-from parley.orchestrator.engine.gate import Gate
+from parley.orchestrator.engine.call_admission import Gate, Slot
 from parley.orchestrator.engine.limiter import Limiter
-from parley.orchestrator.engine.slot import Slot
 from parley.orchestrator.engine.steps import StepAttempt, StepRequest, wait_or_timeout
 from parley.orchestrator.log.envelope import Draft, UnrecordableError
 from parley.orchestrator.log.journal import Journal

@@ -1,18 +1,40 @@
-"""One attempt at a step: what is asked, and how a limit puts an end to it."""
+"""Steps: the request with its digest, the attempt that a limit can end, and the answer as it is recorded."""
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from google.protobuf import descriptor_pool
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from pydantic import BaseModel, ValidationError
 
 from parley.orchestrator.engine.budget import Estimate
 from parley.orchestrator.log.replay import Outcome
+from parley.orchestrator.model.conversion import agent_to_proto
+from parley.orchestrator.model.digest import digest
+from parley.orchestrator.model.errors import ReplayError, StepError
+from parley.orchestrator.model.spec import AgentSpec
+from parley.orchestrator.model.tasks import AnswerShape, Task
 from parley.runtime.clock import Clock
 from parley.v1.agent_pb2 import Usage
-from parley.v1.debate_pb2 import Work
-from parley.v1.event_pb2 import StepFailed
+from parley.v1.debate_pb2 import Reply, Work
+from parley.v1.event_pb2 import StepFailed, StepSucceeded
+from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER, PromptPart
 
-__all__ = ["StepAttempt", "StepRequest", "wait_or_timeout"]
+__all__ = [
+    "StepAttempt",
+    "StepRequest",
+    "digest_of_ask",
+    "digest_of_step",
+    "render_answer",
+    "shorten_answer",
+    "unpack_answer",
+    "wait_or_timeout",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +152,85 @@ async def wait_or_timeout(event: asyncio.Event, clock: Clock, seconds: float) ->
             each.cancel()
         await asyncio.gather(*waits, return_exceptions=True)
     return event.is_set()
+
+
+_ROLES: Final[Mapping[int, str]] = {
+    PROMPT_ROLE_SYSTEM: "system",
+    PROMPT_ROLE_USER: "user",
+    PROMPT_ROLE_ASSISTANT: "assistant",
+}
+
+
+def digest_of_ask(
+    agent: AgentSpec,
+    task: Task,
+    shape: AnswerShape[Any] | None,
+    seconds: float,
+    documents: Mapping[str, str],
+) -> str:
+    """Return 32 hex digits that stand for what an agent is asked.
+
+    What is left at its default is left out, so that a setting which is added later changes no digest of before.
+    """
+    asked = {
+        "agent": _dict(agent_to_proto(agent)),
+        "prompt": [_part(each, documents) for each in task.prompt],
+        "seconds": seconds,
+        "max_output_tokens": task.max_output_tokens,
+        "answer_start": task.answer_start,
+        "schema": [shape.name, shape.json_schema] if shape else None,
+    }
+    return digest({name: value for name, value in asked.items() if value})
+
+
+def digest_of_step(request: Message) -> str:
+    """Return 32 hex digits that stand for what a service is asked."""
+    return digest({"request": _dict(request), "type": request.DESCRIPTOR.full_name})
+
+
+def _part(part: PromptPart, documents: Mapping[str, str]) -> dict[str, Any]:
+    text = {"digest": documents[part.document]} if part.document in documents else {"text": part.text}
+    held = {"role": _ROLES[part.role], "give": part.shrink_priority, "document": part.document, **text}
+    return {name: value for name, value in held.items() if value}
+
+
+def _dict(message: Message) -> dict[str, Any]:
+    held: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
+    return held
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def render_answer(shape: AnswerShape[M], reply: Reply) -> str:
+    """Return a structured answer as a person reads it. Raises StepError where it is not of its shape."""
+    try:
+        return shape.render(shape.parse(reply.text))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "its root"
+        message = f"the answer is not of its shape at {where}: {first['msg']}"
+        raise StepError("INVALID_STRUCTURED_ANSWER", message, reply.usage) from error
+
+
+def shorten_answer(reply: Reply, characters: int) -> None:
+    """Cut an answer that is longer than it may be, at a blank if there is one near."""
+    text = reply.text.strip()
+    if len(text) > characters:
+        end = text.rfind(" ", characters * 9 // 10, characters)
+        text = text[: end if end > 0 else characters].rstrip()
+    reply.characters_cut = len(reply.text.strip()) - len(text)
+    reply.text = text
+
+
+def unpack_answer(key: str, outcome: StepSucceeded) -> Message:
+    """Return a service's recorded answer as the message that it is. Raises ReplayError where its kind is not known."""
+    try:
+        kind = descriptor_pool.Default().FindMessageTypeByName(outcome.value.TypeName())
+    except KeyError as error:
+        raise ReplayError(
+            f"step {key} was recorded with an answer of a kind that is not known here"
+        ) from error
+    answer: Message = GetMessageClass(kind)()
+    outcome.value.Unpack(answer)
+    return answer

@@ -2,7 +2,8 @@
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -10,9 +11,10 @@ from typing import Any, Final
 from parley.runtime.identity.identity import Role
 from parley.runtime.identity.roles import role_name, roles_by_name
 from parley.runtime.unreadable import skip_unreadable
+from parley.storage.opening import open_store, refuse_unusable_store
 from parley.storage.ports import Above, Collection, Document, Documents, Index, Order, Where
 
-__all__ = ["KEYS", "ApiKey", "KeyStore", "hash_of"]
+__all__ = ["KEYS", "ApiKey", "KeyStore", "hash_of", "open_keys"]
 
 KEYS = Collection("api_keys", (Index(("tenant", "made")), Index(("made",))))
 _PREFIX: Final = "parley"
@@ -143,3 +145,13 @@ def _key(document: Document) -> ApiKey:
         created=str(fields["made"]),
         revoked=str(fields["revoked"]),
     )
+
+
+@asynccontextmanager
+async def open_keys(url: str) -> AsyncGenerator[KeyStore, None]:
+    """Open the keys of the store that PARLEY_STORE names, beside an orchestrator that may run on it. Raises ConfigurationError."""
+    async with AsyncExitStack() as stack:
+        with refuse_unusable_store():
+            store = await stack.enter_async_context(open_store(url, "orchestrator"))
+            await store.documents.prepare(KEYS)
+        yield KeyStore(store.documents)

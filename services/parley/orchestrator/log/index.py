@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from parley.orchestrator.log.wanted import DebateFilter
+from parley.orchestrator.log.debate_filter import DebateFilter
 from parley.runtime.unreadable import read_or_raise, skip_unreadable
 from parley.storage.ports import (
     Above,

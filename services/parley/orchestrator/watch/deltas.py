@@ -1,15 +1,31 @@
-"""Text of steps in flight, on its way to this replica's watchers. It is not part of any log."""
+"""Text of steps in flight: passed to this replica's watchers, and fetched from the replica that runs the debate.
+
+The text is not part of any log. A replica opens one stream a debate to the owner, however many watchers it has here. Forwarded text
+is never forwarded again: only an owner sends text to another replica. Without text, a watch goes on.
+"""
 
 import asyncio
 from collections import deque
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import Context
 from dataclasses import dataclass, field
 
-from parley.orchestrator.model.delta import Delta
-from parley.orchestrator.watch.wakes import WakeGroup, WakeQueues
+import grpc
 
-__all__ = ["MAX_WAITING_PIECES", "DeltaBroker"]
+from parley.orchestrator.log.index import DebateIndex, DebateRecord, record_key
+from parley.orchestrator.model.delta import Delta
+from parley.orchestrator.watch.feed import Feed, Feeds
+from parley.orchestrator.watch.wake_queue import WakeGroup, WakeQueues
+from parley.runtime.backoff import Backoff
+from parley.runtime.channel import channel
+from parley.runtime.labels import label_scope
+from parley.runtime.logs import get_logger
+from parley.runtime.tasks import stop_task
+from parley.storage.ports import StorageError
+from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
+
+__all__ = ["MAX_WAITING_PIECES", "OWNER_KEY", "DeltaBroker", "DeltaForwarder"]
 
 MAX_WAITING_PIECES = 256
 """Pieces that wait for one listener; of more, the oldest are dropped."""
@@ -52,3 +68,146 @@ class DeltaBroker:
             audience.wake_group.remove(news)
             if not audience.queues:
                 del self._listeners[debate]
+
+
+OWNER_KEY = "parley-owner"
+"""Metadata of a watch between replicas: the owner that it is meant for, which sends text only and asks no other."""
+_BACKOFF = Backoff(first=0.1, maximum=5.0)
+
+_logger = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Forward:
+    task: asyncio.Task[None]
+    watchers: int = 0
+
+
+@dataclass(slots=True)
+class _SharedChannel:
+    channel: grpc.aio.Channel
+    users: int = 0
+
+
+class DeltaForwarder:
+    """Brings text while somebody here wants it."""
+
+    def __init__(
+        self,
+        index: DebateIndex,
+        feeds: Feeds,
+        deltas: DeltaBroker,
+        owner: str,
+        connect: Callable[[str], grpc.aio.Channel] = channel,
+    ) -> None:
+        """Publish to `deltas` what owners other than `owner`, which is this replica, tell; `connect` opens a channel to one."""
+        self._index = index
+        self._feeds = feeds
+        self._deltas = deltas
+        self._owner = owner
+        self._connect = connect
+        self._forwards: dict[str, _Forward] = {}
+        self._channels: dict[str, _SharedChannel] = {}
+
+    @asynccontextmanager
+    async def forward_while_watched(self, tenant: str, debate: str) -> AsyncGenerator[None, None]:
+        """Bring a debate's text while the block runs. Never fails: there may just be no text."""
+        key = record_key(tenant, debate)
+        if key not in self._forwards:
+            # A context of its own: the deadline and the span of the first watcher are not the others'.
+            task = asyncio.create_task(self._forward(tenant, debate), context=Context())
+            self._forwards[key] = _Forward(task)
+        wanted = self._forwards[key]
+        wanted.watchers += 1
+        try:
+            yield
+        finally:
+            wanted.watchers -= 1
+            if not wanted.watchers:
+                del self._forwards[key]
+                await stop_task(wanted.task)
+
+    async def _forward(self, tenant: str, debate: str) -> None:
+        news = asyncio.Event()
+        with label_scope(tenant=tenant, debate=debate):
+            while True:
+                async with self._feeds.join(tenant, debate, news) as feed:
+                    await self._forward_from_owner(feed, tenant, debate, news)
+                await asyncio.sleep(_BACKOFF.maximum)
+
+    async def _forward_from_owner(self, feed: Feed, tenant: str, debate: str, news: asyncio.Event) -> None:
+        """Copy from the owner, whoever that is at the time, for as long as the log can be read."""
+        pauses = _BACKOFF.pauses()
+        while feed.failure is None:
+            epoch = feed.epoch
+            record = await self._get_record(tenant, debate)
+            if record is not None and record.epoch >= epoch:
+                epoch = record.epoch
+                if record.owner in (None, self._owner) or not record.address:
+                    await _wait_for_claim(epoch, feed, news, seconds=_BACKOFF.maximum)
+                else:
+                    await self._copy_until_claimed(record, feed, news)
+            if feed.epoch > epoch:
+                pauses = _BACKOFF.pauses()
+            await asyncio.sleep(next(pauses))
+
+    async def _get_record(self, tenant: str, debate: str) -> DebateRecord | None:
+        with suppress(StorageError):  # the watchers hear of that from the log
+            return await self._index.get(tenant, debate)
+        return None
+
+    async def _copy_until_claimed(self, record: DebateRecord, feed: Feed, news: asyncio.Event) -> None:
+        """Copy from a record's owner until another one claims, or until that breaks off."""
+        copying = asyncio.create_task(self._copy(record))
+        copying.add_done_callback(lambda _: news.set())
+        try:
+            await _wait_for_claim(record.epoch, feed, news, unless=copying)
+        finally:
+            await stop_task(copying)
+
+    async def _copy(self, record: DebateRecord) -> None:
+        request = orchestrator_pb2.WatchDebateRequest(debate_id=record.debate, text_deltas=True)
+        metadata = ((OWNER_KEY, record.owner or ""),)
+        try:
+            async with self._share_channel(record.address) as connection:
+                stub = orchestrator_pb2_grpc.OrchestratorServiceStub(connection)
+                async for message in stub.WatchDebate(request, metadata=metadata):
+                    if message.HasField("delta"):
+                        self._deltas.publish(record.debate, _piece(message.delta))
+        except grpc.aio.AioRpcError as error:
+            _logger.debug("no text from the owner", address=record.address, error=error.details())
+
+    @asynccontextmanager
+    async def _share_channel(self, address: str) -> AsyncGenerator[grpc.aio.Channel, None]:
+        """Share one channel to an address; it is closed when nobody needs it."""
+        shared = self._channels.get(address)
+        if shared is None:
+            shared = self._channels[address] = _SharedChannel(self._connect(address))
+        shared.users += 1
+        try:
+            yield shared.channel
+        finally:
+            shared.users -= 1
+            if not shared.users:
+                del self._channels[address]
+                await shared.channel.close()
+
+
+async def _wait_for_claim(
+    epoch: int,
+    feed: Feed,
+    news: asyncio.Event,
+    *,
+    seconds: float | None = None,
+    unless: asyncio.Task[None] | None = None,
+) -> None:
+    """Return once the log holds a later claim or cannot be read, after `seconds`, or when a task is done."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while feed.epoch <= epoch and feed.failure is None and not (unless and unless.done()):
+                news.clear()
+                await news.wait()
+
+
+def _piece(delta: orchestrator_pb2.StepDelta) -> Delta:
+    return Delta(delta.key, delta.step_attempt, delta.route_attempt, delta.offset, delta.text)

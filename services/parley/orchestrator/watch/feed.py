@@ -9,7 +9,7 @@ from time import monotonic
 
 from parley.orchestrator.log.envelope import GENESIS, Envelope
 from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
-from parley.orchestrator.watch.wakes import WakeGroup, WakeQueue, WakeQueues
+from parley.orchestrator.watch.wake_queue import WakeGroup, WakeQueue, WakeQueues
 from parley.runtime.tasks import stop_task
 from parley.storage.ports import Log
 from parley.v1.event_pb2 import Closed, Concluded, DebateFailed, Resumed, StepFailed, StepSucceeded

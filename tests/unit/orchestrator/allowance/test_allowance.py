@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.allowance.allowance import Allowance, _find_queue
-from parley.orchestrator.allowance.limits import TenantLimits
-from parley.orchestrator.allowance.use import TENANT_USE, TenantUsage
+from parley.orchestrator.allowance.allowance import Allowance, TenantLimits, _find_queue
+from parley.orchestrator.allowance.usage import TENANT_USE, TenantUsage
 from parley.orchestrator.log.index import (
     COMPLETED,
     DEBATES,

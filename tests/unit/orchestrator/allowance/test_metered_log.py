@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.orchestrator.allowance.metered_log import MeteredLog
-from parley.orchestrator.allowance.use import TENANT_USE, TenantUsage
+from parley.orchestrator.allowance.usage import TENANT_USE, MeteredLog, TenantUsage
 from parley.storage.opening import Store, open_store
 from parley.storage.ports import Record
 from parley.v1.agent_pb2 import Usage

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from parley.orchestrator.keys.authenticator import CACHE_SECONDS, ApiKeyAuthenticator
 from parley.orchestrator.keys.store import KEYS, KeyStore
-from parley.orchestrator.keys.way import CACHE_SECONDS, ApiKeyAuthenticator
 from parley.runtime.errors import ParleyError
 from parley.runtime.identity.guard import Credentials
 from parley.runtime.identity.identity import Identity

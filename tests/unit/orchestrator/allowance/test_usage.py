@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.allowance.use import TENANT_USE, TenantUsage
+from parley.orchestrator.allowance.usage import TENANT_USE, TenantUsage
 from parley.storage.opening import open_store
 from parley.storage.ports import Documents, StoreUnavailableError
 from tests.support.manual_clock import ManualClock

@@ -14,9 +14,8 @@ from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
 from parley.orchestrator.model.delta import Delta
-from parley.orchestrator.watch.deltas import DeltaBroker
+from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feed, Feeds
-from parley.orchestrator.watch.forwarding import DeltaForwarder
 from parley.runtime.errors import ParleyError, not_found, resource_exhausted
 from parley.storage.ports import Log
 

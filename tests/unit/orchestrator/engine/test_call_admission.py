@@ -2,7 +2,7 @@
 
 import asyncio
 
-from parley.orchestrator.engine.gate import Gate
+from parley.orchestrator.engine.call_admission import Gate
 
 
 async def test_a_closed_gate_stops_new_calls_and_lets_those_in_flight_end() -> None:

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from parley.orchestrator.log.envelope import Draft, Envelope
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.model.delta import Delta
-from parley.orchestrator.watch.deltas import MAX_WAITING_PIECES, DeltaBroker
+from parley.orchestrator.watch.deltas import MAX_WAITING_PIECES, DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feeds
-from parley.orchestrator.watch.forwarding import DeltaForwarder
-from parley.orchestrator.watch.watching import DebateWatcher, Heartbeat, WatchItem
+from parley.orchestrator.watch.watcher import DebateWatcher, Heartbeat, WatchItem
 from parley.runtime.errors import ParleyError
 from parley.storage.ports import Record, StoreUnavailableError
 from parley.v1.debate_pb2 import DebateFailure, Outcome, Work
