@@ -16,6 +16,7 @@ ROOT = Path(parley.__file__).parent
 
 DONE = (
     "convergence",
+    "gateway",
     "local.py",
     "local_services.py",
     "memory",

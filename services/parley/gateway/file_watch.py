@@ -36,7 +36,7 @@ class FileWatch:
         self._others = others
         self._hangup = hangup
         self._apply = apply
-        self._seen = _read_stamps(self._watched_paths())
+        self._seen = _read_stamps(self._paths_to_watch())
 
     async def run(self) -> None:
         """Follow the file for ever."""
@@ -46,7 +46,7 @@ class FileWatch:
                     await self._hangup.wait()
             except TimeoutError:
                 pass
-            stamps = await asyncio.to_thread(_read_stamps, self._watched_paths())
+            stamps = await asyncio.to_thread(_read_stamps, self._paths_to_watch())
             if stamps == self._seen and not self._hangup.is_set():
                 continue
             self._hangup.clear()
@@ -58,7 +58,7 @@ class FileWatch:
             else:
                 _logger.info("agents file taken over", file=str(self._path))
 
-    def _watched_paths(self) -> tuple[Path, ...]:
+    def _paths_to_watch(self) -> tuple[Path, ...]:
         return self._path, *self._others()
 
 

@@ -103,6 +103,8 @@ def _check_agent(request: gateway_pb2.GenerateRequest, violations: Violations) -
     violations.check(
         that=bool(AGENT_ID.fullmatch(agent.id)), field="agent.id", otherwise=f"must match {AGENT_ID.pattern}"
     )
+    _check_tools(agent, violations)
+    check_settings(violations, "agent", agent)
     violations.check(
         that=len(agent.routes) <= _MAX_ROUTES,
         field="agent.routes",
@@ -114,8 +116,6 @@ def _check_agent(request: gateway_pb2.GenerateRequest, violations: Violations) -
             field=f"agent.routes[{index}]",
             otherwise=f"must have 1 to {_MAX_NAME} characters",
         )
-    _check_tools(agent, violations)
-    check_settings(violations, "agent", agent)
 
 
 def _check_tools(agent: agent_pb2.Agent, violations: Violations) -> None:

@@ -123,7 +123,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         await self.table.learn_defaults()
         return gateway_pb2.ListRoutesResponse(
             routes=[live.status() for live in self.table.all_routes()],
-            default_routes=self.table.known_defaults(),
+            default_routes=self.table.default_names(),
             open_providers=self.table.open_providers,
             found_servers=self.found,
         )

@@ -138,7 +138,7 @@ async def test_arguments_of_a_tool_that_are_nested_without_end_hold_nothing() ->
 def _asked(documents: Sequence[str], tools: Sequence[agent_pb2.Tool.ValueType]) -> GenerateRequest:
     asked = request(timeout=60)
     for number, text in enumerate(documents):
-        asked.prompt.add(role=PROMPT_ROLE_USER, text=text, document=f"{number}.txt", give=2)
+        asked.prompt.add(role=PROMPT_ROLE_USER, text=text, document=f"{number}.txt", shrink_priority=2)
     asked.agent.tools.extend(tools)
     return asked
 

@@ -66,7 +66,7 @@ def asking(
     asked.agent.tools.extend(tools)
     asked.agent.tool_call_limit = limit
     for path, text in (FILES if files is None else files).items():
-        part = asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_USER, text=text, give=2)
+        part = asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_USER, text=text, shrink_priority=2)
         part.document = path
     if structured:
         asked.schema.CopyFrom(gateway_pb2.AnswerSchema(name="stand", json_schema=SCHEMA))

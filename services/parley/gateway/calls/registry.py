@@ -11,7 +11,7 @@ from typing import Final
 
 from grpc import StatusCode
 
-from parley.gateway.calls.runs import Answerer, StoredRuns, complete_call, reused_id_error
+from parley.gateway.calls.runs import Answerer, StoredRuns, complete_call, id_reuse_error
 from parley.gateway.calls.store import CallState, CallStore, failure_fields
 from parley.gateway.calls.stream import RunningCall
 from parley.gateway.failures import CALL_CANCELLED, Failure
@@ -70,7 +70,7 @@ class CallRegistry:
             else:
                 self._start(key, running, answerer)
         elif running.digest != digest:
-            raise reused_id_error()
+            raise id_reuse_error()
         if key is not None and (timer := self._abandoned.pop(key, None)) is not None:
             timer.cancel()
         running.listeners += 1

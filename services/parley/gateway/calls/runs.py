@@ -29,8 +29,8 @@ __all__ = [
     "StoredRuns",
     "complete_call",
     "finish_write",
+    "id_reuse_error",
     "retry_while_unavailable",
-    "reused_id_error",
 ]
 
 BACKOFF: Final = Backoff(first=0.05, maximum=1.0)
@@ -256,7 +256,7 @@ def _read_outcome(seen: StoredCall, digest: str, waited_for: str) -> GenerateCom
     Raise CallFailed and ParleyError.
     """
     if seen.state in {CallState.RUNNING, CallState.ANSWERED} and seen.digest != digest:
-        raise reused_id_error()
+        raise id_reuse_error()
     if seen.state is CallState.ANSWERED:
         return seen.answer()
     if seen.state is CallState.FAILED and seen.run == waited_for:
@@ -273,7 +273,7 @@ async def complete_call(running: RunningCall, answerer: Answerer) -> GenerateCom
     return answer
 
 
-def reused_id_error() -> ParleyError:
+def id_reuse_error() -> ParleyError:
     """Return the error for a call id that was already used for a different request."""
     return ParleyError(
         StatusCode.ALREADY_EXISTS, "CALL_ID_REUSED", "a call with this call_id asks something else"

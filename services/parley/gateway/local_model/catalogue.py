@@ -21,7 +21,7 @@ __all__ = [
     "Sampling",
     "SmallModel",
     "Wheel",
-    "cached_file",
+    "cache_path",
     "find_weights",
     "sha256_of",
 ]
@@ -141,12 +141,12 @@ _CHUNK_BYTES = 1024 * 1024
 def find_weights(model: SmallModel) -> Path | None:
     """Return the file of a model's weights, None if it is not on this machine."""
     if isinstance(model.weights, Parts):
-        file = cached_file(model.weights)
+        file = cache_path(model.weights)
         return file if file.is_file() else None
     return _find_packaged(model.weights)
 
 
-def cached_file(weights: Parts) -> Path:
+def cache_path(weights: Parts) -> Path:
     """Return where weights lie that were put together on this machine: in the cache folder of this person."""
     cache = os.environ.get("XDG_CACHE_HOME")
     folder = Path(cache) if cache and Path(cache).is_absolute() else Path.home() / ".cache"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from parley.gateway.local_model.catalogue import MODELS, Parts, SmallModel, cached_file, sha256_of
+from parley.gateway.local_model.catalogue import MODELS, Parts, SmallModel, cache_path, sha256_of
 from parley.runtime.private_files import make_folder
 
 __all__ = ["FetchError", "assemble", "fetch", "main"]
@@ -32,7 +32,7 @@ def fetch(model: SmallModel) -> Path | None:
     """
     if not isinstance(model.weights, Parts):
         return None
-    weights, file = model.weights, cached_file(model.weights)
+    weights, file = model.weights, cache_path(model.weights)
     try:
         if file.is_file() and _is_right(weights, file):
             return file

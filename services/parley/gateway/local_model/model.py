@@ -68,10 +68,10 @@ class Child:
                 "set a key or a base URL to use another model"
             ) from None
         raise LocalModelError(
-            f"the local model did not start ({self.ending()}): set a key or a base URL to use another model"
+            f"the local model did not start ({self.describe_end()}): set a key or a base URL to use another model"
         )
 
-    def ending(self) -> str:
+    def describe_end(self) -> str:
         """Return how the child ended and what it said last."""
         code = self.process.returncode
         how = f"signal {-code}" if code is not None and code < 0 else f"exit {code}"
@@ -132,7 +132,7 @@ class LocalModel:
     async def wait_for_exit(self) -> str:
         """Wait until the child has ended, and return why in one line."""
         await self._child.process.wait()
-        return f"the local model ended ({self._child.ending()})"
+        return f"the local model ended ({self._child.describe_end()})"
 
 
 def why_unavailable(model: SmallModel = SMOLLM2) -> str | None:

@@ -16,7 +16,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.protocols import Validator
 from referencing import Registry
 
-__all__ = ["CHARACTERS", "TooMuchWorkError", "bounded_work", "create_validator", "find_error", "take_work"]
+__all__ = ["CHARACTERS", "TooMuchWorkError", "create_validator", "find_error", "limit_work", "take_work"]
 
 CHARACTERS: Final = 32
 """Characters that are compared or written are as much work as one keyword."""
@@ -40,7 +40,7 @@ _work: ContextVar[_Work] = ContextVar("work that an answer makes")
 
 
 @contextmanager
-def bounded_work() -> Iterator[None]:
+def limit_work() -> Iterator[None]:
     """Let so much work be taken in the block."""
     given = _work.set(_Work())
     try:
@@ -97,7 +97,7 @@ def create_validator(schema: Mapping[str, Any]) -> Validator:
 
 def find_error(validator: Validator, value: Any) -> ValidationError | None:
     """Return what is wrong with a value, the likeliest first, or None. Raise TooMuchWorkError."""
-    with bounded_work():
+    with limit_work():
         found: ValidationError | None = best_match(validator.iter_errors(value))
         return found
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeGuard
 
-from parley.gateway.prompt.bounded_schema import CHARACTERS, bounded_work, take_work
+from parley.gateway.prompt.bounded_schema import CHARACTERS, limit_work, take_work
 from parley.gateway.prompt.read_json import NotJson, decode
 from parley.gateway.prompt.sanitizer import clean_value
 
@@ -34,7 +34,7 @@ def fit_value(value: Any, schema: Schema) -> Any:
     Raises:
         TooMuchWorkError: there is too much of it for the schema.
     """
-    with bounded_work():
+    with limit_work():
         return _fit(value, schema, schema)
 
 

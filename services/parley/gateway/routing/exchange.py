@@ -91,7 +91,7 @@ class Exchange:
             trace_content=self._live.endpoint.traces_content,
         )
         prompt = list_documents(call.prompt, self._documents, call.tools)
-        allowed = self._allowed_tokens()
+        allowed = self._token_limit()
         if allowed is not None:
             share = allowed // _TOOLS_SHARE
             messages = _fit_or_none(prompt, allowed - share - toolbox.described_tokens)
@@ -263,7 +263,7 @@ class Exchange:
         return self._call.output_tokens_at(self._live.route)
 
     def _fit_prompt(self, again: tuple[PromptPart, ...]) -> tuple[tuple[PromptPart, ...], int]:
-        allowed = self._allowed_tokens()
+        allowed = self._token_limit()
         if allowed is None:
             return fit((*self._prompt, *again), 0)
         if self._toolbox is not None:
@@ -275,7 +275,7 @@ class Exchange:
         except Unfittable as error:
             raise Failure(CONTEXT_OVERFLOW, str(error)) from None
 
-    def _allowed_tokens(self) -> int | None:
+    def _token_limit(self) -> int | None:
         """Return tokens that the prompt may have, None if the route's context is unknown."""
         context, shape = self._live.route.served_context_tokens, self._call.shape
         if context == 0:

@@ -179,11 +179,11 @@ def load_prices(path: Path | None, sellers: Mapping[str, Seller], published: Pub
     Raise ConfigurationError if the file cannot be used.
     """
     listed = json.loads(files("parley.gateway.routing").joinpath("prices.json").read_text())
-    own = _own(path) if path is not None else {}
+    own = _read_own(path) if path is not None else {}
     return Prices(sellers, own, _TABLE.validate_python(listed), published)
 
 
-def _own(path: Path) -> dict[str, Price]:
+def _read_own(path: Path) -> dict[str, Price]:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:

@@ -213,7 +213,7 @@ class RouteTable:
             raise Failure(UNKNOWN_MODEL, f"there is no provider {provider!r} any more", route=provider)
         return found
 
-    def known_defaults(self) -> list[str]:
+    def default_names(self) -> list[str]:
         """Return the names of the default routes as far as they are known without asking a provider."""
         names: list[str] = []
         for default in self._offer.defaults:

@@ -20,7 +20,7 @@ __all__ = [
     "Reader",
     "create_tool_request",
     "describe_tool",
-    "named_schema",
+    "schema_fields",
 ]
 
 MAX_TOOL_CALLS: Final = 128
@@ -115,7 +115,7 @@ def describe_tool(tool: ToolSpec) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
 
 
-def named_schema(shape: AnswerShape) -> dict[str, Any]:
+def schema_fields(shape: AnswerShape) -> dict[str, Any]:
     """Return a schema as both APIs take it."""
     return {"name": shape.name, "schema": shape.schema, "strict": shape.strict}
 

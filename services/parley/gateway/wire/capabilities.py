@@ -91,7 +91,7 @@ class EndpointCapabilities:
                 self._known.learn(tried.lesson)
         self._tried = []
 
-    def refused_parameters(self, api: Api, model: str) -> frozenset[str]:
+    def find_refused(self, api: Api, model: str) -> frozenset[str]:
         """Return names of the parameters not to send."""
         return frozenset(name for name in _OPTIONAL[api] if self._holds("refused", api, model, name))
 

@@ -14,7 +14,7 @@ from parley.gateway.wire.api import (
     ModelRequest,
     create_tool_request,
     describe_tool,
-    named_schema,
+    schema_fields,
 )
 from parley.gateway.wire.errors import of_error_object
 from parley.gateway.wire.json_fields import (
@@ -25,7 +25,7 @@ from parley.gateway.wire.json_fields import (
     as_mappings,
     as_name,
     as_text,
-    written_tokens,
+    count_written_tokens,
 )
 from parley.v1.gateway_pb2 import PromptPart
 
@@ -52,7 +52,7 @@ def body(request: ModelRequest, omitted: frozenset[str]) -> dict[str, Any]:
     if request.temperature is not None:
         given["temperature"] = request.temperature
     if request.shape is not None:
-        given["response_format"] = {"type": "json_schema", "json_schema": named_schema(request.shape)}
+        given["response_format"] = {"type": "json_schema", "json_schema": schema_fields(request.shape)}
     return given
 
 
@@ -117,7 +117,7 @@ class ChatReader:
         usage = answer.get("usage")
         if isinstance(usage, Mapping):
             self.reply.input_tokens = as_count(usage.get("prompt_tokens"))
-            self.reply.output_tokens = written_tokens(usage, "prompt_tokens", "completion_tokens")
+            self.reply.output_tokens = count_written_tokens(usage, "prompt_tokens", "completion_tokens")
         if not self.reply.model:
             self.reply.model = as_name(answer.get("model"))
             self.reply.id = as_name(answer.get("id"))

@@ -15,8 +15,8 @@ __all__ = [
     "as_mappings",
     "as_name",
     "as_text",
+    "count_written_tokens",
     "read_json",
-    "written_tokens",
 ]
 
 MAX_TOKENS: Final = 100_000_000
@@ -60,7 +60,7 @@ def as_name(value: object) -> str:
     return "".join(each for each in one_line(as_text(value), _MAX_NAME) if each.isprintable())
 
 
-def written_tokens(usage: Mapping[str, Any], read: str, written: str) -> int:
+def count_written_tokens(usage: Mapping[str, Any], read: str, written: str) -> int:
     """Return the tokens that an answer took by the fields of these names, those of its reasoning among them.
 
     Nearly all endpoints count reasoning in; if it is counted apart from the text (xAI's), only the total shows it.

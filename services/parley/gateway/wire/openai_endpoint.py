@@ -119,7 +119,7 @@ class OpenAIEndpoint:
         usual: Failure | None = None  # what the usual API failed with, while the other one is asked
         for _ in range(_MAX_LESSONS):
             rendered = _adapt(known, api, request)
-            sent = body(api, rendered, known.refused_parameters(api, model))
+            sent = body(api, rendered, known.find_refused(api, model))
             sent.update(self.provider.extra_body)
             monitor = AnswerMonitor(listener, self._patience if _must_start_early(rendered) else Patience())
             problem: openai.APIStatusError | Failure

@@ -14,7 +14,7 @@ from parley.gateway.wire.api import (
     ModelRequest,
     create_tool_request,
     describe_tool,
-    named_schema,
+    schema_fields,
 )
 from parley.gateway.wire.errors import of_error_object
 from parley.gateway.wire.json_fields import (
@@ -24,7 +24,7 @@ from parley.gateway.wire.json_fields import (
     as_mappings,
     as_name,
     as_text,
-    written_tokens,
+    count_written_tokens,
 )
 from parley.v1.gateway_pb2 import PROMPT_ROLE_ASSISTANT, PromptPart
 
@@ -56,7 +56,7 @@ def body(request: ModelRequest) -> dict[str, Any]:
     if request.temperature is not None:
         given["temperature"] = request.temperature
     if request.shape is not None:
-        given["text"] = {"format": {"type": "json_schema", **named_schema(request.shape)}}
+        given["text"] = {"format": {"type": "json_schema", **schema_fields(request.shape)}}
     return given
 
 
@@ -134,7 +134,7 @@ class ResponsesReader:
         self.reply.model, self.reply.id = as_name(answer.get("model")), as_name(answer.get("id"))
         usage = as_mapping(answer.get("usage"))
         self.reply.input_tokens = as_count(usage.get("input_tokens"))
-        self.reply.output_tokens = written_tokens(usage, "input_tokens", "output_tokens")
+        self.reply.output_tokens = count_written_tokens(usage, "input_tokens", "output_tokens")
         if answer.get("error") or answer.get("status") == "failed":
             raise of_error_object(answer.get("error"))
         self.reply.finished = answer.get("status") in {"completed", "incomplete", None}

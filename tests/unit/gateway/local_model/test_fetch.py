@@ -15,7 +15,7 @@ from parley.gateway.local_model.catalogue import (
     Sampling,
     SmallModel,
     Wheel,
-    cached_file,
+    cache_path,
     find_weights,
     sha256_of,
 )
@@ -34,7 +34,7 @@ TINY = SmallModel("tiny", "tiny-model", PARTS, Sampling(0.3, 0.9))
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return cached_file(PARTS)
+    return cache_path(PARTS)
 
 
 def wheels(folder: Path, *parts: bytes) -> Path:

@@ -69,7 +69,7 @@ async def test_what_a_provider_listed_holds_until_it_is_another_endpoint() -> No
     assert table.resolve(unlisted).route.name == "p/m"
     table.replace(replace(before, endpoints=offer().endpoints))
     assert [live.route.model for live in table.defaults()] == [""]
-    assert not table.known_defaults()
+    assert not table.default_names()
 
 
 async def test_routes_with_open_breakers_are_the_last_to_be_forgotten(

@@ -74,7 +74,7 @@ def test_stream_options_that_are_refused_are_not_the_stream() -> None:
     known = EndpointCapabilities(Api.CHAT)
     sent = {"stream": True, "stream_options": {}, **SCHEMA[Api.CHAT]}
     assert known.learn(Api.CHAT, "m", sent, refusal("Unsupported parameter: 'stream_options'."))
-    assert known.refused_parameters(Api.CHAT, "m") == {"stream_options"}
+    assert known.find_refused(Api.CHAT, "m") == {"stream_options"}
     assert known.streams("m", with_schema=True)
 
 
@@ -108,14 +108,10 @@ def test_what_a_refusal_seems_to_say_is_learned_once_the_endpoint_takes_the_othe
     known = EndpointCapabilities(Api.CHAT)
     call = known.of_call()
     assert call.learn(Api.CHAT, "m", {"temperature": 1}, refusal("no", param="temperature"))
-    assert call.refused_parameters(Api.CHAT, "m") == {"temperature"}
-    assert (
-        known.refused_parameters(Api.CHAT, "m")
-        == known.of_call().refused_parameters(Api.CHAT, "m")
-        == frozenset()
-    )
+    assert call.find_refused(Api.CHAT, "m") == {"temperature"}
+    assert known.find_refused(Api.CHAT, "m") == known.of_call().find_refused(Api.CHAT, "m") == frozenset()
     call.confirm()
-    assert known.refused_parameters(Api.CHAT, "m") == {"temperature"}
+    assert known.find_refused(Api.CHAT, "m") == {"temperature"}
 
 
 def test_what_did_not_help_is_learned_of_nobody() -> None:
@@ -126,9 +122,9 @@ def test_what_did_not_help_is_learned_of_nobody() -> None:
         told = refusal(f"invalid schema for response_format: the temperature is high (request {number}f3)")
         sent = SCHEMA[Api.CHAT] | ({"temperature": 1} if number == 1 else {})
         assert call.learn(Api.CHAT, "m", sent, told, "theirs")
-    assert call.refused_parameters(Api.CHAT, "m") == {"temperature"}
+    assert call.find_refused(Api.CHAT, "m") == {"temperature"}
     call.confirm()
-    assert known.refused_parameters(Api.CHAT, "m") == frozenset()
+    assert known.find_refused(Api.CHAT, "m") == frozenset()
     assert not known.takes_schema("m", "theirs")
     assert known.takes_schema("m", "ours")
     assert known.needs_words("m", "theirs")
@@ -141,7 +137,7 @@ def test_all_that_helped_is_learned() -> None:
     for name in ("temperature", "max_tokens"):
         assert call.learn(Api.CHAT, "m", {name: 1}, refusal(f"Unsupported parameter: '{name}'."))
     call.confirm()
-    assert known.refused_parameters(Api.CHAT, "m") == {"temperature", "max_tokens"}
+    assert known.find_refused(Api.CHAT, "m") == {"temperature", "max_tokens"}
 
 
 def test_every_lesson_is_forgotten_after_an_hour() -> None:
@@ -162,7 +158,7 @@ def test_every_lesson_is_forgotten_after_an_hour() -> None:
 
     def lessons() -> set[bool]:
         return {
-            known.refused_parameters(Api.CHAT, "m") == {"temperature"},
+            known.find_refused(Api.CHAT, "m") == {"temperature"},
             not known.streams("m", with_schema=False),
             not known.takes_schema("m", ""),
             not known.takes_tools("m", with_schema=False),

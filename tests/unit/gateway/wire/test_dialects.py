@@ -9,7 +9,7 @@ import pytest
 from parley.gateway.failures import SERVER_ERROR, Failure
 from parley.gateway.prompt.tools import MAX_ARGUMENTS, TOOLS, Reasoning, ToolRequest, ToolTurn
 from parley.gateway.wire.api import Api, ModelRequest
-from parley.gateway.wire.json_fields import written_tokens
+from parley.gateway.wire.json_fields import count_written_tokens
 from parley.gateway.wire.request_body import body, reader
 from tests.support.prompt_parts import assistant, user
 
@@ -204,7 +204,7 @@ def test_tokens_of_reasoning_are_counted_once(total: int | None, tokens: int) ->
         "completion_tokens_details": {"reasoning_tokens": 20},
         "total_tokens": total,
     }
-    assert written_tokens(usage, "prompt_tokens", "completion_tokens") == tokens
+    assert count_written_tokens(usage, "prompt_tokens", "completion_tokens") == tokens
 
 
 def test_a_finish_reason_of_error_is_an_error() -> None:
