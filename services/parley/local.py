@@ -1,4 +1,4 @@
-"""The whole system in one process on one machine, over loopback gRPC and the embedded stores."""
+"""The whole system in one process on one machine, with gRPC over loopback and the embedded stores."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from parley.runtime.private_files import open_private
 from parley.storage.folder_lock import FolderLock, is_shared, read_address
 from parley.storage.opening import in_use_message, sqlite_folder
 
-if TYPE_CHECKING:  # what runs is imported where it is started: a command that starts nothing is spared it
+if TYPE_CHECKING:  # services are imported when they start: a command that starts none starts faster
     from parley.orchestrator.keys.store import KeyStore
     from parley.orchestrator.settings import OrchestratorSettings
     from parley.runtime.logs import Level
@@ -45,15 +45,15 @@ _LOG_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LocalSystem:
-    """A system that answers.
+    """A running system.
 
     Attributes:
-        gateway_address: None where it was not started.
-        ratings_address: None where they were not started.
-        store: Where debates are kept, for people.
-        own: Whether it runs in this process, rather than in one that had the data folder first.
+        gateway_address: None if it was not started.
+        ratings_address: None if it was not started.
+        store: The store of debates, for people.
+        own: Whether it runs in this process, rather than in the process that locked the data folder first.
         alone: Whether no other process can run debates of its store.
-        log: The file that logs go to, if they do.
+        log: The log file, if there is one.
     """
 
     orchestrator_address: str
@@ -66,17 +66,17 @@ class LocalSystem:
 
 
 def consecutive_ports(first: int) -> Ports:
-    """Return five ports in a row."""
+    """Return five consecutive ports."""
     return Ports(first, first + 1, first + 2, first + 3, first + 4)
 
 
 def list_roles(*, evaluating: bool = False) -> Mapping[str, tuple[str, ...]]:
-    """Return the roles that agents of a system of our own can debate, or evaluate, in, by name, with their aliases."""
+    """Return the roles in which agents of a local system can debate, or evaluate, by name, with their aliases."""
     from parley.orchestrator.formats.shipped import all_formats
     from parley.orchestrator.roles.catalogue import load_shipped_roles
 
     formats = [each for each in all_formats().all() if not each.fallback_role]
-    # Where agents only lend their routes, as in a moderated debate, any role will do: that tells nothing of it.
+    # If agents only lend their routes, as in a moderated debate, any role works: that format says nothing about roles.
     duties = [each.debater_sections for each in formats if len(each.debater_sections) > 1]
     return {
         role.name: role.aliases
@@ -86,21 +86,21 @@ def list_roles(*, evaluating: bool = False) -> Mapping[str, tuple[str, ...]]:
 
 
 def list_formats() -> tuple[str, ...]:
-    """Return the formats in which a system of our own debates a question, without versions."""
+    """Return the formats in which a local system debates a question, without versions."""
     from parley.orchestrator.formats.shipped import all_formats
 
     return tuple(sorted({each.name for each in all_formats().all() if each.subject is None}))
 
 
 def running_address() -> str | None:
-    """Where the orchestrator of a system answers that runs on our data folder already; None: there is none."""
+    """Return the address of the orchestrator that already runs on our data folder, or None."""
     folder = _folder(default_store())
     address = read_address(folder) if folder is not None else None
     return address.partition(",")[0] if address is not None else None
 
 
 def open_own_keys() -> AbstractAsyncContextManager["KeyStore"]:
-    """Open the API keys of our data folder, or of the store that PARLEY_STORE names, also beside a system that runs on it."""
+    """Open the API keys of our data folder, or of the store in PARLEY_STORE, also while a system runs on it."""
     from parley.orchestrator.keys.store import open_keys
 
     return open_keys(default_store())
@@ -110,7 +110,7 @@ def back_up(target: Path) -> Sequence[str]:
     """Copy the databases of our data folder into a new folder, also while they are in use; return their names.
 
     Raises:
-        ConfigurationError: the data are not in a folder, or what cannot be copied, and why.
+        ConfigurationError: the data are not in a folder, or cannot be copied.
         OSError: the target cannot be written.
     """
     from parley.storage.ports import StorageError
@@ -126,7 +126,7 @@ async def restore(source: Path) -> Sequence[str]:
     """Put a backup into our data folder, which must be empty and unused; return the names of its databases.
 
     Raises:
-        ConfigurationError: the data are not in a folder, somebody uses it, it holds data, or the backup is not whole.
+        ConfigurationError: the data are not in a folder, a process uses it, it has data, or the backup is not complete.
         OSError: the folder cannot be written.
     """
     from parley.storage.ports import StorageError
@@ -153,7 +153,7 @@ def _own_folder() -> Path:
 
 
 def default_store() -> str:
-    """PARLEY_STORE, or a folder of this person's own."""
+    """Return PARLEY_STORE, or a folder of this user."""
     given = os.environ.get("PARLEY_STORE")
     if given:
         return given
@@ -169,9 +169,9 @@ def default_store() -> str:
 
 @asynccontextmanager
 async def local_system(options: LocalOptions) -> AsyncIterator[LocalSystem]:
-    """Run the system while the block runs, or find the one that runs on the same data folder.
+    """Run the system while the block runs, or use the one that already runs on the same data folder.
 
-    Raises ConfigurationError where settings, file or data folder do not allow a start.
+    Raise ConfigurationError if settings, file or data folder do not allow a start.
     """
     store = default_store()
     folder = _folder(store)
@@ -197,7 +197,7 @@ def _folder(store: str) -> Path | None:
 
 
 async def _lock_or_address(folder: Path) -> FolderLock | str:
-    """Return the right to use the folder, or where the process that has it answers."""
+    """Return the lock on the folder, or the address of the process that has it."""
     try:
         async with asyncio.timeout(_LOCK_SECONDS):
             while True:
@@ -232,7 +232,7 @@ async def _run_system(
     async with AsyncExitStack() as stack:
         stream = stack.enter_context(_log_file(log)) if log is not None else None
         configure_logging(_log_level(settings, options), stream=stream)
-        stack.callback(configure_logging)  # whatever is said after the block goes to stderr again
+        stack.callback(configure_logging)  # after the block, logs go to stderr again
         stack.callback(configure_telemetry("parley"))
         services = LocalServices(options, store, folder)
         others = await stack.enter_async_context(services.run_others())
@@ -252,7 +252,7 @@ async def _run_system(
         orchestrator = await stack.enter_async_context(services.run_orchestrator(settings))
         if lock is not None and options.purpose == "debates":
             lock.publish(f"{orchestrator},{others.gateway},{others.ratings}")
-        tune_gc_and_threads()  # as `runtime.entry` does, for whoever runs the system in a process of its own making
+        tune_gc_and_threads()  # as `runtime.entry` does, for a caller with a process of its own
         yield LocalSystem(
             orchestrator,
             None if others.gateway == NOT_STARTED else others.gateway,
@@ -265,13 +265,13 @@ async def _run_system(
 
 
 def _log_level(settings: "OrchestratorSettings", options: LocalOptions) -> "Level":
-    """Return the level that was set; else, on stderr, only what a person must know."""
+    """Return the configured level; by default on stderr only what a person must know."""
     is_set = "log_level" in settings.model_fields_set
     return "warning" if options.log_to_stderr and not is_set else settings.log_level
 
 
 def _log_file(path: Path) -> TextIO:
-    """Return the log, begun anew where it has grown large."""
+    """Return the log file, started again if it is too large."""
     try:
         if path.exists() and path.stat().st_size > _LOG_BYTES:
             path.unlink()

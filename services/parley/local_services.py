@@ -1,4 +1,4 @@
-"""The services of the system on one machine, each served on loopback for this person alone."""
+"""The services of the system on one machine, each on loopback and only for this user."""
 
 import asyncio
 import dataclasses
@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from parley.runtime.loopback import loopback
 
-if TYPE_CHECKING:  # what runs is imported where it is started: a command that starts nothing is spared it
+if TYPE_CHECKING:  # services are imported when they start: a command that starts none starts faster
     from parley.orchestrator.settings import OrchestratorSettings
     from parley.runtime.draining import Draining
     from parley.runtime.identity.guard import Guard
@@ -37,13 +37,13 @@ _GRACE_SECONDS: Final = 2.0
 
 
 Purpose = Literal["debates", "records", "agents", "ratings", "deleting"]
-"""What a system is for: to hold debates (everything runs), or only to read debates (the orchestrator alone), to list
-agents or ratings (the gateway or the ratings beside it), or to delete debates (ratings and memory beside it)."""
+"""What a system is for: to run debates (everything runs), or only to read debates (only the orchestrator), to list
+agents or ratings (with the gateway or the ratings), or to delete debates (with ratings and memory)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where each service listens; 0 takes a free port."""
+    """The port of each service; 0 takes a free port."""
 
     orchestrator: int = 0
     gateway: int = 0
@@ -61,9 +61,9 @@ class LocalOptions:
 
     Attributes:
         config_path: Agents, providers and routes. None: PARLEY_AGENTS_FILE, or the defaults.
-        advertise: HOST:PORT by which orchestrators elsewhere reach ours. None: PARLEY_ADVERTISE, or where it listens.
-        adopt: Whether debates that an earlier process left behind go on by themselves.
-        purpose: Only what this needs is started, so that a command that reads loads no model it can do without.
+        advertise: HOST:PORT at which other orchestrators reach ours. None: PARLEY_ADVERTISE, or its own address.
+        adopt: Whether debates of an earlier process continue by themselves.
+        purpose: Only the services that it needs are started, so that a command that only reads loads no model.
         evaluators: Whether the file at `config_path` may also list evaluators alone.
         log_to_stderr: Whether logs go to stderr, rather than to `parley.log` in the data folder.
     """
@@ -90,12 +90,12 @@ class ServiceAddresses:
 class LocalServices:
     """Starts services for a purpose.
 
-    Whoever calls from outside shows the token that this person alone can read. The services show each other a secret that
-    is this process's alone. With PARLEY_AUTH=none, nobody on this machine is asked.
+    Callers from outside send the token that only this user can read. The services authenticate each other with a secret
+    that only this process has. With PARLEY_AUTH=none, no caller on this machine has to authenticate.
     """
 
     def __init__(self, options: LocalOptions, store: str, folder: Path | None) -> None:
-        """Start them as `options` say, on a store; `folder` is the data folder, where that is what it is."""
+        """Use `options` and a store; `folder` is the data folder, if the store is one."""
         from parley.runtime.identity.local_token import LocalToken
 
         self._options = options
@@ -111,12 +111,12 @@ class LocalServices:
 
     @property
     def _read_only(self) -> bool:
-        """Whether the system runs no debate, so that what it must tell can be told on a full disk too."""
+        """Whether the system runs no debate, so that it works on a full disk too."""
         return self._options.purpose in ("records", "agents", "ratings")
 
     @asynccontextmanager
     async def run_others(self) -> AsyncIterator[ServiceAddresses]:
-        """Run what the orchestrator calls, as far as the purpose needs it."""
+        """Run the services that the orchestrator calls, if the purpose needs them."""
         match self._options.purpose:
             case "debates":
                 async with self._run_all() as others:
@@ -138,7 +138,7 @@ class LocalServices:
 
     @asynccontextmanager
     async def run_orchestrator(self, settings: "OrchestratorSettings") -> AsyncIterator[str]:
-        """Run the orchestrator; give its address."""
+        """Run the orchestrator; yield its address."""
         from parley.orchestrator.__main__ import build
         from parley.runtime.draining import Draining
 
@@ -152,7 +152,7 @@ class LocalServices:
 
     @asynccontextmanager
     async def _run_all(self) -> AsyncIterator[ServiceAddresses]:
-        # Convergence first: its models are read in threads while the gateway's client is imported, which takes as long.
+        # Convergence first: threads read its models while the gateway's client is imported, which takes as long.
         starts = self._run_convergence(), self._run_gateway(), self._run_ratings()
         async with (
             enter_together(*starts) as (convergence, gateway, ratings),
@@ -247,7 +247,7 @@ class LocalServices:
 
 @asynccontextmanager
 async def enter_together(*starts: AbstractAsyncContextManager[str]) -> AsyncIterator[list[str]]:
-    """Enters several at a time, each in a task of its own, and leaves them together, or as soon as one fails."""
+    """Enter several contexts concurrently, each in a task of its own; leave all of them together, or as soon as one fails."""
     from parley.runtime.tasks import cancellable_block
 
     leave = asyncio.Event()

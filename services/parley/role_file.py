@@ -1,4 +1,4 @@
-"""The form of a role's file: Markdown, with a section for each thing that an agent of the role is told.
+"""The format of a role's file: Markdown, with a section for each kind of instruction to an agent of the role.
 
 A line `aliases: a, b` may stand first; then come the prompts, each under `# ` and the name of what it is for.
 """
@@ -24,8 +24,8 @@ class Role:
     """A role.
 
     Attributes:
-        aliases: Other names it is accepted under.
-        prompts: Instructions by what they are for; not blank.
+        aliases: Other names of the role.
+        prompts: Instructions by purpose; not blank.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Role:
 
 
 def parse_role(name: str, text: str, where: str = "") -> Role:
-    """Return the role that a file named `name` holds; `where` is what messages call the file.
+    """Return the role in the file of `name`; `where` is the file's name in messages.
 
     Raises:
         RoleFileError: it cannot be used.

@@ -95,11 +95,11 @@ async def test_another_record_at_the_same_place_is_a_conflict_and_leaves_no_trac
 
 
 @pytest.mark.parametrize("first", [2, 5])
-async def test_an_append_that_would_leave_a_hole_is_refused(log: Log, first: int) -> None:
-    with pytest.raises(StorageError, match="hole"):
+async def test_an_append_that_would_leave_a_gap_is_refused(log: Log, first: int) -> None:
+    with pytest.raises(StorageError, match="gap"):
         await log.append("empty", record(first))
     await log.append("x", record(1))
-    with pytest.raises(StorageError, match="hole"):
+    with pytest.raises(StorageError, match="gap"):
         await log.append("x", record(first + 1))
     assert await log.read("x") == [record(1)]
     assert await log.read("empty") == []

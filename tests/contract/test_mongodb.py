@@ -246,5 +246,5 @@ async def test_a_server_without_change_streams_is_told_of_once(
         )
         await log.listen()
     assert [one.message for one in caplog.records if one.name.startswith("parley")] == [
-        "followers of logs poll, for this MongoDB has no change streams: only supported on replica sets"
+        "followers of logs poll, because this MongoDB has no change streams: only supported on replica sets"
     ]

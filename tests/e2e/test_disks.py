@@ -146,7 +146,7 @@ def test_an_emptied_file_is_no_new_store(folder: Path) -> None:
     ended = Command(["list"], folder).end()
     assert (ended.code, ended.out, len(ended.err)) == (4, "", 1)
     assert ended.err[0].endswith(
-        "orchestrator.db is empty; restore a backup, or remove the file to begin anew"
+        "orchestrator.db is empty; restore a backup, or remove the file to start again"
     )
     assert file.stat().st_size == 0
 

@@ -1,4 +1,4 @@
-"""Whether two stands are the same answer: the model that tells, and what is kept of what it told."""
+"""Whether two positions are the same answer: the agreement model, and a cache of its results."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ Pair = tuple[str, str]
 
 
 class Relation(Enum):
-    """How two stands relate."""
+    """The relation of two positions."""
 
     SAME = "same"
     APART = "apart"
@@ -36,14 +36,14 @@ class Relation(Enum):
 
 
 def relation(probability: float | None) -> Relation:
-    """Return what follows from how probable it is that two stands are one answer; None: it cannot be told."""
+    """Return the relation for the probability that two positions are one answer; None: unknown."""
     if probability is None or _APART_UP_TO < probability < _SAME_FROM:
         return Relation.UNSURE
     return Relation.SAME if probability >= _SAME_FROM else Relation.APART
 
 
 def pair_relation(pair: Pair, probability: float | None) -> Relation:
-    """Return how two positions relate. Of two in which one word stands in the place of another, none is believed to be the same answer.
+    """Return the relation of two positions. Two positions that differ in one word are never taken for the same answer.
 
     "The metal is iron" and "The metal is copper" read alike, and models take one such pair in twenty for the same.
     """
@@ -60,35 +60,35 @@ class AgreementModel(Protocol):
     """A model that reads two positions together."""
 
     async def probability(self, one: str, other: str) -> float | None:
-        """Return how probable it is that two positions are the same answer; None where the model cannot tell.
+        """Return the probability that two positions are the same answer, or None if the model cannot tell.
 
-        It depends neither on their order nor on what else is read.
+        It depends neither on their order nor on other pairs.
 
         Raises:
             ParleyError: UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
         """
 
     async def close(self) -> None:
-        """Let go of threads."""
+        """Stop the threads."""
 
 
 class NliAgreement:
-    """A cross-encoder with a trained head, on threads of its own so that the event loop never waits for it.
+    """A cross-encoder with a trained head, on threads of its own so that it never blocks the event loop.
 
-    Pairs are spread over the threads, since a round waits for them. Each is read alone: padding to one length would change what is
+    Pairs are spread over the threads, since a round waits for all of them. Each is read alone: padding to one length would
     read.
-    The model is loaded when it is first asked, which takes two to three seconds of CPU and up to 470 MB: a service that only embeds goes
+    The model is loaded at its first use, which takes two to three seconds of CPU and up to 470 MB: a service that only embeds
     without. A pair in a language that it does not know cannot be told.
     """
 
     def __init__(self, files: EncoderFiles, head: AgreementHead, threads: int = 2) -> None:
-        """Check what can be checked without loading; raise ConfigurationError where files are missing or do not fit."""
+        """Check the files without loading the model; raise ConfigurationError if files are missing or do not match."""
         missing = next((each for each in (files.model, files.tokenizer) if not each.is_file()), None)
         if missing is not None:
             raise ConfigurationError(f"{missing}: the agreement model's file is missing")
         if head.encoder_sha256 != files.sha256:
             raise ConfigurationError(
-                f"{files.model}: the agreement head was trained for another encoder (sha256 {head.encoder_sha256}); train one"
+                f"{files.model}: the agreement head was trained for another encoder (sha256 {head.encoder_sha256}); train a head"
                 " for this encoder with `make agreement-head`"
             )
         self._files = files
@@ -99,7 +99,7 @@ class NliAgreement:
         self._closed = Event()
 
     async def probability(self, one: str, other: str) -> float | None:
-        """Read a pair as soon as there is a thread."""
+        """Read a pair as soon as a thread is free."""
         told = asyncio.get_running_loop().run_in_executor(self._threads, self._read_pair, one, other)
         try:
             return await told
@@ -107,7 +107,7 @@ class NliAgreement:
             raise unavailable("AGREEMENT_MODEL_UNAVAILABLE", str(error), retry_after=60.0) from error
 
     async def close(self) -> None:
-        """End the threads after the pair they are at."""
+        """Stop the threads after their present pairs."""
         self._closed.set()
         await asyncio.to_thread(self._threads.shutdown)
 
@@ -128,14 +128,14 @@ class NliAgreement:
 
 @dataclass(slots=True, eq=False)
 class _PendingPair:
-    """A pair that is being read, or whose turn comes, and how many wait for it."""
+    """A pair that is being read or waits for it, and its number of callers."""
 
     result: asyncio.Task[float | None]
     callers: int = 0
 
 
 class Agreements:
-    """How probable it is that positions are one answer; what was told last is kept, and what is being read is read once."""
+    """Probabilities that positions are one answer; recent ones are cached, and a pair is read once for all its callers."""
 
     def __init__(self, model: AgreementModel, *, cache: int) -> None:
         self._model = model
@@ -146,7 +146,7 @@ class Agreements:
     async def probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
         """Return the probabilities of pairs, in their order.
 
-        The same words are the same answer in any language. Without a position there is nothing to tell from.
+        The same words are the same answer in any language. The result is None if a position is empty.
 
         Raises:
             ParleyError: UNAVAILABLE `AGREEMENT_MODEL_UNAVAILABLE`.
@@ -157,7 +157,7 @@ class Agreements:
         for each in missing.values():
             each.callers += 1
         try:
-            # Shielded: others may wait for the same pair.
+            # Shielded: other callers may wait for the same pair.
             told = await asyncio.gather(*(asyncio.shield(each.result) for each in missing.values()))
         finally:
             for key, each in missing.items():
@@ -176,7 +176,7 @@ class Agreements:
         return probability
 
     def _release(self, key: Pair, reading: _PendingPair) -> None:
-        """Have one caller less; what nobody waits for any more is not read."""
+        """Remove one caller; cancel a pair without callers."""
         reading.callers -= 1
         if not reading.callers:
             reading.result.cancel()
@@ -204,10 +204,10 @@ def _key(one: str, other: str) -> Pair:
 
 
 def _needs_no_model(key: Pair) -> bool:
-    """Return whether no model is needed."""
+    """Return whether the answer is known without the model."""
     return not all(key) or _words(key[0]) == _words(key[1])
 
 
 def _words(position: str) -> str:
-    """Return a position without what does not matter to its words: case, spaces, marks around it."""
+    """Return the words of a position, without case, extra spaces and marks around it."""
     return " ".join(position.translate(_MARKS).casefold().split()).strip(_EDGES)

@@ -1,4 +1,4 @@
-"""The assessment of a round: agreement, stability, novelty, and what follows."""
+"""The assessment of a round: agreement, stability, novelty, and the verdict."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from parley.convergence.vectors import Vector, cosine
 __all__ = ["Assessment", "Critic", "Round", "Thresholds", "Verdict", "assess"]
 
 _REPEATED_FROM: Final = 0.7
-"""Cosine of two sentences' fast vectors from which the second says nothing new."""
+"""Cosine of two sentences' fast vectors from which the second one repeats the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Critic:
-    """Who said of whose work whether it agrees with it."""
+    """Whether an agent agrees with another agent's work."""
 
     agent_id: str
     target_id: str
@@ -28,7 +28,7 @@ class Critic:
 
 
 class Verdict(Enum):
-    """What follows from an assessment."""
+    """The verdict of an assessment."""
 
     CONVERGED = "converged"
     STABLE_DISAGREEMENT = "stable disagreement"
@@ -49,11 +49,11 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round, read.
+    """A round with the relations and vectors of its positions.
 
     Attributes:
-        reading: How its stands relate.
-        texts: Fast vectors of whole texts, centred on the question, one an agent; empty where an agent has no text.
+        reading: The relations of its positions.
+        texts: Fast vectors of whole texts, relative to the question, one for each agent; empty if an agent has no text.
         sentences: Fast vectors of all agents' sentences.
     """
 
@@ -64,7 +64,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Agreement in percent: if all unsure pairs are apart, and if they are the same answer."""
+    """Agreement in percent: the least if all unsure pairs are apart, the most if they are the same answer."""
 
     least: float
     most: float
@@ -72,7 +72,7 @@ class _Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """Figures in percent; None where there was nothing to tell them from."""
+    """Figures in percent; None if there is nothing to compute them from."""
 
     verdict: Verdict
     agreement: float
@@ -94,8 +94,8 @@ def assess(
 ) -> Assessment:
     """Assess `present` against `previous`.
 
-    `kept` says of each agent of both rounds how probable it is that its position is that of before; `critics` what
-    critics have said since. What one said before it, or the author that it read, came to another position counts no more.
+    `kept` is the probability, for each agent of both rounds, that its position is the earlier one; `critics` are the
+    critics' verdicts since. A verdict does not count if its critic or author has another position since then.
     """
     said = [float(each.agrees) for each in critics if not _has_moved(each, kept)]
     critic = _mean_percent(said) if said else None
@@ -126,7 +126,7 @@ def _agreement(reading: Reading, critic: float | None) -> _Bounds:
 
 
 def _share(reading: Reading, *, unsure: bool) -> float:
-    """Return the percentage of pairs that are the same answer; unsure ones count as that, or not."""
+    """Return the percentage of pairs that are the same answer, with or without the unsure ones."""
     counted = len(reading.pairs(Relation.SAME)) + (len(reading.pairs(Relation.UNSURE)) if unsure else 0)
     return 100 * counted / len(reading.relations)
 

@@ -1,4 +1,4 @@
-"""What turns texts into vectors, and its first kind: a model of this process."""
+"""The port of embedding models, and the embedder of a model in this process."""
 
 import asyncio
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ class Embedder(Protocol):
         """
 
     async def close(self) -> None:
-        """Let go of threads and connections."""
+        """Stop the threads and close the connections."""
 
 
 class LocalEmbedder:
-    """A model of this process on threads of its own, so that the event loop never waits for it."""
+    """A model in this process, on threads of its own so that it never blocks the event loop."""
 
     def __init__(self, model: LocalModel, threads: int = 1) -> None:
         self.name: Final = model.name
@@ -41,11 +41,11 @@ class LocalEmbedder:
         self._closed = Event()
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed texts one after the other: reading several at once gains these models next to nothing."""
+        """Embed texts one after the other: batches are hardly faster with these models."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._embed, texts)
 
     async def close(self) -> None:
-        """End the threads after the text they are at."""
+        """Stop the threads after their present texts."""
         self._closed.set()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
 

@@ -1,4 +1,4 @@
-"""Embeddings for everyone at once: equal texts are embedded once, waiting ones share a batch, recent ones are kept."""
+"""Embeddings for all callers: equal texts are embedded once, waiting texts share a batch, recent vectors are cached."""
 
 import asyncio
 import hashlib
@@ -18,7 +18,7 @@ _BATCH: Final = 8
 
 @dataclass(slots=True)
 class _PendingText:
-    """A text that is to be embedded, and how many wait for it."""
+    """A text that waits to be embedded, and its number of callers."""
 
     text: str
     vector: asyncio.Future[Vector]
@@ -28,8 +28,8 @@ class _PendingText:
 class Embeddings:
     """The vectors of texts.
 
-    A batch is what is waiting when a worker is free, up to eight texts: nobody waits for a batch to fill, since a
-    fuller one is hardly faster on a local model, and on an endpoint fills by itself while a request is out.
+    A batch is what waits when a worker is free, up to eight texts. No text waits for a full batch, since a
+    fuller one is hardly faster on a local model, and with an endpoint it fills while a request runs.
     """
 
     def __init__(self, embedder: Embedder, *, cache: int) -> None:
@@ -51,7 +51,7 @@ class Embeddings:
         for each in waiting:
             each.callers += 1
         try:
-            # Shielded: others may wait for the same text.
+            # Shielded: other callers may wait for the same text.
             return [
                 await asyncio.shield(each.vector) if isinstance(each, _PendingText) else each
                 for each in found
@@ -65,12 +65,12 @@ class Embeddings:
         return (await self.vectors([text]))[0]
 
     async def run_worker(self) -> None:
-        """Embed what waits, for ever."""
+        """Embed waiting texts, forever."""
         while True:
             batch = await self._take_batch()
             try:
                 vectors = await self._embedder.embed([self._pending[key].text for key in batch])
-            except Exception as error:  # noqa: BLE001 (belongs to those who wait for these texts)
+            except Exception as error:  # noqa: BLE001 (the callers of these texts get it)
                 for key in batch:
                     self._pending.pop(key).vector.set_exception(error)
                 continue
@@ -79,7 +79,7 @@ class Embeddings:
                 self._pending.pop(key).vector.set_result(vector)
 
     def cancel_pending(self) -> None:
-        """Cancel what is waiting; nobody works any more."""
+        """Cancel the waiting texts; no worker runs any more."""
         for wanted in self._pending.values():
             wanted.vector.cancel()
 
@@ -90,14 +90,14 @@ class Embeddings:
             return vector
         if (wanted := self._pending.get(key)) is None:
             future: asyncio.Future[Vector] = asyncio.get_running_loop().create_future()
-            # All its callers may have hung up by the time it fails; the failure is then nobody's.
+            # All its callers may be gone when it fails; then no caller gets the error.
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
             wanted = self._pending[key] = _PendingText(text, future)
             self._queue.put_nowait(key)
         return wanted
 
     async def _take_batch(self) -> list[bytes]:
-        """Wait for texts and take up to eight, passing over those whose callers have all hung up."""
+        """Wait for texts and take up to eight, without those whose callers are all gone."""
         batch: list[bytes] = []
         while not batch or (len(batch) < _BATCH and not self._queue.empty()):
             key = await self._queue.get()
@@ -118,7 +118,7 @@ class Embeddings:
 async def open_embeddings(
     embedder: Embedder, *, cache: int = 8192, workers: int = 1
 ) -> AsyncIterator[Embeddings]:
-    """Open the embeddings of an embedder, with as many workers as it serves at a time; close it at the end."""
+    """Open the embeddings of an embedder with `workers` concurrent workers; close it at the end."""
     shared = Embeddings(embedder, cache=cache)
     working = [asyncio.create_task(shared.run_worker()) for _ in range(workers)]
     try:

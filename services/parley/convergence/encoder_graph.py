@@ -13,7 +13,7 @@ from parley.convergence.session import onnx_session
 __all__ = ["POOLED", "clips_products", "load_pooled_graph", "make_weights_unsigned", "merge_equal_nodes"]
 
 POOLED: Final = "pooled"
-"""The output: the vector that goes into the last layer."""
+"""The output: the input vector of the last layer."""
 
 _MATRIX_PRODUCTS: Final = frozenset({"Gemm", "MatMul", "MatMulInteger"})
 _QUANTIZERS: Final = frozenset({"DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear"})
@@ -22,14 +22,14 @@ _ROWS: Final = "pooled/rows"
 _LAYER: Final = re.compile(r"\blayer\.\d+\b")
 _FIRST_LAYER: Final = "layer.0"
 _FEW_NUMBERS: Final = 16
-"""Constants of so many numbers are compared; weights are not, none of which is there twice."""
+"""The largest size of constants that are compared; weights are larger, and none of them exists twice."""
 _WEIGHTS: Final = 1
 _ZERO_POINT: Final = 3
 """Places of a MatMulInteger's inputs."""
 
 
 def load_pooled_graph(file: Path) -> bytes:
-    """Return the model of a file with a free input length, and with the vector that goes into its last layer as its output."""
+    """Return the model of a file with a free input length; its output is the input vector of its last layer."""
     import onnx
 
     model = onnx.load(str(file))
@@ -52,7 +52,7 @@ def _before_last_layer(graph: Any) -> str:
     makers = _makers(graph)
     node = makers[graph.output[0].name]
     while node.op_type not in _MATRIX_PRODUCTS:
-        # Towards the input through what scales and shifts the product: the first of its inputs that a node makes.
+        # Towards the input, past scales and shifts of the product: the first input that a node makes.
         node = makers[next(name for name in node.input if name in makers)]
     source: str = node.input[0]
     while source in makers and makers[source].op_type in _QUANTIZERS:
@@ -61,9 +61,9 @@ def _before_last_layer(graph: Any) -> str:
 
 
 def _drop_unread_positions(graph: Any) -> None:
-    """Let attention compute the distances that occur in a text, and not all 512 of DeBERTa's table, of which it then picks.
+    """Compute attention only for the distances that occur in a text, instead of all 512 of DeBERTa's table.
 
-    Each number that is picked is the very one that it was. An encoder that does it in another way is left as it is.
+    The picked numbers are the same. An encoder of another structure is left unchanged.
     """
     import numpy as np
     from onnx import numpy_helper
@@ -91,7 +91,7 @@ def _drop_unread_positions(graph: Any) -> None:
 
 
 def _producer_chain(makers: Mapping[str, Any], name: str, *steps: tuple[str, int]) -> list[Any]:
-    """Return the nodes of these kinds that make something, last first, each by so manyth input; none where others make it."""
+    """Return the chain of nodes that make `name`, last first: a kind and an input for each step. Return none if other nodes make it."""
     found = []
     for kind, place in steps:
         node = makers.get(name)
@@ -103,7 +103,7 @@ def _producer_chain(makers: Mapping[str, Any], name: str, *steps: tuple[str, int
 
 
 def _has_one_reader(name: str, readers: Mapping[str, Sequence[Any]], makers: Mapping[str, Any]) -> bool:
-    """Return whether one node reads this, but for those that ask how long its rows are, which a cut does not change."""
+    """Return whether one node reads this, apart from nodes that only ask for its row length, which a cut does not change."""
     others = [node for node in readers[name] if node.op_type == "Shape"]
     lengths = [each for node in others for each in readers[node.output[0]]]
     return len(readers[name]) - len(others) == 1 and all(_reads_last(each, makers) for each in lengths)
@@ -119,7 +119,7 @@ def _reads_last(node: Any, makers: Mapping[str, Any]) -> bool:
 
 
 def _slice_between(name: str, *, repeated: Any, spread: Any) -> list[Any]:
-    """Cut the table to the rows from the first to the last that are picked, and count from there; return the nodes for it."""
+    """Cut the table to the rows between the first and the last picked one, and shift the index; return the nodes for it."""
     from onnx.helper import make_node
 
     index, table = spread.input[0], repeated.input[0]
@@ -137,7 +137,7 @@ def _slice_between(name: str, *, repeated: Any, spread: Any) -> list[Any]:
 
 
 def _order(graph: Any, nodes: list[Any]) -> None:
-    """Put nodes into a graph so that each stands behind those that it reads, as ONNX wants it."""
+    """Order the nodes so that each comes after those that it reads, as ONNX requires."""
     by_name = {name: place for place, node in enumerate(nodes) for name in node.output}
     before = {
         place: {by_name[name] for name in _inputs(node) if name in by_name}
@@ -149,7 +149,7 @@ def _order(graph: Any, nodes: list[Any]) -> None:
 
 
 def _inputs(node: Any) -> set[str]:
-    """Return what a node reads, in its branches too."""
+    """Return the inputs of a node, also those of its branches."""
     branches = [each.g for each in node.attribute if each.HasField("g")]
     return set(node.input).union(*(_inputs(inner) for branch in branches for inner in branch.node))
 
@@ -159,7 +159,7 @@ def _makers(graph: Any) -> dict[str, Any]:
 
 
 def merge_equal_nodes(graph: Any) -> None:
-    """Keep one of the nodes that compute the same from the same. The numbers that come out are the very same.
+    """Merge nodes that compute the same from the same inputs. The results stay exactly the same.
 
     Layers are alike, so that what has a shape in one has it in all: the shape of a thing is asked of the first layer. Nodes have to stand behind those
     that they read, as ONNX wants it.
@@ -184,7 +184,7 @@ def merge_equal_nodes(graph: Any) -> None:
 
 
 def _node_key(node: Any, kinds: Mapping[str, str], same: Mapping[str, str]) -> Hashable:
-    """Return what a node does, which is equal for two nodes only if they compute the same."""
+    """Return a key that is equal for two nodes only if they compute the same."""
     inputs = list(node.input)
     if node.op_type == "Shape":
         alike = _LAYER.sub(_FIRST_LAYER, inputs[0])
@@ -206,7 +206,7 @@ def _attribute_key(attribute: Any) -> Hashable:
 
 
 def _branch_key(graph: Any, outer: Mapping[str, str]) -> Hashable:
-    """Return what a branch does, whatever its own things are called."""
+    """Return the key of a branch, independent of its own names."""
     local = dict(outer)
     steps = []
     for node in graph.node:
@@ -219,7 +219,7 @@ def _branch_key(graph: Any, outer: Mapping[str, str]) -> Hashable:
 
 
 def _constant_key(tensor: Any) -> Hashable | None:
-    """Return what a constant is, without its name; None for one of many numbers."""
+    """Return the key of a constant without its name, or None for a large one."""
     from onnx import numpy_helper
 
     value = (
@@ -234,7 +234,7 @@ def _replace_inputs(node: Any, same: Mapping[str, str]) -> None:
 
 
 def _inner_nodes(node: Any) -> Iterator[Any]:
-    """Yield the nodes in the branches of a node, and in theirs."""
+    """Yield the nodes in the branches of a node, recursively."""
     for attribute in node.attribute:
         for inner in attribute.g.node:
             yield inner
@@ -249,7 +249,7 @@ def _replace_nodes(graph: Any, nodes: list[Any]) -> None:
 
 @cache
 def clips_products() -> bool:
-    """Return whether this processor cuts off a product of unsigned and signed numbers, by letting it compute one."""
+    """Return whether this processor clips products of unsigned and signed numbers; it computes one to find out."""
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
 
@@ -268,9 +268,9 @@ def clips_products() -> bool:
 
 
 def make_weights_unsigned(graph: Any) -> None:
-    """Add 128 to signed weights and to their zero points: the same products, which no processor cuts off.
+    """Add 128 to signed weights and to their zero points: the products are the same, and no processor clips them.
 
-    They take longer: with the instructions for signed ones 1.6 times the whole encoder's time.
+    They take longer: 1.6 times the whole encoder's time on a processor with instructions for signed ones.
     """
     import numpy as np
     from onnx import TensorProto, numpy_helper

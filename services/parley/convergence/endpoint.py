@@ -1,4 +1,4 @@
-"""The second kind of embedder: an OpenAI-compatible endpoint."""
+"""The embedder of an OpenAI-compatible endpoint."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -47,12 +47,12 @@ class EndpointEmbedder:
     def __init__(
         self, base_url: str, api_key: str | Callable[[], str], model: str, timeout_seconds: float = 30.0
     ) -> None:
-        """Ask for a model at a base URL. A key that may change is a callable, which is asked before each request."""
+        """Use a model at a base URL. A key that may change is a callable, which is called before each request."""
         self.name: Final = model
         self._key = api_key if callable(api_key) else lambda: api_key
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
-            api_key="none",  # each request brings its own
+            api_key="none",  # each request sets its own
             timeout=timeout_seconds,
             max_retries=2,
             default_headers=ACCEPT_GZIP,
@@ -133,10 +133,10 @@ def _error_text(error: openai.OpenAIError, key: str) -> str:
 
 
 def key_reader(path: Path) -> Callable[[], str]:
-    """Return what reads the key that a file holds now, without a line end after it.
+    """Return a function that reads the current key from a file, without a line end.
 
     Raises:
-        ConfigurationError: the file cannot be read or holds no key. Later its last good key counts.
+        ConfigurationError: the file cannot be read or has no key. Later, the last good key is used.
     """
     files = WatchedFiles("PARLEY_EMBEDDING_API_KEY_FILE", path, check=lambda held: _check_key(path, held[0]))
     return lambda: files.contents()[0].decode("ascii").strip()

@@ -1,4 +1,4 @@
-"""Groups of stands by position: complete linkage, so that no two are together that are not the same answer."""
+"""Groups of agents by position: complete linkage, so that all pairs of a group are the same answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How all pairs of a round's agents relate.
+    """The relations of all pairs of a round's agents.
 
     Attributes:
-        positions: Of each agent; empty where it states none.
+        positions: Of each agent; empty if it states none.
         relations: Of each pair.
-        probabilities: That both are the same answer, of each pair; None where it cannot be told.
+        probabilities: Of each pair, that both are the same answer; None if unknown.
     """
 
     positions: Mapping[str, str]
@@ -27,13 +27,13 @@ class Reading:
     probabilities: Mapping[Pair, float | None]
 
     def pairs(self, wanted: Relation) -> tuple[Pair, ...]:
-        """Return the pairs that relate so, ordered."""
+        """Return the pairs with this relation, ordered."""
         return tuple(sorted(pair for pair, found in self.relations.items() if found is wanted))
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Agents of one position, ordered; `representative` is the one whose position is most like the others'."""
+    """Agents with one position, ordered; `representative` is the agent whose position is most similar to the others'."""
 
     agent_ids: tuple[str, ...]
     representative: str
@@ -52,13 +52,13 @@ class Grouping:
 
     @property
     def has_majority(self) -> bool:
-        """Whether the largest group holds more than half of all agents."""
+        """Whether the largest group has more than half of all agents."""
         sizes = [len(each.agent_ids) for each in self.groups]
         return 2 * sizes[0] > sum(sizes)
 
 
 def group(reading: Reading) -> Grouping:
-    """Group agents. Two are together only if they, and all others of their group, are the same answer by pairs."""
+    """Group the agents. All pairs of a group are the same answer."""
     members = _merge([(agent,) for agent in sorted(reading.positions)], reading)
     groups = sorted(
         (_describe(each, reading) for each in members),
@@ -70,7 +70,7 @@ def group(reading: Reading) -> Grouping:
 
 
 def _merge(groups: list[tuple[str, ...]], reading: Reading) -> list[tuple[str, ...]]:
-    """Join the two groups whose least likely pair is the likeliest, until none may be joined."""
+    """Merge the two groups whose least probable pair is most probable, until no two can be merged."""
     while True:
         best: tuple[float, tuple[str, ...], tuple[str, ...]] | None = None
         for one, other in combinations(groups, 2):
@@ -96,7 +96,7 @@ def _describe(members: tuple[str, ...], reading: Reading) -> Group:
 
 
 def _probability(reading: Reading, pair: Pair) -> float:
-    """Return the probability of a pair that is the same answer; one that was settled otherwise counts in full."""
+    """Return the probability of a pair of the same answer; 1 if a caller settled it."""
     known = reading.probabilities[pair]
     return 1.0 if known is None else known
 

@@ -1,4 +1,4 @@
-"""The agreement head: a logistic regression on what the cross-encoder makes of two stands."""
+"""The agreement head: a logistic regression on the cross-encoder's vector of two positions."""
 
 import hashlib
 import json
@@ -18,9 +18,9 @@ __all__ = ["DEFAULT_HEAD", "AgreementHead", "default_head"]
 DEFAULT_HEAD: Final = Path(__file__).with_name("agreement_head.json")
 """The head of the encoder that is installed with the service; `make agreement-head` makes it."""
 _UNSURE_BELOW: Final = math.log(0.8 / 0.2)
-"""Scores nearer to 0 than this leave it open; what is unsure begins at 0.7."""
+"""Scores nearer to 0 than this are unsure; the relation is unsure below 0.7."""
 _VERSION: Final = 2
-"""Of what heads are trained on; 1 took both orders of a pair in one vector."""
+"""The version of the training input; version 1 had both orders of a pair in one vector."""
 _DEFAULT_SHA256: Final = "0c3f6c9f19689141e344b1bbd6cdabfb71837c29d481088aafc9b4c83c2d4de1"
 
 
@@ -29,8 +29,8 @@ class AgreementHead:
     """Weights for one encoder.
 
     Attributes:
-        encoder_sha256: Of the encoder that it was trained for; with another one it means nothing.
-        known_words: Share of a statement's words that the encoder has to know whole to know its language, 0 to 1.
+        encoder_sha256: Of the encoder that it was trained for.
+        known_words: The share of known words from which the encoder knows a statement's language, 0 to 1.
         weights: One for each number of the encoder's vector.
         bias: Added to their sum.
     """
@@ -42,7 +42,7 @@ class AgreementHead:
 
     @classmethod
     def read(cls, file: Path) -> "AgreementHead":
-        """Read a head; raise ConfigurationError where the file is missing or is none."""
+        """Read a head; raise ConfigurationError if the file is missing or is not one."""
         try:
             stored = json.loads(file.read_text("utf-8"))
             version = stored.get("version")
@@ -53,7 +53,7 @@ class AgreementHead:
                 bias=float(stored["bias"]),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ConfigurationError(f"{file}: is no head of an agreement model: {error}") from error
+            raise ConfigurationError(f"{file}: is not the head of an agreement model: {error}") from error
         if version != _VERSION:
             raise ConfigurationError(
                 f"{file}: was trained for another release; train one with `make agreement-head`"
@@ -72,14 +72,14 @@ class AgreementHead:
         file.write_text(json.dumps(stored, indent=0) + "\n", "utf-8")
 
     def score(self, read: Vector) -> float:
-        """Return the logarithm of the odds that two stands are one answer, by what the encoder made of them in one order."""
+        """Return the log odds that two positions are one answer, from the encoder's vector of them in one order."""
         return float(self.weights @ read) + self.bias
 
     def probability(self, read: Callable[[str, str], Vector], one: str, other: str) -> float:
-        """Return how probable it is that two stands are one answer, 0 to 1, whichever comes first; `read` is the encoder's.
+        """Return the probability that two positions are one answer, whatever their order; `read` is the encoder's.
 
-        They are read in one order, and in the other one too where that leaves it open: by cross-validation over topics this is
-        as good as to read both orders of all.
+        They are read in one order, and in the other one too if the result is unsure: by cross-validation over topics this is
+        as good as reading both orders of all.
         """
         first, second = sorted((one, other))
         score = self.score(read(first, second))
@@ -89,7 +89,7 @@ class AgreementHead:
 
 
 def default_head() -> AgreementHead:
-    """Read the head of the installed encoder; raise ConfigurationError where its file is missing or not the one expected."""
+    """Read the head of the installed encoder; raise ConfigurationError if its file is missing or not the expected one."""
     head = AgreementHead.read(DEFAULT_HEAD)
     digest = hashlib.sha256(DEFAULT_HEAD.read_bytes()).hexdigest()
     if digest != _DEFAULT_SHA256:

@@ -1,4 +1,4 @@
-"""The two models that run in this process, read from wheels that carry their files and are never imported."""
+"""The two embedding models of this process, read from wheels that are never imported."""
 
 import hashlib
 import importlib.util
@@ -17,7 +17,7 @@ __all__ = ["LocalModel", "MiniLm", "StaticWords", "packaged_file"]
 
 
 class LocalModel(Protocol):
-    """A model in this process. It may be called from several threads at a time."""
+    """A model in this process. Several threads may call it at a time."""
 
     @property
     def name(self) -> str:
@@ -30,7 +30,7 @@ class LocalModel(Protocol):
 class MiniLm:
     """all-MiniLM-L6-v2 as int8 ONNX: 384 dimensions, trained on sentences and short paragraphs.
 
-    A text is read alone, without padding, so that its vector cannot depend on what is embedded beside it. One longer
+    A text is read alone, without padding, so that its vector does not depend on other texts. A text longer
     than 254 tokens is cut into windows of 254 that overlap by 32.
     """
 
@@ -39,7 +39,7 @@ class MiniLm:
     _OVERLAP: Final = 32
 
     def __init__(self) -> None:
-        """Load the model; raise ConfigurationError where its files are missing or not the ones expected."""
+        """Load the model; raise ConfigurationError if its files are missing or not the expected ones."""
         self._tokenizer = Tokenizer.from_file(str(_verified_file(*_MINILM_TOKENIZER)))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -71,7 +71,7 @@ class StaticWords:
     name: Final = "wordllama-l2-supercat-256"
 
     def __init__(self) -> None:
-        """Load the table; raise ConfigurationError where its files are missing or not the ones expected."""
+        """Load the table; raise ConfigurationError if its files are missing or not the expected ones."""
         self._tokenizer = Tokenizer.from_file(str(_verified_file(*_STATIC_TOKENIZER)))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -108,7 +108,7 @@ _STATIC_TOKENIZER: Final = (
 
 
 def packaged_file(package: str, path: str) -> Path:
-    """Find a package's file without importing the package; raise ConfigurationError where it is missing."""
+    """Return a package's file without importing the package; raise ConfigurationError if it is missing."""
     found = importlib.util.find_spec(package)
     folders = found.submodule_search_locations if found is not None else None
     file = Path(folders[0]) / path if folders else None
@@ -118,7 +118,7 @@ def packaged_file(package: str, path: str) -> Path:
 
 
 def _verified_file(package: str, path: str, sha256: str) -> Path:
-    """Find a package's file, and make sure that it is the one expected."""
+    """Return a package's file, checked by its digest."""
     file = packaged_file(package, path)
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()

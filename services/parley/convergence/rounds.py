@@ -1,4 +1,4 @@
-"""Rounds of stands, read and brought into vectors, then assessed and grouped."""
+"""Rounds of positions: their relations and vectors, assessment and groups."""
 
 import asyncio
 import re
@@ -18,9 +18,9 @@ from parley.runtime.large_texts import in_thread_if_large
 __all__ = ["AgentPosition", "Rounds", "Settled", "sentences"]
 
 Settled = Mapping[tuple[str, str], bool]
-"""Pairs of agents, the smaller id first, of which somebody said whether they are the same answer."""
+"""Pairs of agents, the smaller id first, and whether somebody decided that they are the same answer."""
 _Probabilities = Mapping[Pair, float | None]
-"""How probable it is that two positions are one answer."""
+"""The probability that two positions are one answer."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(*_#-])|\n+")
 _MARKUP: Final = re.compile(r"^[\s#>*_\-•\d.)]*|[*_`]+")
 _FENCED: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -29,10 +29,10 @@ _MAX_SENTENCES: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class AgentPosition:
-    """What one agent stands for in one round; `position` or `text` is not empty.
+    """An agent's position in one round; `position` or `text` is not empty.
 
-    Without a position, what it stands for cannot be told: a text weighs many things, and which of its sentences is the
-    stand is a guess.
+    Without a position it cannot be compared: a text weighs many things, and which of its sentences is the
+    position is a guess.
     """
 
     agent_id: str
@@ -41,7 +41,7 @@ class AgentPosition:
 
 
 class Rounds:
-    """Stands assessed and grouped: positions by the agreement model, texts and sentences by their vectors."""
+    """Assesses and groups positions: positions by the agreement model, texts and sentences by their vectors."""
 
     def __init__(self, fast: Embeddings, agreements: Agreements) -> None:
         self._fast = fast
@@ -50,7 +50,7 @@ class Rounds:
     async def group(
         self, stands: Sequence[AgentPosition], settled: Settled | None = None
     ) -> tuple[Grouping, Reading]:
-        """Group stands by position, and say how they relate; `settled` decides pairs that the model is unsure of."""
+        """Return the groups of positions and their relations; `settled` decides pairs that the model is unsure of."""
         reading = _reading(stands, await self._probabilities(_pairs(stands)), settled or {})
         return group(reading), reading
 
@@ -77,13 +77,13 @@ class Rounds:
         return await asyncio.to_thread(assess, present, before, kept, critics, thresholds)
 
     async def _probabilities(self, pairs: Sequence[Pair]) -> _Probabilities:
-        """Have all pairs read at once, since whoever asks waits for the last of them."""
+        """Read all pairs concurrently, since the caller waits for all of them."""
         return dict(zip(pairs, await self._agreements.probabilities(pairs), strict=True))
 
     async def _vectors(
         self, question: str, stands: Sequence[AgentPosition]
     ) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
-        """Return the vectors of a round's texts, and of their sentences."""
+        """Return the vectors of a round's texts and of their sentences."""
         said = await in_thread_if_large((each.text for each in stands), partial(_sentences, stands))
         return await self._text_vectors(question, stands), tuple(await self._fast.vectors(said))
 
@@ -107,7 +107,7 @@ def _pairs(stands: Sequence[AgentPosition]) -> list[Pair]:
 
 
 def _moves(stands: Sequence[AgentPosition], previous: Sequence[AgentPosition]) -> dict[str, Pair]:
-    """Return the position of before and that of now, by agent."""
+    """Return the earlier and the present position, by agent."""
     before = {each.agent_id: each.position for each in previous}
     return {
         each.agent_id: (before[each.agent_id], each.position) for each in stands if each.agent_id in before
@@ -130,7 +130,7 @@ def _reading(stands: Sequence[AgentPosition], told: _Probabilities, settled: Set
 
 
 def _stability(move: Pair, probability: float | None) -> float | None:
-    """Return 1 or 0 where it is decided whether a position was kept, and the probability where it is not."""
+    """Return 1 or 0 if it is certain whether a position was kept, else the probability."""
     return {Relation.SAME: 1.0, Relation.APART: 0.0}.get(pair_relation(move, probability), probability)
 
 

@@ -1,4 +1,4 @@
-"""ConvergenceService over gRPC: protobuf in and out, requests checked, nothing decided."""
+"""ConvergenceService over gRPC: checks requests and converts messages, without logic of its own."""
 
 import asyncio
 from collections import deque
@@ -24,7 +24,7 @@ _MAX_CHARACTERS: Final = 100_000
 _MAX_POSITION: Final = 2_000
 _MAX_AGENTS: Final = 32
 _IN_FLIGHT: Final = 32
-"""Texts of one Embed stream that are read before their vectors are sent."""
+"""The maximum number of texts of one Embed stream that are read before their vectors are sent."""
 
 _VERDICTS: Final = {
     Verdict.CONVERGED: pb.CONVERGENCE_VERDICT_CONVERGED,
@@ -47,7 +47,7 @@ class ConvergenceServicer(pb_grpc.ConvergenceServiceServicer):
     async def Embed(  # noqa: N802
         self, request_iterator: AsyncIterable[pb.EmbedRequest], _context: Context
     ) -> AsyncIterator[pb.EmbedResponse]:
-        """Embed texts as they come and answer in their order."""
+        """Embed texts as they arrive and answer in their order."""
         room = asyncio.Semaphore(_IN_FLIGHT)
         begun: deque[asyncio.Task[pb.EmbedResponse]] = deque()
         came = asyncio.Event()

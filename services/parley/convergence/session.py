@@ -1,10 +1,10 @@
-"""Sessions of onnxruntime, which tells its maker nothing of this machine."""
+"""Sessions of onnxruntime, with its telemetry switched off."""
 
 import os
 from typing import Any
 
-# Looked at when the library is loaded. Without it each process sends what machine it runs on to onnxruntime's maker, and keeps a
-# number of the device below ~/.cache; the library's own `disable_telemetry_events` does not keep it from that.
+# The library reads it when it is loaded. Without it each process sends data on its machine to onnxruntime's maker, and keeps a
+# device id below ~/.cache; the library's own `disable_telemetry_events` does not prevent that.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import onnxruntime

@@ -1,4 +1,4 @@
-"""Vectors of texts and how long texts become one."""
+"""Vectors of texts, and the combination of windows of a long text."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,17 +12,17 @@ Vector = NDArray[np.float32]
 """Of length 1, so that a product of two is their cosine."""
 
 MAX_WINDOWS: Final = 32
-"""So that no text holds a model for seconds; more would be needed from some 30,000 characters on."""
+"""A limit, so that no text blocks a model for seconds; texts above some 30,000 characters would need more."""
 
 
 def unit(vector: NDArray[np.float32]) -> Vector:
-    """Return the vector's direction. The null vector stays what it is."""
+    """Return the vector's direction. The null vector stays unchanged."""
     length = float(np.linalg.norm(vector))
     return (vector / length if length > 0 else vector).astype(np.float32)
 
 
 def center(vector: Vector, question: Vector) -> Vector:
-    """Return the direction from the question to a text: what it says beyond the topic that all share."""
+    """Return the direction from the question to a text: its content beyond the common topic."""
     return unit(vector - question)
 
 

@@ -1,4 +1,4 @@
-"""What past debates found, recalled by meaning.
+"""The memory of past debates, searched by the meaning of their texts.
 
-It knows the stores, what services share and the contract; it has texts embedded by convergence, over gRPC.
+It knows the stores, the runtime and the contract; the convergence service embeds its texts, over gRPC.
 """

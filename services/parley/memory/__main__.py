@@ -31,7 +31,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
 
     Raises:
         ConfigurationError: PARLEY_STORE or PARLEY_VECTORS names no store, or one that cannot be used.
-        PartFailedError: its index is not kept whole any more; the block was cancelled.
+        PartFailedError: the index is not maintained any more; the block was cancelled.
     """
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
@@ -45,7 +45,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
             await stack.enter_async_context(channel(settings.convergence, settings.channels()))
         )
         index = DebateIndex(store.documents, vectors, meanings)
-        await stack.enter_async_context(background_task("making memory's index", index.run()))
+        await stack.enter_async_context(background_task("building memory's index", index.run()))
         memories = Memories(store.documents, index, meanings)
         servicer = MemoryServicer(memories, settings.recall_floor_percent)
         yield Service(
@@ -56,7 +56,7 @@ async def build(settings: MemorySettings) -> AsyncIterator[Service]:
 
 
 async def _ping_stores(store: Store, vectors: Vectors) -> None:
-    """Return if both stores answer: without its index memory neither recalls nor takes anything in."""
+    """Return if both stores answer: without its index memory can neither recall nor record."""
     await store.ping()
     await vectors.ping()
 

@@ -26,16 +26,16 @@ __all__ = [
 
 DEBATES: Final = Collection("debates", (Index(("key",)),))
 FILL_PROGRESS: Final = Collection("fillings", ())
-"""How far the making of an index has come, by the index's name."""
+"""The progress of building an index, by the index's name."""
 KIND: Final = "remembered debate"
-"""What a debate is called that cannot be read."""
+"""The kind of an unreadable debate in logs and metrics."""
 _SEARCH_CHARACTERS: Final = 8_000
 _NAMESPACE: Final = UUID("6d5f4a3a-2f0e-4a52-9a53-0b1b2c9b7e11")
 
 
 @dataclass(frozen=True, slots=True)
 class RememberedDebate:
-    """What a debate was asked and what it concluded."""
+    """The question and the conclusion of a debate."""
 
     debate_id: str
     question: str
@@ -45,20 +45,20 @@ class RememberedDebate:
 
     @property
     def text(self) -> str:
-        """What it is found by: the first 8,000 characters of the question and of the conclusion.
+        """The text that searches compare: the first 8,000 characters of the question and of the conclusion.
 
-        Both, since either may be what a later question is like.
+        Both, since a later question may be like either.
         """
         return f"{self.question[:_SEARCH_CHARACTERS]}\n{self.conclusion[:_SEARCH_CHARACTERS]}"
 
 
 def storage_key(tenant: str, debate_id: str) -> str:
-    """Return the key of the debate's document. Debate ids hold no slash, so that no two pairs share a key."""
+    """Return the key of the debate's document. Debate ids contain no slash, so that no two pairs share a key."""
     return f"{tenant}/{debate_id}"
 
 
 def document_key(document: Document) -> str:
-    """Return the key that a document is stored under."""
+    """Return the key of a document."""
     return document.key
 
 
@@ -68,7 +68,7 @@ def point_id(key: str) -> UUID:
 
 
 def to_fields(tenant: str, debate: RememberedDebate, meaning: Embedding) -> Fields:
-    """Return the content of the debate's document, with its vector, so that the index can be made again from it."""
+    """Return the content of the debate's document, with its vector, from which the index can be built again."""
     return {
         "key": storage_key(tenant, debate.debate_id),
         "tenant": tenant,
@@ -83,7 +83,7 @@ def to_fields(tenant: str, debate: RememberedDebate, meaning: Embedding) -> Fiel
 
 
 def from_document(document: Document) -> RememberedDebate:
-    """Read what `to_fields` wrote."""
+    """Return the debate that `to_fields` wrote."""
     fields: Any = document.fields
     return RememberedDebate(
         debate_id=fields["debate_id"],
@@ -95,7 +95,7 @@ def from_document(document: Document) -> RememberedDebate:
 
 
 def stored_embedding(document: Document) -> Embedding:
-    """Return the vector that was stored with the debate and the model that made it. Raises ValueError or KeyError for none."""
+    """Return the stored vector and its model. Raise ValueError or KeyError if they are missing or bad."""
     fields: Any = document.fields
     vector = np.frombuffer(base64.b64decode(fields["vector"]), dtype="<f4")
     if not np.isfinite(vector).all():

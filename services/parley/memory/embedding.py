@@ -1,4 +1,4 @@
-"""The meaning of a text, asked of the convergence service."""
+"""Embeddings of texts, from the convergence service."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ __all__ = ["Embedding", "EmbeddingClient"]
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """A vector of length 1 and the model that made it; vectors of two models cannot be compared."""
+    """A vector of length 1 and its model; vectors of two models cannot be compared."""
 
     vector: Sequence[float]
     model: str
 
 
 class EmbeddingClient:
-    """Texts in, meanings out."""
+    """A client for embeddings of the convergence service."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = ConvergenceServiceStub(channel)
 
     async def embed(self, *texts: str) -> list[Embedding]:
-        """Return the meanings of texts, in their order.
+        """Return the embeddings of texts, in their order.
 
         Raises:
             ParleyError: UNAVAILABLE `CONVERGENCE_UNAVAILABLE`, or what the convergence service answered.
@@ -51,7 +51,7 @@ class EmbeddingClient:
                 ) from error
             raise from_rpc_error(error) from error
         if len(meanings) != len(texts) or not all(map(_is_finite, meanings)):
-            message = "the convergence service answered vectors that are missing or hold numbers that are not finite"
+            message = "the convergence service's answer lacks vectors, or has numbers that are not finite"
             raise unavailable("CONVERGENCE_UNAVAILABLE", message)
         return meanings
 

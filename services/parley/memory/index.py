@@ -1,4 +1,4 @@
-"""The index of remembered debates: one collection of vectors for each embedding model, filled in the background."""
+"""The index of remembered debates: one vector collection for each embedding model, built in the background."""
 
 import asyncio
 import re
@@ -40,7 +40,7 @@ __all__ = ["DebateIndex", "Filler", "ModelChangedError", "point"]
 T = TypeVar("T")
 
 _MAX_WAIT_SECONDS: Final = 2.0
-"""Seconds that a search waits for an index that is being made, before it uses what is there."""
+"""Seconds that a search waits for an index under construction, before it uses what is there."""
 _RETRY_BACKOFF: Final = Backoff(first=1.0, maximum=60.0, jitter=0.2)
 
 _logger = get_logger(__name__)
@@ -50,7 +50,7 @@ _EMBED_BATCH: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """A model's collection; `complete` is set once nothing is known to be missing from it."""
+    """A model's collection; `complete` is set as soon as nothing is known to be missing."""
 
     collection: VectorCollection
     model: str
@@ -58,7 +58,7 @@ class _Index:
 
 
 class DebateIndex:
-    """The debates by meaning. Made again from the documents wherever it holds fewer than they do, while `run` runs."""
+    """The index of debates. While `run` runs, it is built again from the documents if debates are missing in it."""
 
     def __init__(self, documents: Documents, vectors: Vectors, meanings: EmbeddingClient) -> None:
         self._vectors = vectors
@@ -68,17 +68,17 @@ class DebateIndex:
         self._to_fill: asyncio.Queue[_Index] = asyncio.Queue()
 
     async def run(self) -> None:
-        """Fill one index after the other; one that a service or a store away keeps from it is tried again."""
+        """Fill one index after the other; retry while a service or a store does not answer."""
         while True:
             await self._fill(await self._to_fill.get())
 
     async def add(self, document: Document, meaning: Embedding) -> None:
-        """Add a debate; one that is there already is written again."""
+        """Add a debate, or write it again if it is there."""
         points = [point(document, meaning)]
         await self._run_in_collection(meaning, lambda index: self._vectors.upsert(index.collection, points))
 
     async def remove(self, document: Document) -> None:
-        """Remove a debate; nothing happens where it is not there. One whose vector cannot be read is in no index."""
+        """Remove a debate, if it is there. A debate with an unreadable vector is in no index."""
         ids = [point_id(document.key)]
         for meaning in skip_unreadable([document], stored_embedding, KIND, document_key):
             await self._run_in_collection(meaning, lambda index: self._vectors.delete(index.collection, ids))
@@ -119,7 +119,7 @@ class DebateIndex:
         return await self._run_in_collection(meaning, search)
 
     async def _run_in_collection(self, meaning: Embedding, work: Callable[[_Index], Awaitable[T]]) -> T:
-        """Do the work in the model's collection; where that was damaged, once more in the new one."""
+        """Run `work` on the model's collection; if the collection is damaged, once more on the new one."""
         index = await self._get_index(meaning)
         try:
             return await work(index)
@@ -128,7 +128,7 @@ class DebateIndex:
             return await work(await self._get_index(meaning))
 
     async def _get_index(self, meaning: Embedding) -> _Index:
-        """Return the model's index. When it is first asked for it is made, and then filled beside."""
+        """Return the model's index. The first call creates it; then it is filled in the background."""
         async with self._preparing:
             index = self._indexes.get(meaning.model)
             if index is None:
@@ -150,12 +150,15 @@ class DebateIndex:
                 await self._filler.fill(index.collection, index.model)
             except ModelChangedError:
                 _logger.info(
-                    "the embedding model has changed; its index is left", index=index.collection.name
+                    "the embedding model has changed; its index is no longer filled",
+                    index=index.collection.name,
                 )
-                self._forget(index)  # if the model comes back, its index is looked at again
+                self._forget(index)  # if the model comes back, its index is checked again
             except (StorageError, ParleyError) as error:
                 pause = next(pauses)
-                _logger.warning("memory's index waits to be made", error=str(error), again_in_seconds=pause)
+                _logger.warning(
+                    "memory's index cannot be built yet", error=str(error), again_in_seconds=pause
+                )
                 await asyncio.sleep(pause)
                 continue
             index.complete.set()
@@ -163,12 +166,12 @@ class DebateIndex:
 
 
 class ModelChangedError(Exception):
-    """The convergence service embeds with another model now."""
+    """The convergence service now uses another model."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """Up to which key, in their order, debates are in the index, and how many it held then at least."""
+    """The last key, in their order, whose debate is in the index, and the least number of debates in it."""
 
     after: str = ""
     count: int = 0
@@ -183,12 +186,12 @@ class Filler:
         self._embedding_client = meanings
 
     async def fill(self, collection: VectorCollection, model: str) -> None:
-        """Write the vectors that are missing; debates that another model embedded are embedded anew.
+        """Write the missing vectors; embed debates of another model again.
 
-        What is written is kept: after an error, or in the next process, this goes on where it was left.
+        Written vectors are kept: after an error, or in the next process, this continues where it stopped.
 
         Raises:
-            ModelGoneError: what is to be embedded anew is not embedded by `model` any more.
+            ModelChangedError: the convergence service no longer uses `model`.
             ParleyError: the convergence service does not answer.
             StorageError: a store failed.
         """
@@ -199,13 +202,13 @@ class Filler:
             progress = _Progress()
         if not progress.after and held >= await self._count_debates():
             return
-        _logger.info("memory's index is being made", index=collection.name, holds=held)
+        _logger.info("memory's index is being built", index=collection.name, holds=held)
         async for page in self._pages(progress.after):
             written = await self._write(collection, model, page)
             progress = _Progress(str(page[-1].fields["key"]), progress.count + written)
             await self._save_progress(collection, progress)
         await self._save_progress(collection, _Progress())
-        _logger.info("memory's index is whole", index=collection.name)
+        _logger.info("memory's index is complete", index=collection.name)
 
     async def _write(self, collection: VectorCollection, model: str, page: Sequence[Document]) -> int:
         readable = list(skip_unreadable(page, _require_readable, KIND, document_key))
@@ -226,7 +229,7 @@ class Filler:
         if not await self._documents.update(FILL_PROGRESS, collection.name, fields):
             try:
                 await self._documents.insert(FILL_PROGRESS, collection.name, fields)
-            except DuplicateError:  # another replica was faster; what it has written is in the index too
+            except DuplicateError:  # another replica was faster; its vectors are in the index too
                 return
 
     async def _count_debates(self) -> int:
@@ -253,13 +256,13 @@ class Filler:
 
 
 def point(document: Document, meaning: Embedding) -> Point:
-    """Return a debate's vector as it stands in the index."""
+    """Return a debate's vector as a point of the index."""
     fields = {name: str(document.fields[name]) for name in ("key", "tenant", "domain")}
     return Point(point_id(document.key), meaning.vector, fields)
 
 
 def _require_readable(document: Document) -> Document:
-    """Return a document that all can be read of. Raises what hinders that."""
+    """Return the document if all of it can be read, else raise the error."""
     stored_embedding(document)
     from_document(document)
     _ = [document.fields[name] for name in ("key", "tenant", "domain")]

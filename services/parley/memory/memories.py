@@ -1,4 +1,4 @@
-"""Debates remembered and recalled."""
+"""The recording, deletion and recall of debates."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ __all__ = ["DebateReusedError", "Memories", "RecalledDebate"]
 
 
 class DebateReusedError(Exception):
-    """Other content is recorded for this debate."""
+    """This debate is already recorded with other content."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecalledDebate:
-    """A debate and how like it is to what was asked for, 0 to 1."""
+    """A debate and its similarity to the text, 0 to 1."""
 
     debate: RememberedDebate
     likeness: float
 
 
 class Memories:
-    """The debates of all tenants: content in documents, meaning in the index."""
+    """The debates of all tenants: content in documents, vectors in the index."""
 
     def __init__(self, documents: Documents, index: DebateIndex, meanings: EmbeddingClient) -> None:
         self._documents = documents
@@ -42,10 +42,10 @@ class Memories:
         self._embedding_client = meanings
 
     async def record(self, tenant: str, debate: RememberedDebate) -> bool:
-        """Remember a debate and return whether it was there before; it is durable and can be recalled from now on.
+        """Record a debate and return whether it was recorded before; it is durable and can be recalled from now on.
 
         Raises:
-            DebateReusedError: other content is recorded for it.
+            DebateReusedError: it is already recorded with other content.
             ParleyError: the convergence service does not answer.
             StorageError: a store failed.
         """
@@ -63,28 +63,28 @@ class Memories:
                 return False
         if known is None or from_document(known) != debate:
             raise DebateReusedError(debate.debate_id)
-        # The call before may have ended between the document and the index.
+        # An earlier call may have ended between the document and the index.
         await self._index.add(known, stored_embedding(known))
         return True
 
     async def forget(self, tenant: str, debate_id: str) -> bool:
-        """Forget a debate and return whether it was remembered; nothing of it is left then.
+        """Delete a debate and return whether it was recorded; nothing of it is left then.
 
         Raises:
-            StorageError: a store failed; what is left is removed when it is forgotten again.
+            StorageError: a store failed; another call deletes the rest.
         """
         key = storage_key(tenant, debate_id)
         document = await self._documents.get(DEBATES, key)
         if document is None:
             return False
-        # The vector first: what it belongs to tells which index it is in.
+        # The vector first: the document tells in which index it is.
         await self._index.remove(document)
         return await self._documents.delete(DEBATES, key)
 
     async def recall(
         self, tenant: str, text: str, *, domain: str, excluded: Sequence[str], limit: int, floor: float
     ) -> AsyncIterator[RecalledDebate]:
-        """Recall the debates most like a text, best first; errors as with `record`."""
+        """Yield the debates that are most similar to a text, best first; errors as with `record`."""
         (meaning,) = await self._embedding_client.embed(text)
         found = await self._index.nearest(
             meaning,

@@ -1,4 +1,4 @@
-"""MemoryService over gRPC: protobuf in and out, requests checked, nothing decided."""
+"""MemoryService over gRPC: checks requests and converts messages, without logic of its own."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         self._floor_percent = floor_percent
 
     async def Recall(self, request: pb.RecallRequest, _context: object) -> AsyncIterator[pb.RecallResponse]:  # noqa: N802
-        """Send the past debates most like a text, best first."""
+        """Send the past debates that are most similar to a text, best first."""
         _check_recall(request)
         try:
             async for found in self._memories.recall(
@@ -59,7 +59,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
     async def RecordDebate(  # noqa: N802
         self, request: pb.RecordDebateRequest, _context: object
     ) -> pb.RecordDebateResponse:
-        """Record what a debate was asked and what it concluded."""
+        """Record the question and the conclusion of a debate."""
         concluded_at = _check_record(request)
         debate = RememberedDebate(
             debate_id=request.debate_id,
@@ -74,7 +74,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
             raise ParleyError(
                 grpc.StatusCode.ALREADY_EXISTS,
                 "DEBATE_REUSED",
-                f"other content is recorded for the debate {request.debate_id}",
+                f"debate {request.debate_id} is already recorded with other content",
                 resource=("debate", request.debate_id),
             ) from None
         except StorageError as error:
@@ -84,7 +84,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
     async def ForgetDebate(  # noqa: N802
         self, request: pb.ForgetDebateRequest, _context: object
     ) -> pb.ForgetDebateResponse:
-        """Forget a debate for good."""
+        """Delete a debate."""
         violations = Violations()
         _check_debate_id(violations, request.debate_id)
         violations.refuse()
@@ -116,7 +116,7 @@ def _check_recall(request: pb.RecallRequest) -> None:
 
 
 def _check_record(request: pb.RecordDebateRequest) -> datetime:
-    """Return when the debate was concluded. Raises ParleyError for a request that is wrong."""
+    """Return when the debate was concluded. Raise ParleyError for a bad request."""
     violations = Violations()
     _check_debate_id(violations, request.debate_id)
     violations.check_stored_text("question", request.question, max_bytes=_MAX_BYTES)

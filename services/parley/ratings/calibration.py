@@ -1,4 +1,4 @@
-"""How often an agent was right, and how well the confidence that it stated fits that."""
+"""How often an agent was right, and how well its stated confidence matches that."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -7,14 +7,14 @@ __all__ = ["BINS", "NEUTRAL_CALIBRATION", "NO_RECORD", "Bin", "JudgedAnswer", "R
 
 BINS: Final = 10
 NEUTRAL_CALIBRATION: Final = 0.5
-"""The calibration of an agent that has stated no confidence yet, and of one that is always half sure."""
+"""The calibration of an agent without stated confidence, and of one that always states 0.5."""
 _NEUTRAL_ANSWERS: Final = 4
-"""Answers of neutral calibration that every agent is taken to have given before its first."""
+"""Assumed answers of neutral calibration before each agent's first answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """An answer that a judge found right or wrong; `confidence` is what the agent said of it, 0 to 1, or None."""
+    """An answer that a judge found right or wrong; `confidence` is the agent's own, 0 to 1, or None."""
 
     agent_id: str
     right: bool
@@ -65,9 +65,9 @@ class Record:
 
     @property
     def calibration(self) -> float:
-        """How well confidence fits the record, 0 to 1: `1 - 2 * brier`, shrunk towards 0.5.
+        """How well confidence matches the record, 0 to 1: `1 - 2 * brier`, shrunk towards 0.5.
 
-        Who is always half sure has a Brier score of 0.25 and a calibration of 0.5, which leaves a weight as it is.
+        An agent that always states 0.5 has a Brier score of 0.25 and a calibration of 0.5, which leaves a weight unchanged.
         """
         neutral = _NEUTRAL_ANSWERS * NEUTRAL_CALIBRATION
         own = max(self.answers_with_confidence - 2 * self.brier_sum, 0.0)
@@ -100,4 +100,4 @@ class Record:
 
 
 NO_RECORD: Final = Record()
-"""The counters of an agent that nothing was judged of."""
+"""The counters of an agent without judged answers."""

@@ -1,4 +1,4 @@
-"""Protobuf in and out."""
+"""Conversion between protobuf messages and the ratings' own classes."""
 
 import base64
 import binascii
@@ -32,14 +32,14 @@ __all__ = [
 ]
 
 GENERAL: Final = "general"
-"""The domain of what names none."""
+"""The domain if a request names none."""
 
 _MAX_TOKEN: Final = 1024
-"""Characters; what is longer was forged, and nested too deep it would be no ValueError."""
+"""Characters. A longer token was forged, and too deep nesting would not raise ValueError."""
 
 
 class _Outcome(Protocol):
-    """What a match and a correction of one have in common."""
+    """The fields that a match and its correction share."""
 
     debate_id: str
 
@@ -54,7 +54,7 @@ class _Outcome(Protocol):
 
 
 def to_match(request: _Outcome, domain: str, recorded_at: datetime) -> Match:
-    """Return the match that a checked request tells of."""
+    """Return the match of a checked request."""
     return Match(
         debate_id=request.debate_id,
         domain=domain or GENERAL,
@@ -70,12 +70,12 @@ def to_match(request: _Outcome, domain: str, recorded_at: datetime) -> Match:
 
 
 def changes_to_proto(changes: Iterable[Change]) -> list[pb.RatingChange]:
-    """Return what a match changed."""
+    """Return the rating changes of a match."""
     return [pb.RatingChange(agent_id=each.agent_id, before=each.before, after=each.after) for each in changes]
 
 
 def rating_to_proto(rating: Rating) -> pb.Rating:
-    """Return a rating with the record beside it."""
+    """Return a rating together with its record."""
     record = rating.record
     return pb.Rating(
         agent_id=rating.agent_id,
@@ -97,7 +97,7 @@ def rating_to_proto(rating: Rating) -> pb.Rating:
 
 
 def past_match_to_proto(past: PastMatch) -> pb.MatchRecord:
-    """Return a match as corrections left it."""
+    """Return a match with its correction applied."""
     match, correction = past.match, past.correction
     scores = {} if match is None else match.scores
     return pb.MatchRecord(
@@ -128,7 +128,7 @@ def candidate_to_proto(candidate: Candidate) -> pb.Candidate:
 
 
 def strength_to_proto(strength: Strength) -> pb.Strength:
-    """Return what an agent is good at."""
+    """Return a strength of an agent."""
     return pb.Strength(
         domain=strength.domain,
         phase=strength.phase,
@@ -138,7 +138,7 @@ def strength_to_proto(strength: Strength) -> pb.Strength:
 
 
 def relationship_to_proto(relationship: Relationship) -> pb.Relationship:
-    """Return how two agents get along."""
+    """Return a relationship of two agents."""
     return pb.Relationship(
         agent_id=relationship.agent_id,
         other_agent_id=relationship.other_agent_id,
@@ -152,12 +152,12 @@ def relationship_to_proto(relationship: Relationship) -> pb.Relationship:
 
 
 def page_token(place: float, name: str) -> str:
-    """Return the token of a page that ends at this place in its order."""
+    """Return the token of a page that ends at this position."""
     return base64.urlsafe_b64encode(json.dumps([place, name]).encode()).decode()
 
 
 def read_page_token(violations: Violations, given: str) -> tuple[float, str] | None:
-    """Return the place that ended an earlier page; None where the first page is asked for."""
+    """Return the position at which an earlier page ended, or None for the first page."""
     if not given:
         return None
     try:
@@ -166,7 +166,7 @@ def read_page_token(violations: Violations, given: str) -> tuple[float, str] | N
             return float(place), name
     except (ValueError, TypeError, OverflowError, binascii.Error):
         pass
-    violations.add("page_token", "is not a token of an earlier page")
+    violations.add("page_token", "is not the token of an earlier page")
     return None
 
 

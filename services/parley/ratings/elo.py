@@ -12,18 +12,18 @@ K: Final = 32.0
 
 
 def expectation(rating: float, opponent: float) -> float:
-    """Return the share of points that a player is expected to take from an opponent, 0 to 1."""
+    """Return the expected share of points of a player against an opponent, 0 to 1."""
     return 1.0 / (1.0 + math.pow(10.0, (opponent - rating) / 400.0))
 
 
 def rating_changes(ratings: Mapping[str, float], scores: Mapping[str, float]) -> dict[str, float]:
-    """Return what a match adds to each player's rating; the sum is zero.
+    """Return the rating change of each player after a match; the sum is zero.
 
     Everyone plays everyone: the larger score wins, equal ones draw. A pair moves K divided by the number of opponents,
     so that a match of ten moves no more than a match of two. All pairs are computed from the ratings before the match.
 
     Args:
-        ratings: The players' ratings; one that is missing starts.
+        ratings: The players' ratings; a missing player has the start rating.
         scores: The players' scores, at least two.
     """
     step = K / (len(scores) - 1)

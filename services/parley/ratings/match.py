@@ -1,4 +1,4 @@
-"""What is recorded of debates: matches, corrections of them, and what people said."""
+"""The recorded outcomes of debates: matches, their corrections and people's feedback, and their entries in a log."""
 
 import json
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Encounter:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The outcome of a debate: a score for each agent, at least two, and what else was learned of them."""
+    """The outcome of a debate: a score for each agent, at least two, and what was learned of the agents."""
 
     debate_id: str
     domain: str
@@ -55,16 +55,16 @@ class Match:
     encounters: tuple[Encounter, ...] = ()
 
     def has_same_outcome(self, other: "Match") -> bool:
-        """Return whether both say the same, whenever they were recorded and in whichever order."""
+        """Return whether both have the same content, whatever the time and order in which they were recorded."""
         return _content(self) == _content(other)
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What counts in place of a recorded match; `number` says which correction of its debate it is, from 1.
+    """A replacement of a recorded match; `number` counts the corrections of its debate, from 1.
 
     Attributes:
-        match: The outcome in its place, of the domain that was recorded; None: the match is taken away.
+        match: The new outcome, in the recorded domain; None: the match no longer counts.
     """
 
     debate_id: str
@@ -84,7 +84,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What a person said of a debate: 1 or -1. `number` says which word on the debate it is, from 1."""
+    """A person's feedback on a debate: 1 or -1. `number` counts the feedback on the debate, from 1."""
 
     debate_id: str
     number: int
@@ -141,7 +141,7 @@ def decode_correction(entry: bytes) -> Correction:
 
 
 def encode_feedback(feedback: Feedback) -> bytes:
-    """Return the entry of a word on a debate."""
+    """Return the entry of feedback on a debate."""
     return _encode(
         {
             "agent_ids": list(feedback.agent_ids),
@@ -156,7 +156,7 @@ def encode_feedback(feedback: Feedback) -> bytes:
 
 
 def decode_feedback(entry: bytes) -> Feedback:
-    """Return the word of an entry."""
+    """Return the feedback of an entry."""
     stored = json.loads(entry)
     return Feedback(
         debate_id=stored["debate_id"],

@@ -1,4 +1,4 @@
-"""The matches of each tenant, corrections of them, and what people said of debates: a log each, and the table that follows."""
+"""The matches, corrections and feedback of each tenant, a log for each, and the table of ratings."""
 
 import asyncio
 from collections import OrderedDict
@@ -26,28 +26,28 @@ __all__ = ["CorrectionReusedError", "DebateReusedError", "FeedbackReusedError", 
 
 _PAGE: Final = 1000
 _MAX_TENANTS: Final = 256
-"""Tables that are kept in memory."""
+"""The maximum number of tables in memory."""
 
 
 class DebateReusedError(Exception):
-    """Another outcome is recorded for this debate."""
+    """This debate already has another recorded outcome."""
 
 
 class FeedbackReusedError(Exception):
-    """Another word is recorded under this number of the debate."""
+    """This number of the debate already has other feedback."""
 
 
 class CorrectionReusedError(Exception):
-    """Another correction is recorded under this number of the debate."""
+    """This number of the debate already has another correction."""
 
 
 class NoMatchError(Exception):
-    """No match of this debate is recorded."""
+    """There is no recorded match of this debate."""
 
 
 @dataclass(slots=True)
 class _TenantRatings:
-    """A tenant's table as far as its logs were read."""
+    """A tenant's table, and how far its logs were read."""
 
     table: Table = field(default_factory=Table)
     sequence: int = 0
@@ -57,14 +57,14 @@ class _TenantRatings:
 
 
 class Matches:
-    """The recorded matches and words of people, and the ratings that follow, whichever replica recorded them."""
+    """The recorded matches and feedback, and the ratings that follow, whichever replica recorded them."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._tenants: OrderedDict[str, _TenantRatings] = OrderedDict()
 
     async def table(self, tenant: str) -> Table:
-        """Return the tenant's ratings after every match and every word that is recorded by now.
+        """Return the tenant's ratings after all matches and feedback recorded so far.
 
         Raises:
             StorageError: the log cannot be read.
@@ -79,10 +79,10 @@ class Matches:
     async def record(self, tenant: str, match: Match) -> tuple[bool, tuple[Change, ...]]:
         """Record a match once; it is durable when this returns.
 
-        Return whether it was recorded before, and what it changed then or now.
+        Return whether it was recorded before, and which changes it made.
 
         Raises:
-            DebateReusedError: another outcome is recorded for its debate.
+            DebateReusedError: its debate already has another recorded outcome.
             StorageError: the log cannot be read or written.
         """
         followed = self._tenant_ratings(tenant)
@@ -103,12 +103,12 @@ class Matches:
                 return False, followed.table.count(match)
 
     async def record_feedback(self, tenant: str, feedback: Feedback) -> bool:
-        """Record a word on a debate once; it is durable when this returns.
+        """Record feedback on a debate once; it is durable when this returns.
 
         Return whether it, or a later one, was recorded before.
 
         Raises:
-            FeedbackReusedError: another word is recorded under its number.
+            FeedbackReusedError: its number already has other feedback.
             StorageError: the log cannot be read or written.
         """
         followed = self._tenant_ratings(tenant)
@@ -163,9 +163,9 @@ class Matches:
                 return False, followed.table.count(past.recorded)
 
     def _tenant_ratings(self, tenant: str) -> _TenantRatings:
-        """Return the tenant's table, and forget the one that was asked for longest ago; it is read again from the logs.
+        """Return the tenant's table, and drop the one that was used longest ago; that one is read again from the logs.
 
-        Anybody may name a tenant. One in use goes on to be used: two tables of a tenant follow the same logs.
+        Any caller may name a tenant. A dropped table in use stays usable: two tables of a tenant follow the same logs.
         """
         followed = self._tenants.setdefault(tenant, _TenantRatings())
         self._tenants.move_to_end(tenant)
@@ -198,7 +198,7 @@ class Matches:
         )
 
     async def _read_entries(self, log: str, after: int, take: Callable[[bytes], None]) -> int:
-        """Take the entries of a log after a sequence, and return the sequence of the last one."""
+        """Pass the entries of a log after a sequence to `take`, and return the sequence of the last one."""
         while records := await self._log.read(log, after, _PAGE):
             for record in records:
                 for place, entry in enumerate(record.entries):
@@ -214,7 +214,7 @@ class Matches:
 
 
 def _with_recorded_domain(correction: Correction, recorded: Match) -> Correction:
-    """Return a correction whose match is of the domain, and of the time, that was recorded."""
+    """Return the correction with the domain and time of the recorded match."""
     if correction.match is None:
         return correction
     match = replace(correction.match, domain=recorded.domain, recorded_at=recorded.recorded_at)
@@ -226,7 +226,7 @@ def _log_name(tenant: str) -> str:
 
 
 def _feedback_log_name(tenant: str) -> str:
-    # A log of its own: a replica of an earlier version reads the matches, and knows nothing else.
+    # A separate log: a replica of an earlier version reads only the matches.
     return f"feedback/{tenant}"
 
 

@@ -1,4 +1,4 @@
-"""What is learned of agents beside their ratings: strengths by domain and phase, and how they get along."""
+"""Agents' profiles: strengths by domain and phase, and relationships between agents."""
 
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -10,7 +10,7 @@ __all__ = ["AgentProfiles", "Relationship", "Strength"]
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """How an agent does in a phase of debates of a domain; an empty domain stands for all."""
+    """How well an agent does in a phase of debates of a domain; an empty domain means all."""
 
     domain: str
     phase: str
@@ -25,7 +25,7 @@ class Strength:
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
-    """How an agent gets along with another one, as the first of the two sees it."""
+    """How often an agent met another one, won and agreed, from the first agent's side."""
 
     agent_id: str
     other_agent_id: str
@@ -38,7 +38,7 @@ class Relationship:
 
 
 class AgentProfiles:
-    """Strengths and relationships after some matches."""
+    """The agents' strengths and relationships after some matches."""
 
     def __init__(self) -> None:
         self._strengths: dict[str, dict[tuple[str, str], Strength]] = {}
@@ -65,11 +65,11 @@ class AgentProfiles:
             )
 
     def strengths(self, agent_id: str) -> list[Strength]:
-        """Return what an agent is good at, ordered by domain, then phase."""
+        """Return an agent's strengths, ordered by domain, then phase."""
         return [each for _, each in sorted(self._strengths.get(agent_id, {}).items())]
 
     def relationships(self, agent_id: str) -> list[Relationship]:
-        """Return how an agent gets along, those first with whom it has debated most, then by the other's id."""
+        """Return an agent's relationships, those with the most debates first, then by the other's id."""
         found = self._relationships.get(agent_id, {}).values()
         return sorted(found, key=lambda each: (-each.debates, each.other_agent_id))
 

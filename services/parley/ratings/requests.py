@@ -1,4 +1,4 @@
-"""What requests may ask: every bad field of one is found before any is refused."""
+"""Checks of requests: all bad fields are reported together."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -29,7 +29,7 @@ _Outcome = pb.RecordMatchRequest | pb.CorrectMatchRequest
 
 
 def check_weights(violations: Violations, request: pb.GetWeightsRequest) -> None:
-    """Note what is bad in a request for weights."""
+    """Add the bad fields of a request for weights."""
     _check_agents(violations, "agent_ids", request.agent_ids, minimum=1)
     _check_domain(violations, request.domain)
     violations.check(
@@ -38,14 +38,14 @@ def check_weights(violations: Violations, request: pb.GetWeightsRequest) -> None
 
 
 def check_match(violations: Violations, request: pb.RecordMatchRequest) -> None:
-    """Note what is bad in a match."""
+    """Add the bad fields of a match."""
     _check_debate(violations, request.debate_id)
     _check_domain(violations, request.domain)
     _check_outcome(violations, request)
 
 
 def check_correction(violations: Violations, request: pb.CorrectMatchRequest) -> None:
-    """Note what is bad in a correction."""
+    """Add the bad fields of a correction."""
     _check_debate(violations, request.debate_id)
     violations.check(that=request.number >= 1, field="number", otherwise="must be at least 1")
     violations.check_text("reason", request.reason, max_characters=_MAX_REASON)
@@ -59,7 +59,7 @@ def check_correction(violations: Violations, request: pb.CorrectMatchRequest) ->
 
 
 def check_feedback(violations: Violations, request: pb.RecordFeedbackRequest) -> None:
-    """Note what is bad in a word on a debate."""
+    """Add the bad fields of feedback on a debate."""
     _check_debate(violations, request.debate_id)
     _check_domain(violations, request.domain)
     violations.check(that=request.number >= 1, field="number", otherwise="must be at least 1")
@@ -68,7 +68,7 @@ def check_feedback(violations: Violations, request: pb.RecordFeedbackRequest) ->
 
 
 def check_team(violations: Violations, request: pb.SelectTeamRequest) -> None:
-    """Note what is bad in a request for a team."""
+    """Add the bad fields of a request for a team."""
     _check_debate(violations, request.debate_id)
     _check_agents(violations, "candidate_agent_ids", request.candidate_agent_ids, minimum=1)
     _check_domain(violations, request.domain)
@@ -77,14 +77,14 @@ def check_team(violations: Violations, request: pb.SelectTeamRequest) -> None:
 
 
 def check_rating_list(violations: Violations, request: pb.ListRatingsRequest) -> int:
-    """Return how many ratings a page has, and note what is bad in the request for it, but for its token."""
+    """Return the page size for ratings, and add the request's bad fields except its token."""
     _check_domain(violations, request.domain)
     violations.check(that=request.min_matches >= 0, field="min_matches", otherwise="must not be negative")
     return violations.page_size(request.page_size)
 
 
 def check_match_list(violations: Violations, request: pb.ListMatchesRequest) -> int:
-    """Return how many matches a page has, and note what is bad in the request for it, but for its token."""
+    """Return the page size for matches, and add the request's bad fields except its token."""
     if request.agent_id:
         check_agent(violations, request.agent_id)
     _check_domain(violations, request.domain)
@@ -92,13 +92,13 @@ def check_match_list(violations: Violations, request: pb.ListMatchesRequest) -> 
 
 
 def check_relationship_list(violations: Violations, request: pb.ListRelationshipsRequest) -> int:
-    """Return how many relationships a page has, and note what is bad in the request for it, but for its token."""
+    """Return the page size for relationships, and add the request's bad fields except its token."""
     check_agent(violations, request.agent_id)
     return violations.page_size(request.page_size)
 
 
 def check_agent(violations: Violations, agent_id: str, field: str = "agent_id") -> None:
-    """Note an agent id that is none."""
+    """Add a field that is no agent id."""
     violations.check(
         that=bool(AGENT_ID.fullmatch(agent_id)), field=field, otherwise=f"must match {AGENT_ID.pattern}"
     )
@@ -162,7 +162,7 @@ def _check_count(violations: Violations, field: str, count: int, maximum: int) -
 
 def _check_score(violations: Violations, field: str, score: float) -> None:
     violations.check(
-        that=0 <= score <= 10,  # false for what is no number
+        that=0 <= score <= 10,  # false for NaN
         field=field,
         otherwise=f"is {score:g}, must be 0 to 10",
     )

@@ -1,4 +1,4 @@
-"""RatingsService over gRPC: requests checked, protobuf in and out, nothing decided."""
+"""RatingsService over gRPC: checks requests and converts messages, without logic of its own."""
 
 from collections.abc import Awaitable, Sequence
 from itertools import islice
@@ -62,13 +62,13 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
     """The calls of RatingsService."""
 
     def __init__(self, matches: Matches, clock: Clock, rule: WeightRule = WeightRule.ACCURACY) -> None:
-        """Serve what is recorded in `matches`; `rule`: what weights follow from where a request does not say."""
+        """Serve the ratings of `matches`; `rule` is the weight rule if a request names none."""
         self._matches = matches
         self._clock = clock
         self._rule = rule
 
     async def GetWeights(self, request: pb.GetWeightsRequest, _context: object) -> pb.GetWeightsResponse:  # noqa: N802
-        """Return what each agent's vote weighs."""
+        """Return the weight of each agent's vote."""
         violations = Violations()
         check_weights(violations, request)
         violations.refuse()
@@ -86,14 +86,14 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         try:
             existed, changes = await _call_store(self._matches.record(current_tenant(), match))
         except DebateReusedError:
-            message = f"another outcome is recorded for the debate {request.debate_id}"
+            message = f"debate {request.debate_id} already has another recorded outcome"
             raise _conflict("DEBATE_REUSED", message, request.debate_id) from None
         return pb.RecordMatchResponse(existed=existed, changes=changes_to_proto(changes))
 
     async def CorrectMatch(  # noqa: N802
         self, request: pb.CorrectMatchRequest, _context: object
     ) -> pb.CorrectMatchResponse:
-        """Put another outcome in the place of a recorded one, or take the match away."""
+        """Replace a recorded outcome, or remove the match."""
         violations = Violations()
         check_correction(violations, request)
         violations.refuse()
@@ -129,7 +129,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         try:
             existed = await _call_store(self._matches.record_feedback(current_tenant(), feedback))
         except FeedbackReusedError:
-            message = f"another word is recorded as number {request.number} on the debate {request.debate_id}"
+            message = f"number {request.number} of debate {request.debate_id} already has other feedback"
             raise _conflict("FEEDBACK_REUSED", message, request.debate_id) from None
         return pb.RecordFeedbackResponse(existed=existed)
 
@@ -153,7 +153,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         size = check_match_list(violations, request)
         violations.refuse()
         past = (await self._table()).past_matches()
-        # Places count from the first match that was recorded, so that later ones move none.
+        # Positions count from the first recorded match, so that later matches move none.
         found = (
             (place, each)
             for place, each in zip(range(len(past), 0, -1), past, strict=True)
@@ -182,7 +182,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         return pb.SelectTeamResponse(candidates=map(candidate_to_proto, candidates))
 
     async def GetPersona(self, request: pb.GetPersonaRequest, _context: object) -> pb.GetPersonaResponse:  # noqa: N802
-        """Return what an agent is good at."""
+        """Return an agent's strengths."""
         violations = Violations()
         check_agent(violations, request.agent_id)
         violations.refuse()
@@ -192,7 +192,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
     async def ListRelationships(  # noqa: N802
         self, request: pb.ListRelationshipsRequest, _context: object
     ) -> pb.ListRelationshipsResponse:
-        """List how an agent gets along with others."""
+        """List an agent's relationships."""
         violations = Violations()
         after = read_page_token(violations, request.page_token)
         size = check_relationship_list(violations, request)

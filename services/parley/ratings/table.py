@@ -13,12 +13,12 @@ from parley.ratings.profiles import AgentProfiles
 __all__ = ["OVERALL", "Change", "PastMatch", "Rating", "Table"]
 
 OVERALL: Final = ""
-"""The domain under which all matches count."""
+"""The domain in which all matches count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """How an agent has done, overall or in a domain."""
+    """An agent's rating, overall or in a domain."""
 
     agent_id: str
     domain: str
@@ -35,7 +35,7 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a match did to an agent's overall rating."""
+    """The change of an agent's overall rating by a match."""
 
     agent_id: str
     before: float
@@ -44,11 +44,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class PastMatch:
-    """A match as it was recorded, what counts of it, and what that changed.
+    """A recorded match, its correction, and the changes that it made.
 
     Attributes:
-        correction: The one that counts, or None.
-        changes: Of overall ratings; empty for a match that was taken away.
+        correction: The last correction, or None.
+        changes: Of overall ratings; empty for a removed match.
     """
 
     recorded: Match
@@ -57,12 +57,12 @@ class PastMatch:
 
     @property
     def match(self) -> Match | None:
-        """What counts: the match as it was recorded or corrected; None where it was taken away."""
+        """The match that counts: recorded or corrected; None if it was removed."""
         return self.recorded if self.correction is None else self.correction.match
 
 
 class Table:
-    """Ratings by domain and agent after some matches, and what else is known of the agents."""
+    """Ratings by domain and agent after some matches, and the agents' profiles."""
 
     def __init__(self) -> None:
         self._ratings: dict[str, dict[str, Rating]] = {}
@@ -72,13 +72,13 @@ class Table:
         self.profiles = AgentProfiles()
 
     def count(self, match: Match) -> tuple[Change, ...]:
-        """Count a match, overall and in its domain; a debate that was counted before counts no more."""
+        """Count a match, overall and in its domain; a debate counts only once."""
         if match.debate_id not in self._past_matches:
             self._count(match)
         return self._past_matches[match.debate_id].changes
 
     def past_match(self, debate_id: str) -> PastMatch | None:
-        """Return the match of a debate, or None where it has not been counted."""
+        """Return the match of a debate, or None if it has not been counted."""
         return self._past_matches.get(debate_id)
 
     def past_matches(self) -> list[PastMatch]:
@@ -86,7 +86,7 @@ class Table:
         return list(reversed(self._past_matches.values()))
 
     def correct(self, corrections: Iterable[Correction]) -> None:
-        """Count all matches again, each as its last correction has it; pass over corrections that are not later."""
+        """Count all matches again, each with its last correction; ignore corrections that are not newer."""
         changed = False
         for each in corrections:
             before = self._corrections.get(each.debate_id)
@@ -97,11 +97,11 @@ class Table:
             self._recount()
 
     def correction(self, debate_id: str) -> Correction | None:
-        """Return the correction of a debate's match that counts, or None."""
+        """Return the last correction of a debate's match, or None."""
         return self._corrections.get(debate_id)
 
     def count_feedback(self, feedback: Feedback) -> None:
-        """Count a word on a debate, overall and in its domain, in place of an earlier one; pass over one that is not later."""
+        """Count feedback on a debate, overall and in its domain, in place of earlier feedback; ignore feedback that is not newer."""
         before = self._feedback.get(feedback.debate_id)
         if before is not None and before.number >= feedback.number:
             return
@@ -111,25 +111,25 @@ class Table:
         self._feedback[feedback.debate_id] = feedback
 
     def feedback(self, debate_id: str) -> Feedback | None:
-        """Return the word on a debate that counts, or None."""
+        """Return the last feedback on a debate, or None."""
         return self._feedback.get(debate_id)
 
     def rating(self, agent_id: str, domain: str = OVERALL) -> Rating:
-        """Return the rating of an agent; one without matches has that of the start."""
+        """Return the rating of an agent; an agent without matches has the start rating."""
         return self._ratings.get(domain, {}).get(agent_id) or Rating(agent_id, domain)
 
     def rating_for_vote(self, agent_id: str, domain: str) -> Rating:
-        """Return the rating that weighs a vote in a domain: the overall one of an agent without matches in it."""
+        """Return the rating that weighs a vote in a domain: the overall rating if the agent has no matches in it."""
         rating = self.rating(agent_id, domain)
         return rating if rating.matches else self.rating(agent_id, OVERALL)
 
     def record_for_vote(self, agent_id: str, domain: str) -> Record:
-        """Return the judged answers that weigh a vote in a domain: all of an agent without any in it."""
+        """Return the judged answers that weigh a vote in a domain: all answers if the agent has none in it."""
         record = self.rating(agent_id, domain).record
         return record if record.answers else self.rating(agent_id, OVERALL).record
 
     def ratings(self, domain: str = OVERALL) -> list[Rating]:
-        """Return all ratings of a domain, best first, those of one rating by agent id."""
+        """Return all ratings of a domain, best first, equal ones by agent id."""
         return sorted(self._ratings.get(domain, {}).values(), key=_rank)
 
     def page(
@@ -137,7 +137,7 @@ class Table:
     ) -> tuple[list[Rating], bool]:
         """Return at most `size` ratings of a domain as `ratings` orders them, and whether there are more.
 
-        With `after`, the Elo and the agent id that ended an earlier page, only those behind it.
+        With `after`, the Elo and the agent id at the end of an earlier page, only the ratings after it.
         """
         ratings = [each for each in self.ratings(domain) if each.matches >= min_matches]
         if after is not None:
@@ -154,7 +154,7 @@ class Table:
             self._add_feedback(feedback, 1)
 
     def _count(self, recorded: Match) -> None:
-        """Count a match as it stands now."""
+        """Count a match with its present correction."""
         correction = self._corrections.get(recorded.debate_id)
         match = recorded if correction is None else correction.match
         moved = () if match is None else self._apply(match)

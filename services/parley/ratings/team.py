@@ -1,4 +1,4 @@
-"""The choice of a team: most seats go to the best, and a share of them to those who may turn out to be."""
+"""The selection of a team: most seats go to the best candidates, and a share to less known ones."""
 
 import hashlib
 import random
@@ -12,20 +12,20 @@ from parley.ratings.table import Rating, Table
 __all__ = ["EXPLORATION_SHARE", "Candidate", "select_team"]
 
 EXPLORATION_SHARE: Final = 0.25
-"""Share of the seats that goes to candidates which are drawn, unless it is said."""
+"""The default share of the seats for candidates that are drawn at random."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A candidate, and what became of it.
+    """A candidate, and whether it was chosen.
 
     Attributes:
-        explored: Whether it has its seat since it was drawn.
-        rating: The share of points that its overall rating promises against one at the start, 0 to 1.
-        calibration: How well its confidence fits its record, 0 to 1.
-        domain: The share of points that its rating in the domain promises against one at the start, 0 to 1.
-        draw: What it was drawn to be worth, 0 to 1.
-        reason: Why it was chosen, or was not, in a line.
+        explored: Whether it has its seat because it was drawn.
+        rating: The expected share of points of its overall rating against a start rating, 0 to 1.
+        calibration: How well its confidence matches its record, 0 to 1.
+        domain: The expected share of points of its rating in the domain against a start rating, 0 to 1.
+        draw: Its value in the random draw, 0 to 1.
+        reason: Why it was chosen or not, in one line.
     """
 
     agent_id: str
@@ -51,7 +51,7 @@ def select_team(
     domain: str,
     exploration_share: float = EXPLORATION_SHARE,
 ) -> list[Candidate]:
-    """Return all candidates, those chosen first, best score first; the order in which they are given does not matter.
+    """Return all candidates, chosen ones first, best score first; the order of `agent_ids` does not matter.
 
     Of `size` seats, a share goes to those of the others that are drawn to be worth most: each is drawn from the Beta
     distribution of its points and answers so far (Thompson, "On the likelihood that one unknown probability exceeds another",
@@ -84,7 +84,7 @@ def _candidate(table: Table, debate_id: str, agent_id: str, domain: str) -> Cand
 
 
 def _draw(debate_id: str, rating: Rating) -> float:
-    """Draw what an agent is worth from what it won and lost, and was right and wrong in."""
+    """Draw an agent's value from its wins, losses, and right and wrong answers."""
     seed = hashlib.blake2b(f"{debate_id}/{rating.agent_id}".encode(), digest_size=16).digest()
     dice = random.Random(seed)  # noqa: S311 - dice, not secrets
     won = rating.wins + rating.draws / 2 + rating.record.right

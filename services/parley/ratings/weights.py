@@ -1,4 +1,4 @@
-"""What the vote of an agent weighs: by its Elo rating and calibration, or by how often it was right."""
+"""The weight of an agent's vote: by its Elo rating and calibration, or by how often it was right."""
 
 import math
 from enum import Enum
@@ -10,11 +10,11 @@ __all__ = ["DOUBT", "LEAST_WEIGHT", "WeightRule", "accuracy_weight", "elo_weight
 
 LEAST_WEIGHT: Final = 0.1
 DOUBT: Final = 8
-"""Wrong answers that every agent is taken to have given before its first, with twice as many right ones."""
+"""Assumed wrong answers before each agent's first answer, with twice as many right ones."""
 
 
 class WeightRule(Enum):
-    """What weights follow from."""
+    """How weights are computed."""
 
     ELO = "elo"
     ACCURACY = "accuracy"
@@ -25,7 +25,7 @@ def elo_weight(elo: float, calibration: float = NEUTRAL_CALIBRATION) -> float:
 
     Args:
         elo: The agent's rating.
-        calibration: How well its confidence fits its record, 0 to 1.
+        calibration: How well its confidence matches its record, 0 to 1.
     """
     return max((elo - 1000.0) / 500.0 * (0.5 + calibration), LEAST_WEIGHT)
 
@@ -43,7 +43,7 @@ def accuracy_weight(record: Record) -> float:
 
 
 def weigh(elo: float, record: Record, rule: WeightRule) -> tuple[float, WeightRule]:
-    """Return what a vote weighs, and by which rule: by Elo where the record holds no answer."""
+    """Return the weight of a vote and the rule that was used: Elo if the record has no answer."""
     if rule is WeightRule.ACCURACY and record.answers:
         return accuracy_weight(record), WeightRule.ACCURACY
     return elo_weight(elo, record.calibration), WeightRule.ELO

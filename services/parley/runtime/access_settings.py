@@ -1,4 +1,4 @@
-"""Settings of who is let in, and of what is shown to others: `PARLEY_AUTH`, `PARLEY_TLS…`, `PARLEY_SERVICE_SECRET…`."""
+"""Settings of access and of TLS: `PARLEY_AUTH`, `PARLEY_TLS…`, `PARLEY_SERVICE_SECRET…`."""
 
 from pathlib import Path
 from typing import ClassVar, Final, Literal, Self
@@ -24,7 +24,7 @@ _MIN_SECRET: Final = 32
 
 
 class CertificateRuleSetting(BaseModel):
-    """Whose certificates these are: a rule of PARLEY_MTLS_RULES."""
+    """A rule of PARLEY_MTLS_RULES: which tenant and roles a certificate has."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -47,46 +47,45 @@ class CertificateRuleSetting(BaseModel):
 
 
 class AccessSettings(BaseSettings):
-    """What every service reads of its callers and of those that it calls."""
+    """Settings of every service: how callers authenticate, and how the service calls others."""
 
     internal: ClassVar[bool] = True
-    """Whether it lets in other services alone."""
+    """Whether only other services may call it."""
     service_name: ClassVar[str] = "service"
 
     host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 or [::] for all.")
     auth: str = Field(
         default="",
         pattern=rf"^(none|{_METHOD}(,{_METHOD})*)?$",
-        description="Ways in, such as key,jwt,mtls. none: everybody is let in, and names the tenant. Unset: the same, on an "
-        "address of this machine alone, unless a service secret is set.",
+        description="Ways to authenticate, such as key,jwt,mtls. none: every caller is accepted and names its tenant. "
+        "Unset: as none, but only on a loopback address and without a service secret.",
     )
     tls: Literal["", "off"] = Field(
-        default="", description="off: speaks in the clear with other machines, and knows it."
+        default="", description="off: allow plaintext connections with other machines."
     )
     tls_certificate: Path | None = Field(
-        default=None, description="File of the chain of certificates that is shown, in PEM."
+        default=None, description="File of the service's certificate chain, in PEM."
     )
     tls_key: Path | None = Field(default=None, description="File of its key, in PEM.")
     tls_client_ca: Path | None = Field(
         default=None,
-        description="File of the authority that signs the certificates of callers; each must have one then.",
+        description="File of the authority that signs callers' certificates. If set, each caller must have one.",
     )
     ca: str = Field(
         default="",
-        description="File of the authority that signs the certificates of the services that are called, or system. Unset: they "
-        "are called in the clear.",
+        description="File of the authority that signs the certificates of called services, or system. Unset: calls are in plaintext.",
     )
     mtls_rules: tuple[CertificateRuleSetting, ...] = Field(
         default=(),
-        description='Whose certificates are whose: [{"subject": "PATTERN", "tenant": …, "roles": […]}].',
+        description='Tenant and roles by certificate: [{"subject": "PATTERN", "tenant": …, "roles": […]}].',
     )
     service_secret: SecretStr | None = Field(
         default=None,
         min_length=_MIN_SECRET,
-        description="What services sign with, the same for all: 32 characters or more.",
+        description="Secret that services sign with, the same for all: 32 characters or more.",
     )
     service_secret_file: Path | None = Field(
-        default=None, description="File of such secrets, a line each: the first signs, each is believed."
+        default=None, description="File of such secrets, one a line. The first signs; all are accepted."
     )
 
     @model_validator(mode="after")
@@ -99,11 +98,9 @@ class AccessSettings(BaseSettings):
     def _find_incomplete(self) -> list[str]:
         found = []
         if (self.tls_certificate is None) != (self.tls_key is None):
-            found.append("PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY are of use together: set both, or none")
+            found.append("PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY work only together: set both, or none")
         if self.tls_client_ca is not None and self.tls_certificate is None:
-            found.append(
-                "PARLEY_TLS_CLIENT_CA is of use with PARLEY_TLS_CERTIFICATE alone: set both, or none"
-            )
+            found.append("PARLEY_TLS_CLIENT_CA needs PARLEY_TLS_CERTIFICATE: set both, or none")
         if "mtls" in self.auth_methods and not (self.tls_client_ca and self.mtls_rules):
             found.append("PARLEY_AUTH=mtls needs PARLEY_TLS_CLIENT_CA and PARLEY_MTLS_RULES")
         if self.service_secret is not None and self.service_secret_file is not None:
@@ -117,22 +114,22 @@ class AccessSettings(BaseSettings):
         if not self.requires_credentials and self.auth != "none":
             ways = "PARLEY_SERVICE_SECRET" if self.internal else "PARLEY_AUTH=key, jwt or mtls"
             found.append(
-                f"{reached}; set {ways} to ask callers who they are, or PARLEY_AUTH=none to let everybody in"
+                f"{reached}; set {ways} to authenticate callers, or PARLEY_AUTH=none to accept every caller"
             )
         if self.tls_certificate is None and self.tls != "off":
             found.append(
-                f"{reached}; set PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY, or PARLEY_TLS=off to speak in the clear"
+                f"{reached}; set PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY, or PARLEY_TLS=off to allow plaintext"
             )
         return found
 
     @property
     def auth_methods(self) -> frozenset[str]:
-        """The ways in for clients that the settings name."""
+        """The authentication methods for clients that PARLEY_AUTH names."""
         return frozenset(self.auth.split(",")) - {"", "none"}
 
     @property
     def requires_credentials(self) -> bool:
-        """Whether callers must say who they are."""
+        """Whether callers must authenticate."""
         return self.auth != "none" and bool(self.auth_methods or (self.internal and self._has_secret))
 
     @property
@@ -140,7 +137,7 @@ class AccessSettings(BaseSettings):
         return self.service_secret is not None or self.service_secret_file is not None
 
     def guard(self, *ways: Authenticator) -> Guard:
-        """Return who lets callers in: other services, those whose certificates rules name, and those that `auth_methods` know.
+        """Return the guard: it accepts other services, certificates that rules name, and callers that `ways` identify.
 
         Raises:
             ConfigurationError: a file that a setting names cannot be used.
@@ -150,7 +147,7 @@ class AccessSettings(BaseSettings):
         secrets = self._secrets()
         if self.internal and secrets is None and "mtls" not in self.auth_methods:
             raise ConfigurationError(
-                "PARLEY_AUTH: this service lets in other services alone; set PARLEY_SERVICE_SECRET too, or mtls"
+                "PARLEY_AUTH: only other services may call this service; set PARLEY_SERVICE_SECRET too, or mtls"
             )
         services = [ServiceTokens(secrets)] if secrets is not None else []
         certificates = (
@@ -159,13 +156,13 @@ class AccessSettings(BaseSettings):
         return Guard(*services, *ways, *certificates)
 
     def server_tls(self) -> ServerTls | None:
-        """Return what is shown to callers; None where it speaks in the clear. Raises ConfigurationError."""
+        """Return the server's TLS settings, or None for plaintext. Raise ConfigurationError if a file cannot be used."""
         if self.tls_certificate is None or self.tls_key is None:
             return None
         return ServerTls(self.tls_certificate, self.tls_key, self.tls_client_ca)
 
     def channels(self) -> ChannelSettings:
-        """Return how other services are called. Raises ConfigurationError where a file cannot be used."""
+        """Return the settings of channels to other services. Raise ConfigurationError if a file cannot be used."""
         secrets = self._secrets()
         return ChannelSettings(
             tls=self._client_tls(),

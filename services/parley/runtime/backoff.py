@@ -1,4 +1,4 @@
-"""Retries after growing pauses: tenacity's, on the clock that is handed in."""
+"""Retries after growing pauses, with tenacity and the injected clock."""
 
 import math
 import random
@@ -23,7 +23,7 @@ class Backoff:
         first: The first pause.
         maximum: The longest pause.
         factor: How many times longer each pause is than the one before.
-        jitter: The part of each pause that is left to chance, 0 to 1, so that many who wait do not all return at once.
+        jitter: The random part of each pause, 0 to 1, so that many callers do not retry at the same time.
     """
 
     first: float
@@ -48,23 +48,23 @@ async def retry(
     attempts: int | None = None,
     seconds: float | None = None,
 ) -> T:
-    """Return the result of a call, which is made again after an error that may pass.
+    """Return the result of a call. Repeat the call after an error that may be temporary.
 
     Args:
-        call: Begins one attempt.
-        on: The error that may pass, or what tells it from others. Any other is raised at once.
+        call: Starts one attempt.
+        on: The type of a temporary error, or a predicate for it. Any other error is raised at once.
         backoff: The pauses between the attempts.
-        clock: What waits, and measures `seconds`.
-        attempts: How many attempts there are at most; no limit by default.
-        seconds: How long after the start the last attempt may begin; no limit by default.
+        clock: Waits, and measures `seconds`.
+        attempts: The maximum number of attempts; no limit by default.
+        seconds: How long after the start the last attempt may start; no limit by default.
 
     Raises:
-        Exception: that of the last attempt.
+        Exception: the error of the last attempt.
     """
     ends = math.inf if seconds is None else clock.monotonic() + seconds
     may_pass = retry_if_exception_type(on) if isinstance(on, type) else retry_if_exception(on)
     try:
-        return await call()  # tenacity takes 60 microseconds a call; those that succeed at once are spared it
+        return await call()  # tenacity takes 60 microseconds a call: skip it for calls that succeed at once
     except Exception as error:
         if attempts == 1 or not may_pass.predicate(error):
             raise

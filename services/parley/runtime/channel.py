@@ -1,4 +1,4 @@
-"""Channels to other services: every replica in turn, found again when they change."""
+"""Channels to other services: calls go round all replicas, and addresses are resolved again when they change."""
 
 import asyncio
 import json
@@ -18,42 +18,42 @@ from parley.runtime.tls import ClientTls
 __all__ = ["ChannelSettings", "ReloadingChannel", "channel"]
 
 _SCHEMES: Final = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "xds:")
-# Repeating is decided above, where it is known what a call did; gRPC itself repeats nothing.
+# The caller decides on retries, since it knows what a call did; gRPC retries nothing.
 _SERVICE_CONFIG: Final = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
 _CLOSE_GRACE_SECONDS: Final = 900.0
-"""How long calls on a channel that was replaced may still run: as long as on a connection that has grown old."""
+"""How long calls on a replaced channel may still run: as long as on an aged connection."""
 
 _Multi = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelSettings:
-    """What a client allows itself; durations are in seconds."""
+    """Settings of a channel; durations are in seconds."""
 
     max_message_bytes: int = MAX_MESSAGE_BYTES
     keepalive_seconds: float = 20.0
-    """A connection that is silent this long is asked whether it lives, and dropped if it does not say so."""
+    """A connection without traffic for this long is pinged, and closed if there is no answer."""
     keepalive_timeout_seconds: float = 10.0
     max_reconnect_seconds: float = 5.0
     """The longest pause between two attempts to connect."""
     tls: ClientTls | None = None
-    """Whom the client trusts; None: it speaks in the clear."""
+    """The authorities that the client trusts; None: plaintext."""
     tls_name: str = ""
-    """The name that the server's certificate must have; empty: the one that it is called by."""
+    """The name that the server's certificate must have; empty: the name that is called."""
     headers: Callable[[], Sequence[tuple[str, str]]] | None = None
-    """Returns what is shown of the caller with each call."""
+    """Returns the metadata that authenticates each call."""
     allow_plaintext: bool = False
-    """Whether that is shown to other machines without TLS too."""
+    """Whether `headers` may be sent to other machines without TLS."""
 
 
 def channel(target: str, settings: ChannelSettings | None = None) -> grpc.aio.Channel:
     """Open a channel to `host:port` (or a target with a scheme, as `dns:///name:port`).
 
-    Calls go round all addresses of the name, carry deadline, trace and labels on, and are never
+    Calls go round all addresses of the name, carry deadline, trace and labels, and are never
     repeated by gRPC. Use it as `async with`, or close it.
 
     Raises:
-        ConfigurationError: what is shown of the caller could be read on its way to another machine.
+        ConfigurationError: a key or token could be read on its way to another machine.
     """
     chosen = settings or ChannelSettings()
     return ContextChannel(_connect(_target(target), chosen), chosen.headers)
@@ -103,7 +103,7 @@ def _options(settings: ChannelSettings) -> list[tuple[str, int | str]]:
 
 
 class ReloadingChannel(grpc.aio.Channel):
-    """Calls go over the channel of the time; those that run on the one before end there."""
+    """A channel that is opened again after its certificates change; running calls end on the old one."""
 
     def __init__(self, version: Callable[[], object], make: Callable[[], grpc.aio.Channel]) -> None:
         """Make a channel, and another one as soon as `version` returns something else."""

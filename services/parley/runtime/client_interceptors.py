@@ -1,4 +1,4 @@
-"""A channel whose calls carry the deadline, the trace and the labels of the work they belong to, and who makes them.
+"""A channel whose calls carry the deadline, the trace, the labels and the credentials of the current work.
 
 It wraps a channel instead of using grpc.aio's client interceptors: those start a task for every call,
 and a call cancelled before that task ran never gets to its end.
@@ -25,10 +25,10 @@ _Headers = Callable[[], Sequence[tuple[str, str]]]
 
 
 class ContextChannel(grpc.aio.Channel):
-    """A channel whose calls get the time left, `traceparent`, labels, and a client span that always ends."""
+    """A channel whose calls get the remaining time, `traceparent`, labels, and a client span that always ends."""
 
     def __init__(self, inner: grpc.aio.Channel, headers: _Headers | None = None) -> None:
-        """Call over `inner`; each call also carries what `headers` returns then."""
+        """Call over `inner`; each call also carries the metadata that `headers` returns at that time."""
         self._inner = inner
         self._headers = headers or tuple
 

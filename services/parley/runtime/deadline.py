@@ -1,4 +1,4 @@
-"""The time left for the work in hand, which calls to other services take with them."""
+"""The remaining time of the current work, which outgoing calls inherit."""
 
 import time
 from collections.abc import Iterator
@@ -17,23 +17,23 @@ __all__ = [
 
 MARGIN_SECONDS: Final = 0.05
 MARGIN_SHARE: Final = 0.02
-"""A call gets what is left minus 2 %, and minus 50 ms at most, so that its caller can still answer."""
+"""A call gets the remaining time minus 2 %, 50 ms at most, so that its caller can still answer."""
 
 _deadline: ContextVar[float | None] = ContextVar("parley_deadline", default=None)
 
 
 def remaining() -> float | None:
-    """Return the seconds left, 0.0 or less when they are used up; None without a deadline."""
+    """Return the seconds left: 0.0 or less if the deadline has passed, None without a deadline."""
     deadline = _deadline.get()
     return None if deadline is None else deadline - time.monotonic()
 
 
 @contextmanager
 def deadline_scope(seconds: float | None) -> Iterator[None]:
-    """Give calls made inside `seconds` at most, or what is left already if that is less.
+    """Limit calls inside to `seconds`, or to the remaining time if that is less.
 
-    None takes the deadline away: for work that outlives the call that began it. The scope only
-    bounds calls to other services; bound other work with `asyncio.timeout(remaining())`.
+    None removes the deadline: for work that outlives the call that started it. The scope only
+    limits calls to other services; limit other work with `asyncio.timeout(remaining())`.
     """
     outer = _deadline.get()
     inner = None if seconds is None else time.monotonic() + seconds
@@ -47,12 +47,12 @@ def deadline_scope(seconds: float | None) -> Iterator[None]:
 
 
 def set_call_deadline(seconds: float | None) -> None:
-    """Make the deadline of a call that came in the one of this task, replacing any that was inherited."""
+    """Set this task's deadline to that of an incoming call, in place of an inherited one."""
     _deadline.set(None if seconds is None else time.monotonic() + seconds)
 
 
 def timeout_for_call(asked: float | None) -> float | None:
-    """Return the timeout for an outgoing call: what is left minus the margin, or `asked` if that is less."""
+    """Return the timeout of an outgoing call: the remaining time minus the margin, or `asked` if that is less."""
     left = remaining()
     if left is None:
         return asked

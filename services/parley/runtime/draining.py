@@ -1,4 +1,4 @@
-"""How a stopping server tells the streams it carries, so that they end with a status to resume from."""
+"""How a stopping server ends its streams, with a status from which they can be resumed."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 
 class Draining:
-    """Set once, when the server begins to stop. Made where a service is wired, and handed to its servicer."""
+    """A flag that is set once, when the server starts to stop. It is created at wiring and passed to the servicer."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -25,26 +25,26 @@ class Draining:
         return self._event.is_set()
 
     async def wait(self) -> None:
-        """Wait until the server begins to stop."""
+        """Wait until the server starts to stop."""
         await self._event.wait()
 
     def set(self) -> None:
-        """Begin to drain: every stream inside `until` ends now."""
+        """Start to drain: every stream inside `until` ends now."""
         self._event.set()
         now = asyncio.get_running_loop().time()
         for timeout in self._waiting:
             timeout.reschedule(now)
 
     def error(self) -> ParleyError:
-        """Return what a stream ends with: UNAVAILABLE, reason DRAINING. The caller goes on where it was, elsewhere."""
+        """Return the error that ends a stream: UNAVAILABLE, reason DRAINING. The caller resumes on another server."""
         return unavailable(
             DRAINING, "this server is stopping; resume on another one", retry_after=_RETRY_SECONDS
         )
 
     async def until(self, stream: AsyncIterator[Item]) -> AsyncGenerator[Item, None]:
-        """Pass `stream` on, and raise `error()` once the server begins to stop.
+        """Yield from `stream`, and raise `error()` when the server starts to stop.
 
-        Only the wait for the next item is cut short; an item that was got is delivered.
+        Only the wait for the next item is cut short; an item that was received is delivered.
         """
         try:
             while True:

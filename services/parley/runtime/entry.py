@@ -1,4 +1,4 @@
-"""From `python -m` to an exit code: one line an error for people, no traceback for what they can mend."""
+"""From `python -m` to an exit code: one line for each error that people can fix, without a traceback."""
 
 import asyncio
 import gc
@@ -16,18 +16,18 @@ PART_FAILED: Final = 1
 CONFIGURATION: Final = 4
 INTERRUPTED: Final = 130
 _GC_THRESHOLDS: Final = 2_000, 10, 100
-"""64 debates and a thousand streams are 160,000 objects: to go through them takes 0.1 s, every 6 s with Python's own thresholds, and with
-these not once in 45 s. What is collected so seldom are cycles that outlived 20,000 objects made after them."""
+"""64 debates and a thousand streams are 160,000 objects. A full collection takes 0.1 s: every 6 s with Python's defaults, and not once in 45 s with these.
+It only finds cycles that outlived 20,000 newer objects."""
 _SWITCH_SECONDS: Final = 0.001
-"""A call goes to the store's threads and back some four times. Each time a thread waits so long for a loop that has more to do, 5 ms by
-Python's own setting: beside a tenant at its limits GetDebate took 113 ms (99 %) then, and 80 with half a millisecond. Shorter
-ones cost a loop that has no pause at all more of its throughput."""
+"""A call goes to the store's threads and back about four times, and each time a thread waits up to this long for a busy loop. With
+Python's 5 ms, GetDebate took 113 ms (99 %) next to a tenant at its limits, and 80 ms with half a millisecond. A shorter
+interval costs a busy loop more of its throughput."""
 
 
 def run(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int:
-    """Run `main` to its end and return the exit code, for `sys.exit(run(main))`.
+    """Run `main` and return the exit code, for `sys.exit(run(main))`.
 
-    None counts as 0, ConfigurationError is 4 with its lines on stderr, PartFailedError is 1 with its own, Ctrl-C is 130.
+    None is 0. ConfigurationError is 4 with its lines on stderr, PartFailedError is 1 with its line, Ctrl-C is 130.
     """
     set_private_umask()
     tune_gc_and_threads()
@@ -45,7 +45,7 @@ def run(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int:
 
 
 def tune_gc_and_threads() -> None:
-    """Never go through what was imported, and seldom through all the rest; have threads wait shortly. To be called once the imports are done."""
+    """Exclude imported objects from garbage collection, collect the rest seldom, and shorten the wait of threads. Call it after the imports."""
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
     sys.setswitchinterval(_SWITCH_SECONDS)

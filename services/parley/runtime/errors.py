@@ -1,4 +1,4 @@
-"""One error type for every service, and its way over the wire as a google.rpc.Status."""
+"""The error type of all services, and its conversion to and from google.rpc.Status."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,13 +37,13 @@ __all__ = [
 DOMAIN: Final = "parley"
 DETAILS_KEY: Final = "grpc-status-details-bin"
 DRAINING: Final = "DRAINING"
-"""Reason of a call or stream that ended because its server is stopping; resume it on another one."""
+"""Reason of a call or stream that ended because its server is stopping; resume it on another server."""
 INTERRUPTED: Final = "INTERRUPTED"
-"""Reason of a call that the service gave up through no fault of the caller; try again."""
+"""Reason of a call that the service stopped through no fault of the caller; try again."""
 UNKNOWN_CALLER: Final = frozenset({"NO_CREDENTIALS", "BAD_CREDENTIALS", "EXPIRED_CREDENTIALS"})
-"""Reasons for not letting a caller in. Between services, they mean that one has another secret, as while it is replaced."""
+"""Reasons to refuse a caller. Between services: one has another secret, for example during its replacement."""
 
-# Trailing metadata of more than 8 KiB is dropped by the peer together with the status. Both of these travel in it:
+# A peer drops trailing metadata of more than 8 KiB together with the status. Both of these are in it:
 _MAX_MESSAGE: Final = 2000  # as it is percent-encoded on the wire; the details hold it once more
 _MAX_STATUS: Final = 4096  # in bytes, before base64
 _MAX_LISTED: Final = 1000
@@ -66,7 +66,7 @@ _CODE_BY_NUMBER: Final[Mapping[int, grpc.StatusCode]] = {code.value[0]: code for
 
 
 class ConfigurationError(Exception):
-    """The settings do not allow a start; one line a problem, each naming the setting. Exit code 4."""
+    """The settings do not allow a start; one line for each problem, which names the setting. Exit code 4."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
@@ -74,7 +74,7 @@ class ConfigurationError(Exception):
 
 
 class PartFailedError(Exception):
-    """A part of a service failed, without which it would only seem to serve; the message names it. Exit code 1."""
+    """A part failed that the service needs; the message names the part. Exit code 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class FieldViolation:
 
 @dataclass(eq=False)
 class ParleyError(Exception):
-    """A failure that the caller is told about.
+    """A failure that the caller gets as a status.
 
     `reason` is UPPER_SNAKE and stable; it is "" only for a status that gRPC itself produced.
     `retry_after` is in seconds; `resource` is (kind, name).
@@ -111,9 +111,9 @@ class ParleyError(Exception):
 def invalid_argument(
     violations: Iterable[FieldViolation], *, reason: str = "INVALID_ARGUMENT", message: str | None = None
 ) -> ParleyError:
-    """Return the error of a request that is wrong in any state of the system; `violations` lists every bad field.
+    """Return the error of an invalid request, whatever the state of the system; `violations` lists every bad field.
 
-    The wire has room for the first of very many; a status tells how many there are.
+    If there are very many, the status has the first ones and their number.
     """
     found = tuple(violations)
     text = message or _list_violations(found) or "invalid argument"
@@ -121,13 +121,13 @@ def invalid_argument(
 
 
 def not_found(kind: str, name: str) -> ParleyError:
-    """Return the error where there is no such resource; the reason is `KIND_NOT_FOUND`."""
+    """Return the error for a resource that does not exist; the reason is `KIND_NOT_FOUND`."""
     reason = f"{_upper_snake(kind)}_NOT_FOUND"
     return ParleyError(grpc.StatusCode.NOT_FOUND, reason, f"{kind} {name!r} not found", resource=(kind, name))
 
 
 def failed_precondition(reason: str, message: str, metadata: Mapping[str, str] | None = None) -> ParleyError:
-    """Return the error of a right request in a state that does not allow it; sending it again does not help."""
+    """Return the error of a valid request that the present state does not allow; sending it again does not help."""
     return ParleyError(grpc.StatusCode.FAILED_PRECONDITION, reason, message, metadata or {})
 
 
@@ -138,17 +138,17 @@ def unavailable(
     retry_after: float | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> ParleyError:
-    """Return the error of what does not work now and may later, after `retry_after` seconds if given."""
+    """Return the error of a temporary failure, which may end after `retry_after` seconds if given."""
     return ParleyError(grpc.StatusCode.UNAVAILABLE, reason, message, metadata or {}, retry_after=retry_after)
 
 
 def permission_denied(reason: str, message: str, metadata: Mapping[str, str] | None = None) -> ParleyError:
-    """Return the error of a caller who is known, and may not do this."""
+    """Return the error of an authenticated caller that may not do this."""
     return ParleyError(grpc.StatusCode.PERMISSION_DENIED, reason, message, metadata or {})
 
 
 def unauthenticated(reason: str, message: str) -> ParleyError:
-    """Return the error of a caller who is not known."""
+    """Return the error of a caller that is not authenticated."""
     return ParleyError(grpc.StatusCode.UNAUTHENTICATED, reason, message)
 
 
@@ -166,21 +166,21 @@ def resource_exhausted(
 
 
 def deadline_exceeded(message: str, *, reason: str = "DEADLINE_EXCEEDED") -> ParleyError:
-    """Return the error of a call whose time was used up before it was done."""
+    """Return the error of a call whose deadline passed before it was done."""
     return ParleyError(grpc.StatusCode.DEADLINE_EXCEEDED, reason, message)
 
 
 def internal(
     message: str, *, reason: str = "INTERNAL", metadata: Mapping[str, str] | None = None
 ) -> ParleyError:
-    """Return the error of a service that broke a promise of its own."""
+    """Return the error of a fault in the service itself."""
     return ParleyError(grpc.StatusCode.INTERNAL, reason, message, metadata or {})
 
 
 def to_status(error: ParleyError) -> status_pb2.Status:
-    """Return the error as a status with ErrorInfo and, where they fit, BadRequest, RetryInfo and ResourceInfo.
+    """Return the error as a status with ErrorInfo and, if they apply, BadRequest, RetryInfo and ResourceInfo.
 
-    What is too long for the wire is shortened, and of very many bad fields the first are told: ErrorInfo's metadata then
+    Texts that are too long are shortened. If there are very many bad fields, the first ones are sent, and ErrorInfo's metadata
     has their number as `violations`.
     """
     status = status_pb2.Status(
@@ -193,7 +193,7 @@ def to_status(error: ParleyError) -> status_pb2.Status:
 
 
 def from_status(status: status_pb2.Status) -> ParleyError:
-    """Return the error a status stands for; without an ErrorInfo of ours its reason is ""."""
+    """Return the error of a status; its reason is "" if there is no ErrorInfo of ours."""
     error = ParleyError(_CODE_BY_NUMBER.get(status.code, grpc.StatusCode.UNKNOWN), "", status.message)
     for packed in status.details:
         info = error_details_pb2.ErrorInfo()
@@ -214,7 +214,7 @@ def from_status(status: status_pb2.Status) -> ParleyError:
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError) -> ParleyError:
-    """Read back what `to_status` sent; a status without details keeps its code and has reason ""."""
+    """Return the error that `to_status` sent; a status without details keeps its code and has the reason ""."""
     status = _status_of(error)
     if status is not None:
         return from_status(status)
@@ -222,9 +222,9 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> ParleyError:
 
 
 def is_transport(error: BaseException) -> bool:
-    """Return whether the call broke on its way (gone, cut, draining) rather than was answered by the service.
+    """Return whether the connection failed (lost, cut, draining), rather than the service answering with an error.
 
-    Such a failure says nothing about the request. A deadline that passed is not one of them.
+    Such a failure says nothing about the request. A passed deadline is not one of them.
     """
     if isinstance(error, grpc.aio.AioRpcError):
         error = from_rpc_error(error)
@@ -236,7 +236,7 @@ def is_transport(error: BaseException) -> bool:
 
 
 def _list_violations(violations: Sequence[FieldViolation]) -> str:
-    """Return bad fields in words: as many as a message holds, and how many more there are."""
+    """Return the bad fields as text: as many as a message can hold, and the number of the others."""
     told: list[str] = []
     room = _MAX_LISTED
     for each in violations:
@@ -249,7 +249,7 @@ def _list_violations(violations: Sequence[FieldViolation]) -> str:
 
 
 def _shorten(text: str, limit: int, measure: Callable[[str], int] | None = None) -> str:
-    """Return a text, cut where it is longer than `limit`: in bytes of UTF-8, or as `measure` says."""
+    """Return the text, cut if it is longer than `limit` in bytes of UTF-8, or in units of `measure`."""
     length = measure or _utf8_length
     if len(text) <= limit and length(text) <= limit:
         return text
@@ -267,7 +267,7 @@ def _utf8_length(text: str) -> int:
 
 
 def _wire_length(text: str) -> int:
-    """Return how long a message is as gRPC sends it, percent-encoded."""
+    """Return the length of a message on the wire, percent-encoded."""
     return len(quote(text, safe=_PLAIN, errors="replace"))
 
 
@@ -320,7 +320,7 @@ def _status_of(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:
         if key == DETAILS_KEY and isinstance(value, bytes):
             try:
                 return status_pb2.Status.FromString(value)
-            except DecodeError:  # sent by something that is not ours
+            except DecodeError:  # another server sent it
                 return None
     return None
 

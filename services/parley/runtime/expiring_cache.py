@@ -1,4 +1,4 @@
-"""What was found out and holds for a while."""
+"""A cache whose values expire."""
 
 from collections import OrderedDict
 from typing import Final, Generic, TypeVar
@@ -9,22 +9,22 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 _MAX_VALUES: Final = 4096
-"""So that whoever makes keys up fills no memory."""
+"""A limit, so that invented keys do not fill the memory."""
 
 
 class ExpiringCache(Generic[_Key, _Value]):
-    """Values that are each good until a time of their own, the 4,096 newest of them."""
+    """Values that each expire at a time of their own; the 4,096 newest are kept."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[_Key, tuple[float, _Value]] = OrderedDict()
 
     def get(self, key: _Key, now: float) -> tuple[_Value] | None:
-        """Return what is remembered and still good at `now`, in a tuple as None may be what is remembered."""
+        """Return the value in a tuple if it has not expired at `now`, else None. The value itself may be None."""
         found = self._values.get(key)
         return (found[1],) if found is not None and now < found[0] else None
 
     def put(self, key: _Key, value: _Value, until: float) -> None:
-        """Remember a value until a time on the clock that `get` is asked by."""
+        """Store a value until `until`, on the clock of `get`'s `now`."""
         self._values[key] = until, value
         self._values.move_to_end(key)
         if len(self._values) > _MAX_VALUES:

@@ -1,4 +1,4 @@
-"""The health that a server tells: whether it lives, and whether it can work now."""
+"""The health that a server reports: whether the process lives, and whether its services can work now."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,10 +12,10 @@ from parley.runtime.logs import get_logger
 __all__ = ["LIVENESS", "Health", "ReadyCheck"]
 
 ReadyCheck = Callable[[], Awaitable[object]]
-"""Returns if a service can work now, and raises if not: because its store does not answer, for one."""
+"""Returns if a service can work now, and raises if not, for example because its store does not answer."""
 
 LIVENESS: Final = "liveness"
-"""The name under which a process says that it lives, whatever becomes of what it needs."""
+"""The name of the liveness check: SERVING as long as the process lives, even if a dependency is down."""
 _SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 _CHECK_SECONDS: Final = 5.0
@@ -27,8 +27,8 @@ _logger = get_logger(__name__)
 class Health:
     """The health of each service by its name, of all of them (""), and of the process (`liveness`).
 
-    A service whose check fails is NOT_SERVING until it succeeds: whoever sends it calls is to send them elsewhere. To
-    start it again would help nothing, so `liveness` stays SERVING.
+    A service whose check fails is NOT_SERVING until it succeeds, so that clients call another replica. A restart
+    would not help, so `liveness` stays SERVING.
     """
 
     def __init__(self, checks: Mapping[str, ReadyCheck | None]) -> None:
@@ -37,26 +37,26 @@ class Health:
         self._failing: frozenset[str] = frozenset()
 
     def register(self, server: grpc.aio.Server) -> None:
-        """Let a server tell of it."""
+        """Add the health service to a server."""
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
 
     async def start_serving(self) -> None:
-        """Say that everything can work."""
+        """Set every name to SERVING."""
         for name in ("", LIVENESS, *self._checks):
             await self._servicer.set(name, _SERVING)
 
     async def stop_serving(self) -> None:
-        """Say that nothing will be served any more."""
+        """Set every name to NOT_SERVING for good."""
         await self._servicer.enter_graceful_shutdown()
 
     async def check_forever(self, seconds: float = _CHECK_SECONDS) -> None:
-        """Check every so many seconds, until cancelled."""
+        """Check every `seconds`, until cancelled."""
         while True:
             await asyncio.sleep(seconds)
             await self.check(seconds)
 
     async def check(self, seconds: float = _CHECK_SECONDS) -> None:
-        """Check each service once, for so many seconds at most, and say what came of it."""
+        """Check each service once, for at most `seconds`, and set its status."""
         failing = set()
         for name, ready in self._checks.items():
             if ready is not None and not await self._is_ready(name, ready, seconds):

@@ -1,4 +1,4 @@
-"""Work that goes through texts, done beside the event loop where they are large, for one tenant after the other."""
+"""Work on texts, which runs in a thread if they are large, one piece of each tenant at a time."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -14,19 +14,19 @@ from parley.runtime.labels import labels
 __all__ = ["in_thread_if_large", "in_thread_per_tenant"]
 
 _LARGE_CHARACTERS: Final = 64 * 1024
-"""Characters that are gone through in a millisecond or two."""
+"""Characters that take a millisecond or two."""
 _CHARACTERS_PER_TEXT: Final = 200
-"""What it takes to go through one more text, in characters."""
+"""The cost of one more text, in characters."""
 
 T = TypeVar("T")
 
 _thread: Final = ThreadPoolExecutor(1, thread_name_prefix="large-texts")
-"""One, since each more would take as much of the interpreter's time as the loop has."""
+"""One thread: each further one would take as much of the interpreter's time as the event loop."""
 _locks: Final[WeakValueDictionary[tuple[int, str], asyncio.Lock]] = WeakValueDictionary()
 
 
 async def in_thread_if_large(texts: Iterable[str], work: Callable[[], T]) -> T:
-    """Return what work on these texts comes to; it is done in a thread where they are large, since the loop belongs to all callers."""
+    """Return the result of `work` on these texts. It runs in a thread if they are large, since all callers share the event loop."""
     is_large = any(
         size > _LARGE_CHARACTERS for size in accumulate(len(each) + _CHARACTERS_PER_TEXT for each in texts)
     )
@@ -34,9 +34,9 @@ async def in_thread_if_large(texts: Iterable[str], work: Callable[[], T]) -> T:
 
 
 async def in_thread_per_tenant(work: Callable[[], T]) -> T:
-    """Return what large work comes to, done in a thread once it is its turn.
+    """Return the result of `work`, run in a thread after the work of this tenant that came before.
 
-    One piece of work is done at a time, and of each tenant one waits for that, so that none waits behind all that another has.
+    One piece of work runs at a time. Of each tenant only one waits for the thread, so that no tenant waits behind all work of another.
     """
     loop = asyncio.get_running_loop()
     key = id(loop), labels().get("tenant", "")

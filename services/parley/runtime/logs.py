@@ -29,11 +29,11 @@ _SEVERITIES: Final = {
     "critical": SeverityNumber.FATAL,
 }
 _STANDARD_FIELDS: Final = frozenset({"event", "level", "timestamp", "exc_info", "trace_id", "span_id"})
-"""What a record of OpenTelemetry has a place of its own for."""
+"""Entries for which OpenTelemetry's record has a field of its own."""
 
 
 def get_logger(name: str) -> FilteringBoundLogger:
-    """Return a logger whose lines say which part wrote them; safe to make at import time."""
+    """Return a logger whose lines name the module; safe to create at import time."""
     logger: FilteringBoundLogger = structlog.get_logger(module=name)
     return logger
 
@@ -88,7 +88,7 @@ def _route_library_logs(
 
 
 class _Stderr:
-    """Whatever sys.stderr is when a line is written, so that a redirected stderr is followed; there may be none."""
+    """The current sys.stderr, so that a redirected stderr is followed; there may be none."""
 
     def write(self, text: str) -> int:
         return LossyStream(sys.stderr).write(text) if sys.stderr is not None else len(text)
@@ -108,10 +108,10 @@ def _add_labels(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
 
 
 def _export(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Hand a line to OpenTelemetry, which drops it unless telemetry was asked to export lines."""
+    """Pass a line to OpenTelemetry, which drops it unless it exports log lines."""
     source = str(event.get("module") or event.get("logger") or "")
     if source.startswith("opentelemetry"):
-        return event  # an exporter that fails says so, and that would be exported
+        return event  # a failing exporter logs that, and its line would be exported again
     level = str(event["level"])
     record = LogRecord(
         timestamp=time.time_ns(),
@@ -129,7 +129,7 @@ def _export(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict
 
 
 def _make_printable(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Take out what a text of others, such as an endpoint's error, would do to the terminal."""
+    """Remove control sequences from texts of others, such as an endpoint's error."""
     return {
         name: value if name == "exc_info" or isinstance(value, int | float) else printable(str(value))
         for name, value in event.items()

@@ -1,4 +1,4 @@
-"""This machine, as it reaches itself, and which addresses no other machine reaches."""
+"""The loopback address of this machine, and which addresses are loopback."""
 
 import errno
 import socket
@@ -14,7 +14,7 @@ _SCHEMES: Final = ("dns:///", "dns:", "ipv4:", "ipv6:")
 
 @cache
 def loopback() -> str:
-    """Return 127.0.0.1, or ::1 where this machine has no IPv4."""
+    """Return 127.0.0.1, or ::1 if this machine has no IPv4."""
     try:
         with socket.socket(socket.AF_INET) as probe:
             probe.bind(("127.0.0.1", 0))
@@ -26,7 +26,7 @@ def loopback() -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine's own and nobody else's; a name other than localhost never is."""
+    """Return whether a host is a loopback address; a name other than localhost never is."""
     bare = host.strip("[]")
     if bare == "localhost":
         return True
@@ -37,7 +37,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_loopback_target(target: str) -> bool:
-    """Tell whether all of what a gRPC target names is on this machine's loopback."""
+    """Return whether all addresses of a gRPC target are loopback addresses."""
     if target.startswith(_LOCAL_SCHEMES):
         return True
     return all(is_loopback(each.rpartition(":")[0] or each) for each in _addresses(target))

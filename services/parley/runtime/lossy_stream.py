@@ -1,4 +1,4 @@
-"""A stream for what may be lost: a line that cannot be written never reaches the code that says it."""
+"""A text stream whose write errors are ignored: the code that logs never sees them."""
 
 from contextlib import suppress
 from typing import Any, TextIO
@@ -7,10 +7,10 @@ __all__ = ["LossyStream"]
 
 
 class LossyStream:
-    """Passes on to a text stream; what a closed pipe or a full disk refuses is dropped, and the next line tried again."""
+    """Writes to a text stream. A line that a closed pipe or a full disk refuses is dropped; the next line is tried again."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Stand before `stream`."""
+        """Write to `stream`."""
         self._stream = stream
 
     def write(self, text: str) -> int:
@@ -20,7 +20,7 @@ class LossyStream:
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what was written, or leave it."""
+        """Flush the stream, or ignore the error."""
         with suppress(OSError, ValueError):
             self._stream.flush()
 
@@ -32,5 +32,5 @@ class LossyStream:
             return False
 
     def __getattr__(self, name: str) -> Any:
-        """Be the stream in all else."""
+        """Return any other attribute of the stream."""
         return getattr(self._stream, name)

@@ -16,23 +16,23 @@ __all__ = [
 ]
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
-"""gRPC itself refuses a larger one, with a status that says nothing a person can use: so none is sent."""
+"""gRPC refuses a larger message with a status that helps nobody, so that none is sent."""
 MAX_ENTRIES: Final = 5000
 MAX_FIELDS: Final = 4 * MAX_ENTRIES
-"""Fields of all messages in a large request, before anything is decoded."""
+"""The maximum number of fields in a large request, counted before it is decoded."""
 _SMALL_BYTES: Final = 1024 * 1024
-"""What is no larger is decoded in a moment, whatever it holds."""
+"""A request up to this size decodes fast, whatever it holds."""
 _VARINT, _EIGHT_BYTES, _SIZED, _FOUR_BYTES = 0, 1, 2, 5
 _COUNTED_TYPES: Final = frozenset(
     {FieldDescriptor.CPPTYPE_MESSAGE, FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_ENUM}
 )
-"""Numbers come in thousands, as vectors, and nobody looks at each of them."""
+"""Numbers are not counted: vectors have thousands of them, and no check looks at each."""
 
 
 def find_crowded_field_in_bytes(given: bytes, descriptor: Descriptor) -> str | None:
-    """Return the field with which a large message has more than MAX_FIELDS, if it has: 16 MiB can hold eight million, which take half a second to decode.
+    """Return the field with which a large message exceeds MAX_FIELDS, or None. 16 MiB can hold eight million fields, which take half a second to decode.
 
-    What is no message is told of by whoever decodes it.
+    Bytes that are no message are reported by the decoder.
     """
     if len(given) <= _SMALL_BYTES:
         return None
@@ -68,7 +68,7 @@ def _fields_by_number(kind: Descriptor) -> Mapping[int, FieldDescriptor]:
 
 
 def _read_varint(given: bytes, at: int) -> tuple[int, int]:
-    """Return a number of variable length, and where it ends. Raises IndexError where it does not."""
+    """Return a number of variable length and the position after it. Raise IndexError if the bytes end before."""
     byte = given[at]
     if byte < 0x80:
         return byte, at + 1
@@ -82,7 +82,7 @@ def _read_varint(given: bytes, at: int) -> tuple[int, int]:
 
 
 def find_crowded_field(message: Message) -> str | None:
-    """Return the field with which texts, messages and names in the lists of `message` become more than MAX_ENTRIES, if they do."""
+    """Return the field with which the lists of `message` exceed MAX_ENTRIES texts, messages and enums, or None."""
     left, entries = [message], 0
     while left:
         held = left.pop()
@@ -104,7 +104,7 @@ def find_crowded_field(message: Message) -> str | None:
 
 @cache
 def _counted_fields(kind: Descriptor) -> tuple[FieldDescriptor, ...]:
-    """Return the lists and messages among the fields of a kind. No other field is touched: a text is made anew at each look."""
+    """Return the lists and messages among the fields of a message type. No other field is read: reading a text copies it."""
     return tuple(
         field
         for field in kind.fields

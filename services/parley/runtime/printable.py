@@ -1,4 +1,4 @@
-"""Text of others made safe to show: nothing in it moves the cursor, hides text or changes the terminal."""
+"""Make texts of others safe to show: nothing in them moves the cursor, hides text or changes the terminal."""
 
 import re
 from typing import Final
@@ -18,7 +18,7 @@ _UNPRINTABLE: Final = re.compile(
     "\ufff9-\ufffb\ufdd0-\ufdef\ufffe\uffff\ud800-\udfff]"
 )
 _JOINING: Final = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]")
-"""What makes one sign of several, or changes one: terminals do not agree on how wide that is."""
+"""Characters that join or change others: terminals do not agree on their width."""
 _LINE_END: Final = re.compile(r"\r\n?|[\x85\u2028\u2029]")
 
 
@@ -30,7 +30,7 @@ def printable(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    """Return JSON text that means the same, with escapes for what does not belong on a terminal."""
+    """Return the same JSON with escapes for characters that do not belong on a terminal."""
     for pattern in (_UNPRINTABLE, _LINE_END):
         text = pattern.sub(_escape, text)
     return text
@@ -42,7 +42,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def picture_text(text: str) -> str:
-    """Return the printable text, of characters alone that are equally wide on every terminal."""
+    """Return the printable text without characters whose width differs between terminals."""
     return _JOINING.sub("", printable(text))
 
 

@@ -1,4 +1,4 @@
-"""What a process of Parley makes is read by its user alone; what that user asked for by name is theirs to share."""
+"""Files that only their user can read. The user may share files that they asked for by name."""
 
 import functools
 import os
@@ -19,18 +19,18 @@ def initial_umask() -> int:
 
 
 def set_private_umask() -> None:
-    """From now on, make files 0600 and folders 0700, also those that libraries make. For the entry of a process."""
+    """Set the umask so that files are created with 0600 and folders with 0700, also by libraries. For the entry of a process."""
     os.umask(_PRIVATE | initial_umask())
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder of 0700, and those above it that are missing; one that is there stays as it is. Raise OSError."""
+    """Create a folder with 0700, and missing parents; an existing one stays as it is. Raise OSError."""
     for each in (*reversed(path.parents), path):
         if not each.exists():
             each.mkdir(mode=0o700, exist_ok=True)
-    path.mkdir(exist_ok=True)  # for what is there, and is no folder
+    path.mkdir(exist_ok=True)  # raises if the path is no folder
 
 
 def open_private(path: str, flags: int) -> int:
-    """Open a file, made 0600 where it is missing: the `opener` of `open`."""
+    """Open a file, created with 0600 if it is missing: the `opener` of `open`."""
     return os.open(path, flags, 0o600)

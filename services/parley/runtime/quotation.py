@@ -1,4 +1,4 @@
-"""Marks around what others wrote, which nothing in it can close."""
+"""Quotation marks around texts of others, which no text can close."""
 
 import re
 from typing import Final
@@ -16,7 +16,7 @@ def quote_in_marks(text: str) -> str:
 
 
 def _longest_run(text: str) -> int:
-    """Return how many `>` stand together at most. Only what is longer than all before is looked at: a text may have millions of them."""
+    """Return the length of the longest run of `>`. It only looks at longer runs than before: a text may have millions of them."""
     longest, place = 0, text.find(">")
     while place >= 0:
         found = _CLOSING.match(text, place)

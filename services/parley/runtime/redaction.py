@@ -1,4 +1,4 @@
-"""Takes secrets out of what endpoints say: they like to repeat what they were sent."""
+"""Remove secrets from endpoints' messages, which often repeat the request."""
 
 import base64
 import re
@@ -10,13 +10,13 @@ __all__ = ["Redaction"]
 
 _REDACTED: Final = "***"
 _MIN_SECRET: Final = 4
-"""Characters of a secret that give something away; fewer are found in any text."""
+"""Shorter parts of a secret occur in any text and give nothing away."""
 _MIN_WORD: Final = 8
-"""Words of a header's value that are shorter are no secrets."""
+"""Shorter words of a header's value are not secrets."""
 _MIN_BASE64: Final = 8
-"""Characters of base64 that give something away."""
+"""Shorter parts in base64 give nothing away."""
 _MASK: Final = re.compile(r"\*{3}|•{3}|\.{3}|…|[xX]{4}")
-"""What endpoints put in the place of most of a key."""
+"""How endpoints mask most of a key."""
 _SEPARATORS: Final = re.compile(r"[\s,;=]+")
 _USER_IN_URL: Final = re.compile(r"(?<=://)[^\s/?#@]{1,512}@")
 _KEY_IN_URL: Final = re.compile(
@@ -37,7 +37,7 @@ class Redaction:
         self._secrets = sorted(forms, key=len, reverse=True)  # one may be a part of another
 
     def __call__(self, message: str) -> str:
-        """Return the message without them, also where it breaks off within one."""
+        """Return the message without secrets, also if it ends within one."""
         for secret in self._secrets:
             message = message.replace(secret, _REDACTED)
         for secret in self._secrets:
@@ -50,18 +50,18 @@ class Redaction:
         )
 
     def _is_masked(self, word: str) -> bool:
-        """Return whether a word is a secret of which an endpoint has left its beginning or its end."""
+        """Return whether a word is a masked secret of which the endpoint shows the beginning or the end."""
         return _MASK.search(word) is not None and any(end in word for end in self._ends)
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield how a secret may be written: as it is, in a URL, and in base64 wherever it stands in the encoded bytes."""
+    """Yield the forms of a secret: plain, URL-encoded, and base64 at each offset of the encoded bytes."""
     yield secret
     yield quote(secret, safe="")
     yield quote(secret, safe="").lower()
     for before in range(3):
         encoded = base64.b64encode(b"\0" * before + secret.encode()).rstrip(b"=").decode()
-        # The first and the last characters also carry bits of what stands beside it.
+        # The first and the last characters also encode bits of their neighbours.
         inner = encoded[(before * 8 + 5) // 6 : len(encoded) - bool((before + len(secret.encode())) % 3)]
         if len(inner) >= _MIN_BASE64:
             yield inner
@@ -69,7 +69,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _remove_beginning(message: str, secret: str) -> str:
-    """Return the message without the beginning of the secret that it ends in."""
+    """Return the message without the beginning of the secret with which it ends."""
     text = message.removesuffix("…")
     for length in range(min(len(secret) - 1, len(text)), _MIN_SECRET - 1, -1):
         if text.endswith(secret[:length]):

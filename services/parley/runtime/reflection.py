@@ -1,4 +1,4 @@
-"""What a server offers, told to clients that have no contract at hand, under both names of the protocol.
+"""Server reflection for clients without the contract, under both names of the protocol.
 
 `v1` and `v1alpha` differ in nothing but their package, and the library knows the older one alone.
 """
@@ -17,7 +17,7 @@ _SERVICE: Final = f"{_V1}.ServerReflection"
 
 
 def add_reflection(names: Sequence[str], server: grpc.aio.Server) -> None:
-    """Tell of these services, and of reflection itself."""
+    """Describe these services, and reflection itself."""
     _describe_v1()
     told = (*names, _SERVICE, reflection.SERVICE_NAME)
     reflection.enable_server_reflection(told, server)
@@ -31,7 +31,7 @@ def add_reflection(names: Sequence[str], server: grpc.aio.Server) -> None:
 
 
 def _describe_v1() -> None:
-    """Make the description of `v1` from that of `v1alpha`, once a process."""
+    """Create the description of `v1` from that of `v1alpha`, once a process."""
     pool = descriptor_pool.Default()
     described = descriptor_pb2.FileDescriptorProto()
     reflection_pb2.DESCRIPTOR.CopyToProto(described)

@@ -1,4 +1,4 @@
-"""A gRPC server as every service runs it: health, reflection, limits, and an orderly stop."""
+"""The gRPC server of every service: health, reflection, limits, and an orderly stop."""
 
 import asyncio
 import signal
@@ -36,11 +36,11 @@ _logger = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Service:
-    """A service to be served: its full gRPC name (`parley.v1.MemoryService`) and what adds it to a server.
+    """A service: its full gRPC name (`parley.v1.MemoryService`) and the function that adds it to a server.
 
-    `authenticators` are its own ways in, beside those of every service. `on_listening` hears where the server is reached, just before the first call.
-    `admission` may refuse a call to a tenant that was let in.
-    `start_serving` is asked every few seconds whether the service can work.
+    `authenticators` are its own, in addition to those of every service. `on_listening` gets the address just before the first call.
+    `admission` may refuse an authenticated tenant's call.
+    `ready` is called every few seconds and raises if the service cannot work.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Service:
 
 
 class CannotListenError(ConfigurationError):
-    """Nothing can listen where a server should; `address` is the address, with the reason where there is one."""
+    """The server cannot listen on its address; `address` is the address, with the reason if known."""
 
     def __init__(self, where: str, variable: str = "PARLEY_PORT") -> None:
         super().__init__(f"PARLEY_HOST, {variable}: cannot listen on {where}; choose another")
@@ -61,29 +61,29 @@ class CannotListenError(ConfigurationError):
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Where to listen and what a connection may ask for; durations are in seconds."""
+    """The address to listen on, and limits of a connection; durations are in seconds."""
 
     host: str = "127.0.0.1"
     port: int = 0
     grace_seconds: float = 30.0
-    """From the stop signal until running calls are cut; handing over and finishing share it."""
+    """From the stop signal until running calls are cut; the `on_drain` callbacks and the calls share it."""
     health_port: int | None = None
-    """A second port, on which health alone is told, to anybody and in the clear; None: there is none."""
+    """A second port for health checks only, without authentication and in plaintext; None: no such port."""
     max_message_bytes: int = MAX_MESSAGE_BYTES
     max_concurrent_streams: int = 1024
-    """Calls at a time on one connection; more wait at the client."""
+    """Concurrent calls on one connection; further ones wait at the client."""
     handshake_seconds: float = 10.0
-    """A connection that has not shown itself to be one of gRPC by then is closed."""
+    """A connection without a gRPC handshake by then is closed."""
     max_connection_idle_seconds: float = 300.0
-    """A connection without a call for so long is closed; a channel opens another when it has one."""
+    """A connection without a call for this long is closed; a channel opens another when it needs one."""
     max_connection_age_seconds: float = 600.0
     """A connection is closed after this long, so that clients find new replicas."""
     max_connection_age_grace_seconds: float = 900.0
     """How long calls on an aged connection may still run: longer than any model call."""
     guard: Guard = OPEN
-    """Who is let in."""
+    """Authenticates callers and checks their roles."""
     tls: ServerTls | None = None
-    """What the server shows of itself; None: it speaks in the clear."""
+    """The server's certificate; None: plaintext."""
 
 
 class RunningServer:
@@ -114,7 +114,7 @@ class RunningServer:
         *,
         at_once: asyncio.Event | None = None,
     ) -> None:
-        """Turn health to NOT_SERVING, set `draining`, run `on_drain`, let running calls end, and stop the server.
+        """Set health to NOT_SERVING, set `draining`, run `on_drain`, let running calls end, and stop the server.
 
         Takes `grace_seconds` at most in all, or ends as soon as `at_once` is set. A second call
         waits for the first one's end.
@@ -144,9 +144,9 @@ class RunningServer:
 async def start_server(
     services: Iterable[Service], settings: ServerSettings | None = None, *, draining: Draining | None = None
 ) -> AsyncIterator[RunningServer]:
-    """Serve until the block is left, then drain. `draining` is the one the servicers were given, if any.
+    """Serve until the block is left, then drain. `draining` is the one that the servicers got, if any.
 
-    Raise ConfigurationError if the address cannot be listened on.
+    Raise ConfigurationError if the address cannot be used.
     """
     running = await _start(tuple(services), settings or ServerSettings(), draining or Draining())
     try:
@@ -165,8 +165,8 @@ async def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT, then drain, running `on_drain` first; a second signal stops at once.
 
-    `on_ready` hears of the server once it listens. Raise ConfigurationError if the address
-    cannot be listened on, and what an `on_drain` raised after the server has stopped.
+    `on_ready` is called with the server when it listens. Raise ConfigurationError if the address
+    cannot be used, and what an `on_drain` raised after the server has stopped.
     """
     stop, at_once = asyncio.Event(), asyncio.Event()
 
@@ -215,7 +215,7 @@ async def _start(services: Sequence[Service], settings: ServerSettings, draining
 
 def _options(settings: ServerSettings) -> list[tuple[str, int]]:
     return [
-        ("grpc.so_reuseport", 0),  # else two processes share a port without a word
+        ("grpc.so_reuseport", 0),  # else two processes share a port silently
         ("grpc.max_receive_message_length", settings.max_message_bytes),
         ("grpc.max_send_message_length", settings.max_message_bytes),
         ("grpc.max_concurrent_streams", settings.max_concurrent_streams),
@@ -223,15 +223,15 @@ def _options(settings: ServerSettings) -> list[tuple[str, int]]:
         ("grpc.max_connection_idle_ms", _milliseconds(settings.max_connection_idle_seconds)),
         ("grpc.max_connection_age_ms", _milliseconds(settings.max_connection_age_seconds)),
         ("grpc.max_connection_age_grace_ms", _milliseconds(settings.max_connection_age_grace_seconds)),
-        # Clients of ours ping every 20 s, between calls too, and gRPC pings for its own measurements. A process that
-        # was held up finds several at once; counting them would cut off a client that did nothing wrong.
+        # Our clients ping every 20 s, between calls too, and gRPC pings for its own measurements. A process that
+        # was blocked finds several at once; counting them would cut off a client that did nothing wrong.
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_ping_strikes", 0),
     ]
 
 
 def _health_server(checks: Health, settings: ServerSettings) -> Sequence[grpc.aio.Server]:
-    """Return the server of the health port, if there is to be one: probes have neither certificates nor keys."""
+    """Return the server of the health port, if one is set: probes have neither certificates nor keys."""
     if settings.health_port is None:
         return ()
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
@@ -247,7 +247,7 @@ def _health_server(checks: Health, settings: ServerSettings) -> Sequence[grpc.ai
 def _listen(server: grpc.aio.Server, settings: ServerSettings) -> int:
     wanted = _address(settings.host, settings.port)
     if settings.port:
-        # gRPC logs pages of its own when it cannot bind; asking the system first gives one plain reason.
+        # gRPC logs pages when it cannot bind; a probe of the port gives one plain reason.
         try:
             _probe(settings.host.strip("[]"), settings.port)
         except OSError as error:
@@ -280,7 +280,7 @@ async def _run_callback(callback: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _wait_bounded(work: Awaitable[None], at_once: asyncio.Event, seconds: float | None) -> bool:
-    """Wait for `work`, `seconds` at most and not beyond `at_once`; return whether it ended itself."""
+    """Wait for `work`, at most `seconds` and not beyond `at_once`; return whether it ended."""
     working, hurry = asyncio.ensure_future(work), asyncio.create_task(at_once.wait())
     try:
         await asyncio.wait({working, hurry}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

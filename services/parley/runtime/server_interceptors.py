@@ -1,4 +1,4 @@
-"""What every incoming call gets: its deadline, its caller, its span, its labels in the logs, and errors with details."""
+"""The interceptor of incoming calls: deadline, caller, span, labels in the logs, and errors with details."""
 
 import asyncio
 import inspect
@@ -27,13 +27,13 @@ from parley.runtime.message_limits import (
 
 __all__ = ["Admission", "CallInterceptor"]
 
-# Probes and tooling ask these all the time, and they tell nothing of anybody; a span for each would bury the rest.
+# Probes and tools call these all the time, and they reveal nothing; a span for each would hide the rest.
 _PUBLIC: Final = ("/grpc.health.", "/grpc.reflection.")
 _TRACE_KEYS: Final = frozenset({"traceparent", "tracestate"})
 _TENANT: Final = LABELS["tenant"]
 _DEBATE: Final = LABELS["debate"]
 _MAX_LABEL: Final = 128
-# What a server is to blame for; the other codes are answers, and their spans are not errors.
+# Faults of the server; the other codes are answers, and their spans are not errors.
 _FAULTS: Final = frozenset(
     {
         grpc.StatusCode.UNKNOWN,
@@ -49,10 +49,10 @@ _logger = logs.get_logger(__name__)
 _tracer = telemetry.tracer("parley.runtime")
 
 Admission = Callable[[str, str], AbstractAsyncContextManager[None]]
-"""Lets a call of a method in for a tenant while the block runs. Raises ParleyError."""
+"""Admits a tenant's call of a method while the block runs. Raises ParleyError."""
 
 _Context = grpc.aio.ServicerContext[Any, Any]
-# The stubs know these only as they are in threads; here they are coroutines and async generators.
+# The stubs describe the threaded variants; here they are coroutines and async generators.
 _Handler = Any
 if TYPE_CHECKING:  # subscriptable in the stubs only
     _Method = grpc.RpcMethodHandler[Any, Any]
@@ -61,10 +61,10 @@ else:
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
-    """One interceptor for all of it: each further one would cost every call a layer more."""
+    """One interceptor for everything: each further one would cost every call another layer."""
 
     def __init__(self, guard: Guard = OPEN, admissions: Mapping[str, Admission] | None = None) -> None:
-        """Let in whom `guard` lets in, as long as the service's admission, if it has one, lets the tenant in."""
+        """Admit callers that `guard` accepts, if the service's admission, if it has one, admits the tenant."""
         self._guard = guard
         self._admissions = admissions or {}
         self._wrapped: dict[str, tuple[_Method, _Method]] = {}
@@ -74,7 +74,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Method | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> _Method | None:
-        """Return the method's own handler, wrapped once and kept."""
+        """Return the method's handler, wrapped once and cached."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
         if handler is None or method.startswith(_PUBLIC):
@@ -89,13 +89,13 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
 @dataclass(frozen=True, slots=True)
 class _Admittance:
-    """What stands before a method."""
+    """The guard and the admission of a method."""
 
     guard: Guard
     admission: Admission | None
 
     def enter(self, method: str, tenant: str) -> AbstractAsyncContextManager[None]:
-        """Let a tenant's call in while the block runs. A name that is none is refused by whoever asks for it."""
+        """Admit a tenant's call while the block runs. The code that reads an invalid tenant name refuses it."""
         if self.admission is None or not is_tenant(tenant):
             return nullcontext()
         return self.admission(method, tenant)
@@ -103,7 +103,7 @@ class _Admittance:
 
 @dataclass(frozen=True, slots=True)
 class _RefusedRequest:
-    """Stands for bytes that are no message, or one that is refused as it is. A deserializer that raises makes gRPC answer UNKNOWN and log a traceback."""
+    """A placeholder for a request that is refused. If a deserializer raised, gRPC would answer UNKNOWN and log a traceback."""
 
     error: errors.ParleyError
 
@@ -153,7 +153,7 @@ def _safe_decoder(method: str, decode: Callable[[bytes], Any] | None) -> Callabl
 
 
 def _require_decoded(request: Any) -> Any:
-    """Return a request, or a stream of requests, of which each is decoded or raises."""
+    """Return the request, or the stream of requests; raise the error of one that is refused."""
     if isinstance(request, _RefusedRequest):
         raise request.error
     return _require_each_decoded(request) if isinstance(request, AsyncIterable) else request
@@ -185,7 +185,7 @@ def _wrap_unary(method: str, handle: _Handler, door: _Admittance) -> _Handler:
 
 
 def _wrap_stream(method: str, handle: _Handler, door: _Admittance) -> _Handler:
-    """Write the handler's messages itself, so that a stream cut while writing closes it here and now."""
+    """Write the generator's messages here, so that the generator is closed at once if the stream is cut while writing."""
     generator = inspect.isasyncgenfunction(handle)
     if not generator and not inspect.iscoroutinefunction(handle):
         raise TypeError(f"{method}: a handler must be async")
@@ -211,7 +211,7 @@ def _wrap_stream(method: str, handle: _Handler, door: _Admittance) -> _Handler:
 
 
 def _begin(method: str, context: _Context) -> tuple[trace.Span, Credentials]:
-    """Give this call's task its own deadline, labels and span; nothing is taken over from the starter."""
+    """Set this call's deadline, labels and span; nothing is inherited from the task that started it."""
     carrier: dict[str, str] = {}
     found: dict[str, str] = {}
     for key, value in context.invocation_metadata() or ():
@@ -237,7 +237,7 @@ def _begin(method: str, context: _Context) -> tuple[trace.Span, Credentials]:
 
 
 async def _admit(method: str, shown: Credentials, guard: Guard, span: trace.Span) -> str:
-    """Let the caller in, and name its tenant to logs, spans and the calls made for it; return it. Raises ParleyError."""
+    """Authenticate the caller, set its tenant for logs, spans and outgoing calls, and return it. Raise ParleyError."""
     identity = await guard.admit(method, shown)
     set_identity(identity)
     set_labels({"tenant": identity.tenant, **labels()})
@@ -262,7 +262,7 @@ def _end(span: trace.Span, code: grpc.StatusCode, message: str = "") -> None:
 def _fail(
     method: str, context: _Context, span: trace.Span, error: BaseException
 ) -> errors.ParleyError | None:
-    """End the span; return what the caller is to be told, or None if `error` goes on as it is."""
+    """End the span; return the error for the caller, or None if `error` is raised as it is."""
     if isinstance(error, grpc.aio.AbortError):
         _end(span, _code(context), context.details())
         return None
@@ -278,14 +278,14 @@ def _fail(
 
 
 def _is_late() -> bool:
-    """Return whether the time is used up, or all but the margin that calls made from here did not get."""
+    """Return whether the deadline has passed, or only the margin is left that outgoing calls do not get."""
     left = deadline.remaining()
     return left is not None and left <= deadline.MARGIN_SECONDS
 
 
 def _was_cancelled(error: BaseException) -> bool:
-    """Return whether the call itself was cancelled, and not merely some task that its handler awaited."""
-    if isinstance(error, grpc.aio.InternalError):  # a message could not be sent: its reader is gone
+    """Return whether the call itself was cancelled, and not only a task that its handler awaited."""
+    if isinstance(error, grpc.aio.InternalError):  # a message could not be sent: the client is gone
         return True
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
@@ -296,27 +296,27 @@ def _error_answer(method: str, error: BaseException) -> errors.ParleyError:
     if isinstance(told, errors.ParleyError):
         return told
     if isinstance(told, asyncio.CancelledError):
-        # gRPC would leave the caller waiting for its deadline.
-        return errors.unavailable(errors.INTERRUPTED, "the service gave this call up; try again")
+        # Otherwise gRPC would let the caller wait for its deadline.
+        return errors.unavailable(errors.INTERRUPTED, "the service stopped this call; try again")
     unanswered = isinstance(told, grpc.aio.AioRpcError) and (
         errors.is_transport(told) or told.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     )
     if _is_late() and (unanswered or isinstance(told, TimeoutError)):
-        return errors.deadline_exceeded("the deadline passed before the answer was there")
+        return errors.deadline_exceeded("the deadline passed before there was an answer")
     if isinstance(told, grpc.aio.AioRpcError) and told.code() is grpc.StatusCode.UNAUTHENTICATED:
-        message = "a service this call needs does not know who asks; PARLEY_SERVICE_SECRET must be the same for both"
+        message = "a service that this call needs does not accept our credentials; set the same PARLEY_SERVICE_SECRET for both"
         return errors.unavailable("UPSTREAM_UNAVAILABLE", message)
     if unanswered:
-        return errors.unavailable("UPSTREAM_UNAVAILABLE", "a service this call needs does not answer")
+        return errors.unavailable("UPSTREAM_UNAVAILABLE", "a service that this call needs does not answer")
     error_id = uuid.uuid4().hex[:12]
     _logger.error("call failed", method=method, error_id=error_id, exc_info=error)
     return errors.internal(
-        f"internal error; the service's log has it under {error_id}", metadata={"error_id": error_id}
+        f"internal error; see the service's log for {error_id}", metadata={"error_id": error_id}
     )
 
 
 def _own_errors(error: BaseException) -> Iterator[BaseException]:
-    """Return the errors of ours in an exception group, which is what a task group raises."""
+    """Yield the ParleyErrors in an exception group, as a task group raises it."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from _own_errors(inner)
@@ -325,12 +325,12 @@ def _own_errors(error: BaseException) -> Iterator[BaseException]:
 
 
 async def _abort(context: _Context, answer: errors.ParleyError) -> None:
-    """End the call by raising; for a single answer and in mid-stream, details are in the trailing metadata."""
+    """End the call by raising, for a single answer and in mid-stream; details are in the trailing metadata."""
     status = errors.to_status(answer)
     trailing = (*(context.trailing_metadata() or ()), (errors.DETAILS_KEY, status.SerializeToString()))
     await context.abort(answer.code, status.message, trailing)
 
 
 def _code(context: _Context) -> grpc.StatusCode:
-    """Return what the handler set, which is None (whatever the stubs say) if it set nothing."""
+    """Return the code that the handler set; whatever the stubs say, it is None if it set nothing."""
     return cast("grpc.StatusCode | None", context.code()) or grpc.StatusCode.OK

@@ -1,4 +1,4 @@
-"""Settings from PARLEY_… variables: frozen, read once, and refused with a line that names what is wrong."""
+"""Settings from PARLEY_… variables: frozen, read once; an error names the variable."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _OWN_MESSAGES: Final = frozenset({"value_error", "assertion_error"})
 
 
 class ServiceSettings(AccessSettings):
-    """What every service reads; a service adds its own fields in a subclass."""
+    """Settings of every service; a service adds its own fields in a subclass."""
 
     model_config = SettingsConfigDict(
         env_prefix="PARLEY_", frozen=True, extra="ignore", env_ignore_empty=True
@@ -33,7 +33,7 @@ class ServiceSettings(AccessSettings):
         default=None,
         ge=1,
         le=65535,
-        description="Second port, on which health alone is told, in the clear, for probes; unset: none.",
+        description="Second port, for health checks only, in plaintext, for probes; unset: none.",
     )
     log_level: Level = Field(default="info", description="Least severe level that is logged.")
     grace_seconds: float = Field(
@@ -42,7 +42,7 @@ class ServiceSettings(AccessSettings):
 
     @classmethod
     def load(cls) -> Self:
-        """Read the environment; raise ConfigurationError with a line for every bad variable."""
+        """Read the environment; raise ConfigurationError with a line for each bad variable."""
         try:
             return cls()
         except ValidationError as error:
@@ -52,7 +52,7 @@ class ServiceSettings(AccessSettings):
             raise ConfigurationError(_json_error(cls, error)) from None
 
     def server(self, *ways: Authenticator) -> ServerSettings:
-        """Return the part that `serving()` and `serve()` take; `ways` are the service's own ways in.
+        """Return the settings for `start_server()` and `serve()`; `ways` are the service's own authenticators.
 
         Raises:
             ConfigurationError: a file that a setting names cannot be used.
@@ -75,12 +75,12 @@ def _line(settings: type[AccessSettings], problem: ErrorDetails) -> str:
     inner = "".join(f"[{part!r}]" for part in location[1:])
     if problem["type"] == "missing":
         return f"{variable}{inner}: must be set"
-    # The value itself is left out: a URL or a token may hold a secret whatever its type says.
+    # The value itself is omitted: a URL or a token may hold a secret whatever its type is.
     return f"{variable}{inner}: {_message(problem)}"
 
 
 def _message(problem: ErrorDetails) -> str:
-    """Return what is wrong, without whatever of the value a validator's own message repeats."""
+    """Return the message, without parts of the value that a validator repeats."""
     if problem["type"] == "string_pattern_mismatch" and problem["ctx"]["pattern"].startswith("^https?://"):
         return "must begin with http:// or https:// and hold no space and no @"
     message = " ".join(problem["msg"].split()).removeprefix("Value error, ")

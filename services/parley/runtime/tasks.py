@@ -18,7 +18,7 @@ _logger = get_logger(__name__)
 
 @asynccontextmanager
 async def background_task(what: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Do `work` while the block runs. `what` says to people which part of the service it is.
+    """Run `work` concurrently while the block runs. `what` names this part of the service in messages.
 
     If the work fails, the block is cancelled, so that a server in it drains, and PartFailedError is raised.
     """
@@ -31,7 +31,7 @@ async def background_task(what: str, work: Coroutine[Any, Any, None]) -> AsyncIt
             except asyncio.CancelledError as error:
                 if leaving:
                     raise
-                # Nobody asked for it: a library let a cancellation of its own through.
+                # The service did not ask for it: a library let a cancellation of its own through.
                 _logger.exception("a part of the service was cancelled", part=what)
                 stop(_failure(what, error))
             except Exception as error:
@@ -49,7 +49,7 @@ async def background_task(what: str, work: Coroutine[Any, Any, None]) -> AsyncIt
 
 @asynccontextmanager
 async def cancellable_block() -> AsyncIterator[Callable[[Exception], None]]:
-    """Open a block that can be ended from beside it: it is cancelled, and raises the error given as the reason."""
+    """Open a block that another task can stop: the block is cancelled, and raises the given error."""
     block = asyncio.current_task()
     assert block is not None, "a block of a coroutine runs in a task"
     reasons: list[Exception] = []
@@ -73,9 +73,9 @@ def _failure(what: str, error: BaseException) -> PartFailedError:
 
 
 async def stop_task(task: asyncio.Task[Any], *, again_seconds: float = _CANCEL_AGAIN_SECONDS) -> None:
-    """Cancel a task and wait until it has ended; one that goes on is cancelled again, and left alone after fifty times.
+    """Cancel a task and wait until it has ended. If it goes on, cancel it again, fifty times at most.
 
-    On Python 3.11 `asyncio.wait_for`, which database drivers use, can take a cancellation for its own and return.
+    On Python 3.11 `asyncio.wait_for`, which database drivers use, may swallow a cancellation and return.
     """
     for _ in range(_MAX_CANCELS):
         task.cancel()

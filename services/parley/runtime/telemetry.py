@@ -1,4 +1,4 @@
-"""OpenTelemetry as the standard OTEL_… variables ask for it, and nothing at all where they do not."""
+"""OpenTelemetry, set by the standard OTEL_… variables; nothing is exported without them."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -24,23 +24,23 @@ _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _GRPC: Final = "grpc"
 _PROTOCOLS: Final = (_GRPC, "http/protobuf")
 _EXPORT_SECONDS: Final = 5
-"""How long one export, and so the last one at shutdown, may take."""
+"""The longest time of one export, and so of the last one at shutdown."""
 
 
 def tracer(name: str) -> trace.Tracer:
-    """Return a tracer named after the module that makes the spans; safe to make at import time."""
+    """Return a tracer with the module's name; safe to create at import time."""
     return trace.get_tracer(name)
 
 
 def meter(name: str) -> metrics.Meter:
-    """Return a meter named after the module that measures; safe to make at import time."""
+    """Return a meter with the module's name; safe to create at import time."""
     return metrics.get_meter(name)
 
 
 class BoundedNames:
-    """Names that callers choose, as labels of a metric: the first so many, and `other` for all further ones.
+    """Names that callers choose, as labels of a metric: the first `limit` names, and `other` for the rest.
 
-    A meter keeps each set of labels for ever.
+    A meter keeps each set of labels forever.
     """
 
     def __init__(self, limit: int = 200) -> None:
@@ -48,7 +48,7 @@ class BoundedNames:
         self._names: set[str] = set()
 
     def label(self, name: str) -> str:
-        """Return the label that stands for a name, the same one every time."""
+        """Return the label for a name, the same one every time."""
         if name in self._names:
             return name
         if len(self._names) >= self._limit:
@@ -67,13 +67,13 @@ def inject(context: Context | None = None) -> dict[str, str]:
 def extract(carrier: Mapping[str, str]) -> Context:
     """Return a context whose current span is the remote one in `carrier`, or none if it names none.
 
-    It starts from an empty context: the span that is current here has no part in it.
+    It starts from an empty context, without the current span.
     """
     return _PROPAGATOR.extract(carrier, Context())
 
 
 def configure_telemetry(service_name: str) -> Callable[[], None]:
-    """Start exporting over OTLP if an endpoint is set; return what flushes and stops it.
+    """Start exporting over OTLP if an endpoint is set; return a function that flushes and stops it.
 
     Services in one process share one provider: the first names it (OTEL_SERVICE_NAME wins over
     `service_name`), and the last one to stop shuts it down. A second start after that exports nothing.
@@ -84,7 +84,7 @@ def configure_telemetry(service_name: str) -> Callable[[], None]:
 
 
 class _Shared:
-    """The one pair of providers of this process and how many services use it."""
+    """The providers of this process, and the number of services that use them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -117,7 +117,7 @@ _shared: Final = _Shared()
 
 def _start(service_name: str) -> list[Callable[[], None]]:
     traces, metric = _protocol("TRACES"), _protocol("METRICS")
-    logs = _protocol("LOGS") if os.environ.get("OTEL_LOGS_EXPORTER") else None  # stderr has them already
+    logs = _protocol("LOGS") if os.environ.get("OTEL_LOGS_EXPORTER") else None  # stderr has them anyway
     if not (traces or metric or logs):
         return []
     # Loading the SDK and its exporters takes a tenth of a second that most starts need not pay.
@@ -186,7 +186,7 @@ def _log_exporter(protocol: str) -> "LogRecordExporter":
 
 
 def _protocol(signal: str) -> str | None:
-    """Return the protocol that a signal is exported by, None where it is not exported. Raises ConfigurationError."""
+    """Return the export protocol of a signal, or None if it is not exported. Raise ConfigurationError."""
     endpoint = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or os.environ.get(
         "OTEL_EXPORTER_OTLP_ENDPOINT"
     )
@@ -211,4 +211,4 @@ def _flag(name: str) -> bool:
 
 
 def _do_nothing() -> None:
-    """Stop what was never started."""
+    """Do nothing: there is nothing to stop."""

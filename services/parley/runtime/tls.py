@@ -1,6 +1,6 @@
-"""TLS of servers and clients, with certificates that are read again when they change.
+"""TLS of servers and clients; certificates are read again when they change.
 
-gRPC speaks TLS 1.2 or newer alone; `tests/integration/runtime/test_tls.py` holds it to that.
+gRPC supports only TLS 1.2 and newer; `tests/integration/runtime/test_tls.py` checks it.
 """
 
 import ssl
@@ -15,17 +15,17 @@ from parley.runtime.watched_files import WatchedFiles
 __all__ = ["SYSTEM_AUTHORITIES", "ClientTls", "ServerTls"]
 
 SYSTEM_AUTHORITIES: Final = "system"
-"""In place of a file: the authorities that gRPC itself trusts."""
+"""Instead of a file: the authorities that gRPC trusts by default."""
 
 
 class ServerTls:
-    """What a server shows of itself, and whose certificates it wants of clients."""
+    """A server's certificate, and the authority of its clients' certificates."""
 
     def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
-        """Show the chain in `certificate`. With `client_ca`, clients must have a certificate that it signed.
+        """Use the chain in `certificate`. With `client_ca`, clients must have a certificate that it signed.
 
         Raises:
-            ConfigurationError: a file cannot be read or is no PEM.
+            ConfigurationError: a file cannot be read or is not PEM.
         """
         paths = (certificate, key, *([client_ca] if client_ca else []))
         self._files = WatchedFiles(
@@ -37,7 +37,7 @@ class ServerTls:
         self._last_contents: tuple[bytes, ...] = ()
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Return what a port takes; a connection that comes after a change is shown the new certificate."""
+        """Return the credentials of a port; a connection after a change gets the new certificate."""
         return grpc.dynamic_ssl_server_credentials(
             self._configuration(),
             self._new_configuration,  # type: ignore[arg-type]  # None: no other one
@@ -45,7 +45,7 @@ class ServerTls:
         )
 
     def _new_configuration(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return the configuration where it is another one; gRPC asks at every handshake, in a thread of its own."""
+        """Return the configuration if it changed, else None; gRPC asks at every handshake, in a thread of its own."""
         return None if self._files.contents() == self._last_contents else self._configuration()
 
     def _configuration(self) -> grpc.ServerCertificateConfiguration:
@@ -55,13 +55,13 @@ class ServerTls:
 
 
 class ClientTls:
-    """Whom a client trusts, and what it shows of itself where a server asks."""
+    """The authorities that a client trusts, and its own certificate if a server asks for one."""
 
     def __init__(self, ca: Path | None, certificate: Path | None = None, key: Path | None = None) -> None:
-        """Trust what `ca` signed; None: what gRPC's own list of authorities did.
+        """Trust the authority in `ca`; None: gRPC's own list of authorities.
 
         Raises:
-            ConfigurationError: a file cannot be read or is no PEM.
+            ConfigurationError: a file cannot be read or is not PEM.
         """
         paths = [*([ca] if ca else []), *([certificate, key] if certificate and key else [])]
         self._has_ca, self._has_certificate = ca is not None, len(paths) > 1
@@ -70,11 +70,11 @@ class ClientTls:
         )
 
     def contents(self) -> tuple[bytes, ...]:
-        """Return what the files hold now; a channel is made again where it is something else."""
+        """Return the files' contents; a channel is opened again when they change."""
         return self._files.contents()
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """Return what a channel takes, as the files are now."""
+        """Return the credentials of a channel, from the files as they are now."""
         contents = list(self.contents())
         ca = contents.pop(0) if self._has_ca else None
         certificate, key = contents if self._has_certificate else (None, None)
@@ -84,12 +84,12 @@ class ClientTls:
 def _pem_check(certificate: Path | None, key: Path | None) -> Callable[[tuple[bytes, ...]], None]:
     def check(contents: tuple[bytes, ...]) -> None:
         if not all(b"-----BEGIN " in each for each in contents):
-            raise ValueError("each must be a file in PEM, which begins with -----BEGIN")
+            raise ValueError("each must be a PEM file, which begins with -----BEGIN")
         if certificate is None or key is None:
             return
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, lambda: "")
         except ssl.SSLError:
-            raise ValueError(f"{certificate} and {key} do not belong together, or are damaged") from None
+            raise ValueError(f"{certificate} and {key} do not match, or are damaged") from None
 
     return check

@@ -1,4 +1,4 @@
-"""Answers of HTTP endpoints, unpacked a little at a time and within bounds: a megabyte of gzip may stand for a gigabyte."""
+"""Decompress answers of HTTP endpoints in small pieces and within bounds: a megabyte of gzip may be a gigabyte of text."""
 
 import asyncio
 import zlib
@@ -10,15 +10,15 @@ import httpx2
 __all__ = ["ACCEPT_GZIP", "truncate", "unpack"]
 
 ACCEPT_GZIP: Final = {"Accept-Encoding": "gzip"}
-"""The header that asks for no more than is unpacked here."""
+"""The header for the encodings that this module decompresses."""
 _ENCODING: Final = "content-encoding"
 _PIECE_BYTES: Final = 16 * 1024
 
 
 async def unpack(response: httpx2.Response) -> None:
-    """Have an answer in gzip come in pieces of 16 KiB, with a turn for others after each; an event hook of a client.
+    """Decompress a gzip answer in pieces of 16 KiB, with a turn for other tasks after each; an event hook of a client.
 
-    What comes in another encoding is left as it is, and read as what it is not.
+    An answer in another encoding is not decompressed.
     """
     encoding = response.headers.pop(_ENCODING, "identity").strip().lower()
     if encoding in {"gzip", "x-gzip"} and isinstance(response.stream, httpx2.AsyncByteStream):
@@ -26,7 +26,7 @@ async def unpack(response: httpx2.Response) -> None:
 
 
 def truncate(response: httpx2.Response, after: int) -> None:
-    """Have an answer end after so many bytes, whatever would follow."""
+    """End an answer after `after` bytes."""
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _TruncatedStream(response.stream, after)
 
@@ -60,7 +60,7 @@ class _UnpackedStream(httpx2.AsyncByteStream):
                 try:
                     piece = unpacker.decompress(left, _PIECE_BYTES)
                 except zlib.error as error:
-                    raise httpx2.DecodingError(f"the answer is no gzip: {error}") from None
+                    raise httpx2.DecodingError(f"the answer is not gzip: {error}") from None
                 left = unpacker.unconsumed_tail
                 if piece:
                     yield piece

@@ -1,4 +1,4 @@
-"""What was stored and cannot be read is passed over, counted and told of: one such thing never hides all others."""
+"""Skip stored data that cannot be read, count and log it: one unreadable item never hides the others."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
@@ -15,20 +15,20 @@ _logger = get_logger(__name__)
 _counter: Final = meter(__name__).create_counter(
     "parley.unreadable",
     "{item}",
-    "Stored things that could not be read and were passed over, each counted once.",
+    "Stored items that could not be read and were skipped, each counted once.",
 )
 _MAX_REPORTED: Final = 10_000
 _reported: dict[tuple[str, str], None] = {}
 
 
 class UnreadableError(Exception):
-    """Something stored is not of the form that this version reads."""
+    """A stored item has a form that this version cannot read."""
 
 
 def skip_unreadable(
     found: Iterable[S], read: Callable[[S], T], kind: str, name: Callable[[S], str]
 ) -> Iterator[T]:
-    """Read things, passing over those that cannot be read. `kind` and `name` say what they are, in logs and metrics."""
+    """Yield the items that can be read, and skip the others. `kind` and `name` describe them in logs and metrics."""
     for each in found:
         try:
             yield read_or_raise(each, read, kind, name)
@@ -37,7 +37,7 @@ def skip_unreadable(
 
 
 def read_or_raise(found: S, read: Callable[[S], T], kind: str, name: Callable[[S], str]) -> T:
-    """Read one thing. Raise UnreadableError, and tell of it, where that cannot be done."""
+    """Read one item. If that fails, report it and raise UnreadableError."""
     try:
         return read(found)
     except Exception as error:
@@ -46,7 +46,7 @@ def read_or_raise(found: S, read: Callable[[S], T], kind: str, name: Callable[[S
 
 
 def report_unreadable(kind: str, name: str, error: Exception) -> None:
-    """Count and log something that cannot be read, once a process: a scan comes by it every second."""
+    """Count and log an unreadable item, once a process: a scan meets it every second."""
     if (kind, name) in _reported:
         return
     if len(_reported) >= _MAX_REPORTED:
@@ -54,4 +54,4 @@ def report_unreadable(kind: str, name: str, error: Exception) -> None:
     _reported[kind, name] = None
     _counter.add(1, {"parley.kind": kind})
     reason = f"{type(error).__name__}: {error}"
-    _logger.error("stored data cannot be read and is passed over", kind=kind, name=name, reason=reason)
+    _logger.error("stored data cannot be read and is skipped", kind=kind, name=name, reason=reason)

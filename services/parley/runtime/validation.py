@@ -1,4 +1,4 @@
-"""Validation of requests: every bad field of a request is found before any is refused."""
+"""Validation of requests: all bad fields are reported together."""
 
 import re
 from typing import Final
@@ -20,7 +20,7 @@ AGENT_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 DEBATE_ID: Final = re.compile(r"deb-\d{8}-\d{6}-[a-z2-7]{8}")
 CHECKPOINT_KEY: Final = re.compile(r"(?=.{1,256}\Z)[a-z0-9._-]+(/[a-z0-9._-]+)*")
 NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-"""An id that its owner chose and others only keep: of a request, or of a debate outside the orchestrator."""
+"""An id that its owner chose: of a request, or of a debate outside the orchestrator."""
 REQUEST_ID: Final = NAME
 CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MAX_PATH_CHARACTERS: Final = 1024
@@ -37,20 +37,20 @@ class Violations:
         self._found: list[FieldViolation] = []
 
     def add(self, field: str, description: str) -> None:
-        """Note a bad field."""
+        """Add a bad field."""
         self._found.append(FieldViolation(field, description))
 
     def check(self, *, that: bool, field: str, otherwise: str) -> None:
-        """Note a bad field unless something holds."""
+        """Add a bad field unless `that` is true."""
         if not that:
             self.add(field, otherwise)
 
     def check_range(self, field: str, value: float, minimum: float, maximum: float) -> None:
-        """Note a number that is out of its range."""
+        """Add a field whose number is out of its range."""
         self.check(that=minimum <= value <= maximum, field=field, otherwise=f"must be {minimum} to {maximum}")
 
     def check_setting(self, field: str, value: int, maximum: int) -> None:
-        """Note a number that is neither in 1 to `maximum` nor 0, which stands for the default."""
+        """Add a field whose number is neither 1 to `maximum` nor 0, which means the default."""
         self.check(
             that=0 <= value <= maximum,
             field=field,
@@ -58,32 +58,32 @@ class Violations:
         )
 
     def page_size(self, asked: int) -> int:
-        """Return how many a page has where so many are asked for: 200 at most, 50 where nothing is said; note a negative one."""
+        """Return the page size for a request: 200 at most, 50 if it is 0; add a negative one as a bad field."""
         self.check(that=asked >= 0, field="page_size", otherwise="must not be negative")
         return min(asked or _DEFAULT_PAGE, _MAX_PAGE)
 
     def check_label(self, field: str, label: str) -> None:
-        """Note a label that is too long, such as a domain."""
+        """Add a field whose label is too long, such as a domain."""
         self.check(that=len(label) <= 64, field=field, otherwise="must be at most 64 characters")
 
     def check_text(self, field: str, text: str, *, max_characters: int) -> None:
-        """Note a text that is blank or too long."""
+        """Add a field whose text is blank or too long."""
         if not text.strip():
             self.add(field, "is blank")
         elif len(text) > max_characters:
             self.add(field, f"has {len(text)} characters, at most {max_characters} are allowed")
 
     def check_stored_text(self, field: str, text: str, *, max_bytes: int) -> None:
-        """Note a text that is blank, too long in UTF-8, or holds a NUL character."""
+        """Add a field whose text is blank, too long in UTF-8, or contains a NUL character."""
         if not text.strip():
             self.add(field, "is blank")
         elif len(text.encode()) > max_bytes:
             self.add(field, f"is longer than {max_bytes // 1024} KiB")
         elif "\0" in text:
-            self.add(field, "holds a NUL character")
+            self.add(field, "contains a NUL character")
 
     def check_agent_count(self, field: str, count: int, *, minimum: int, maximum: int) -> None:
-        """Note a list of agents that is too short or too long."""
+        """Add a field whose list of agents is too short or too long."""
         self.check(
             that=minimum <= count <= maximum,
             field=field,
@@ -91,15 +91,15 @@ class Violations:
         )
 
     def check_new(self, field: str, name: str, seen: set[str]) -> None:
-        """Note a name that was seen before, and add it to those seen."""
+        """Add a field whose name was seen before, and add the name to those seen."""
         self.check(that=name not in seen, field=field, otherwise=f"{name!r} is there twice")
         seen.add(name)
 
     def refuse(self) -> None:
-        """Refuse the request if any field is bad.
+        """Raise an error if any field is bad.
 
         Raises:
-            ParleyError: INVALID_ARGUMENT with every bad field.
+            ParleyError: INVALID_ARGUMENT with all bad fields.
         """
         if self._found:
             raise invalid_argument(self._found)

@@ -1,4 +1,4 @@
-"""Files whose content may change while a service runs, such as certificates: read again when they have."""
+"""Files that may change while a service runs, such as certificates: they are read again after a change."""
 
 import logging
 import time
@@ -12,28 +12,28 @@ __all__ = ["FileVersion", "WatchedFiles", "file_version"]
 
 _CHECK_SECONDS: Final = 1.0
 
-# Clients have changing files too, and what makes a service's log lines takes a tenth of a second to import.
+# Clients use this module too, and importing the services' logging takes a tenth of a second.
 _logger = logging.getLogger(__name__)
 
 FileVersion: TypeAlias = tuple[int, int, int]
 
 
 def file_version(path: Path) -> FileVersion:
-    """Return what tells one content of a file from the next; a mounted file changes as a new one behind a link. Raises OSError."""
+    """Return the version of a file: its time, size and inode. A mounted file changes as a new inode behind a link. Raise OSError."""
     found = path.stat()
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 class WatchedFiles:
-    """The contents of some files that belong together; all are small and on a disk of this machine."""
+    """The contents of files that belong together; all are small and on a local disk."""
 
     def __init__(
         self, setting: str, *paths: Path, check: Callable[[tuple[bytes, ...]], None] | None = None
     ) -> None:
-        """Read the files that `setting` names. `check` raises ValueError where their contents are of no use.
+        """Read the files that `setting` names. `check` raises ValueError if their contents cannot be used.
 
         Raises:
-            ConfigurationError: one cannot be read, or they are of no use.
+            ConfigurationError: a file cannot be read, or its content cannot be used.
         """
         self._paths = paths
         self._check = check or (lambda _: None)
@@ -45,7 +45,7 @@ class WatchedFiles:
             raise ConfigurationError(f"{setting}: {_reason(error)}") from None
 
     def contents(self) -> tuple[bytes, ...]:
-        """Return what the files hold, as of a second ago at most. While they cannot be read, what they held last."""
+        """Return the files' contents, at most a second old. If they cannot be read, return the last good contents."""
         now = time.monotonic()
         if now - self._checked_at >= _CHECK_SECONDS:
             self._checked_at = now
@@ -54,7 +54,7 @@ class WatchedFiles:
                 if stamps != self._versions:
                     self._contents = self._read()
                     self._versions = stamps
-            except (OSError, ValueError) as error:  # as while they are being replaced
+            except (OSError, ValueError) as error:  # for example while they are being replaced
                 _logger.warning("a file that changed cannot be used yet: %s", _reason(error))
         return self._contents
 

@@ -1,4 +1,4 @@
-"""What a caller may hand to a store, checked in the same way before every adapter."""
+"""Checks of what callers pass to a store, the same for every adapter."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -75,7 +75,7 @@ def check_search(collection: Collection, where: Where, order: Iterable[Order], l
 
 
 def check_vector(vector: Sequence[float], what: str) -> None:
-    """Raise ValueError unless every number of a vector is finite: one that is not would spoil every search."""
+    """Raise ValueError unless every number of a vector is finite: another number would break every search."""
     if not all(map(math.isfinite, vector)):
         raise ValueError(f"the vector of {what} holds a number that is not finite")
 
@@ -90,14 +90,14 @@ def check_append(log: str, record: Record) -> None:
 
 
 def check_size(size: int, what: str) -> None:
-    """Raise ValueError where something of `size` bytes is more than every store keeps."""
+    """Raise ValueError if `size` bytes are more than a store can hold."""
     if size > _MAX_BYTES:
-        raise ValueError(f"{what} has {size} bytes, more than the {_MAX_BYTES} that a store keeps")
+        raise ValueError(f"{what} has {size} bytes; a store holds at most {_MAX_BYTES}")
 
 
 def _check_value(value: object, where: str) -> None:
     match value:
-        case None | str() | int() | float():  # most of them, and told at once, which the others are not
+        case None | str() | int() | float():  # the common cases first: the others take longer to match
             _check_scalar(value, where)
         case Mapping():
             for name, inner in value.items():
@@ -130,7 +130,7 @@ def _check_scalar(value: object, where: str) -> None:
 
 def _check_text(text: str, where: str) -> None:
     if "\0" in text:
-        raise ValueError(f"{where} holds a NUL character")
+        raise ValueError(f"{where} contains a NUL character")
     if not text.isascii():
         try:
             text.encode()

@@ -1,7 +1,7 @@
-"""The lock on an embedded data folder: one process owns it alone, or several share it, each for a service of its own.
+"""The lock on an embedded data folder: one process owns it exclusively, or several share it, each for a service of its own.
 
-Whoever comes second finds in the file who holds it, and where the one that owns it alone answers. The kernel lets go of the
-lock when its process ends, however it ends, so a file left by a killed one is no obstacle.
+The file names the processes that hold the lock, and the address of an exclusive owner. The kernel releases the
+lock when its process ends, so a file that a killed process left is no obstacle.
 """
 
 import errno
@@ -19,12 +19,12 @@ from parley.runtime.private_files import make_folder
 
 _FILE = "parley.lock"
 _ATTEMPTS = 10
-_PAUSE = 0.02  # seconds; whoever looks for an address holds the lock for an instant
+_PAUSE = 0.02  # seconds; a reader of the address holds the lock for an instant
 _MAX_BYTES = 65536
 
 
 class FolderLock:
-    """The right to use a data folder, held until released or until this process ends."""
+    """The right to use a data folder, until it is released or this process ends."""
 
     def __init__(self, descriptor: int, *, alone: bool) -> None:
         self._descriptor = descriptor
@@ -32,10 +32,10 @@ class FolderLock:
 
     @classmethod
     def acquire(cls, folder: Path, name: str = _FILE) -> Self | None:
-        """Lock the folder for this process alone, making it where it is missing; None where another process holds it.
+        """Lock the folder for this process only, creating it if it is missing; return None if another process holds it.
 
         Raises:
-            OSError: the folder cannot be made or written to.
+            OSError: the folder cannot be created or written to.
         """
         descriptor = _open_file(folder, name)
         for _ in range(_ATTEMPTS):
@@ -49,14 +49,14 @@ class FolderLock:
 
     @classmethod
     def share(cls, folder: Path, service: str) -> Self | None:
-        """Lock the folder beside other services' processes; return None where a process holds it alone.
+        """Lock the folder together with other services' processes; return None if a process holds it exclusively.
 
         Raises:
             OSError: as with `acquire`.
         """
         descriptor = _open_file(folder, _FILE)
         for _ in range(_ATTEMPTS):
-            if _try_lock(descriptor, fcntl.LOCK_EX):  # nobody else is there: what the file says is stale
+            if _try_lock(descriptor, fcntl.LOCK_EX):  # no other process holds it: the file is stale
                 os.ftruncate(descriptor, 0)
             if _try_lock(descriptor, fcntl.LOCK_SH):
                 lock = cls(descriptor, alone=False)
@@ -67,11 +67,11 @@ class FolderLock:
         return None
 
     def publish(self, address: str) -> None:
-        """Say where this process answers, for `read_address`."""
+        """Write this process's address, for `read_address`."""
         self._write({"pid": os.getpid(), "address": address})
 
     def release(self) -> None:
-        """Let go of the folder. May be called again."""
+        """Release the folder. It may be called again."""
         if self._descriptor >= 0:
             if self._exclusive:
                 os.ftruncate(self._descriptor, 0)
@@ -99,7 +99,7 @@ class FolderLock:
 
 
 def read_address(folder: Path) -> str | None:
-    """Return where the process that owns the folder alone answers; None where none does or it has not said yet."""
+    """Return the address of the exclusive owner, or None if there is none or it has not published one yet."""
     for content in _read_entries(folder):
         address = content.get("address")
         return address if isinstance(address, str) else None
@@ -107,12 +107,12 @@ def read_address(folder: Path) -> str | None:
 
 
 def is_shared(folder: Path) -> bool:
-    """Return whether processes of services hold the folder, each for itself."""
+    """Return whether processes of single services hold the folder."""
     return any("service" in each for each in _read_entries(folder))
 
 
 def describe_holders(folder: Path, name: str = _FILE) -> str:
-    """Say for people which processes hold the folder, as far as the file tells."""
+    """Return a description of the processes that hold the folder, as far as the file tells."""
     found = [each for each in _read_entries(folder, name) if _is_running(each.get("pid"))]
     return " and ".join(_describe(each) for each in found) or "another process"
 
@@ -123,19 +123,19 @@ def _describe(content: dict[str, Any]) -> str:
 
 
 def _read_entries(folder: Path, name: str = _FILE) -> Iterator[dict[str, Any]]:
-    """Yield what those who hold the folder wrote; nothing where nobody holds it."""
+    """Yield the entries of the processes that hold the folder; nothing if no process holds it."""
     try:
         descriptor = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
-        if _try_lock(descriptor, fcntl.LOCK_EX):  # nobody holds it: what the file says is stale
+        if _try_lock(descriptor, fcntl.LOCK_EX):  # no process holds it: the file is stale
             return
         lines = os.pread(descriptor, _MAX_BYTES, 0).splitlines()
     finally:
         os.close(descriptor)
     for line in lines:
-        with suppress(ValueError):  # half written
+        with suppress(ValueError):  # partly written
             content = json.loads(line)
             if isinstance(content, dict):
                 yield content
@@ -158,7 +158,7 @@ def _open_file(folder: Path, name: str) -> int:
 
 @contextmanager
 def _ignore_full_disk() -> Iterator[None]:
-    """Go on without a word in the file: the lock is held all the same, and what is stored can still be read."""
+    """Ignore a full disk: the lock holds without an entry in the file, and stored data can still be read."""
     try:
         yield
     except OSError as error:

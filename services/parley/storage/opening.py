@@ -1,4 +1,4 @@
-"""From the settings PARLEY_STORE and PARLEY_VECTORS to stores that are open."""
+"""Open stores from the settings PARLEY_STORE and PARLEY_VECTORS."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ class Store:
     Attributes:
         documents: Its documents.
         log: Its logs.
-        exclusive: Whether it lies in a folder of this machine that one process should own (see `folder`).
+        exclusive: Whether it is in a folder of this machine that one process should own (see `folder_lock`).
     """
 
     documents: Documents
@@ -41,12 +41,12 @@ class Store:
     exclusive: bool
 
     async def ping(self) -> None:
-        """Return if the store can be read now. Raises StorageError."""
+        """Return if the store can be read now, else raise StorageError."""
         await self.log.read(_PING_LOG, limit=1)
 
 
 def sqlite_folder(url: str) -> Path | None:
-    """Return the data folder that the URL names, or None where the store is a server.
+    """Return the data folder that the URL names, or None if the store is a server.
 
     `sqlite:///data` is relative to the working directory, `sqlite:////var/lib/parley` is absolute, `~` is home.
 
@@ -70,9 +70,9 @@ def sqlite_folder(url: str) -> Path | None:
 
 @contextmanager
 def lock_store(url: str, service: str, *, alone: bool = False) -> Iterator[None]:
-    """Hold the store's folder, if it has one, for a service's process; other services' processes may share it.
+    """Lock the store's folder, if it has one, for a service's process; other services' processes may share it.
 
-    `alone`: no other process may run this service on the folder. One that is about to end is waited for.
+    `alone`: no other process may run this service on the folder. It waits for one that is about to end.
 
     Raises:
         ConfigurationError: the URL names no store, the folder cannot be used, or another process holds it.
@@ -108,7 +108,7 @@ def _wait_for_lock(folder: Path, name: str, attempt: Callable[[], FolderLock | N
 
 
 def in_use_message(folder: Path, name: str = "parley.lock") -> str:
-    """Say who holds a folder, and what to do."""
+    """Return a message that names the holders of a folder, and what to do."""
     what = (
         "talk to its orchestrator with --server, or stop it first" if is_shared(folder) else "stop that first"
     )
@@ -119,14 +119,14 @@ def in_use_message(folder: Path, name: str = "parley.lock") -> str:
 async def open_store(
     url: str, database: str, *, poll_interval: float = 0.5, reading: bool = False
 ) -> AsyncGenerator[Store, None]:
-    """Open the database of one service, making it where it is missing.
+    """Open the database of one service, creating it if it is missing.
 
     Args:
         url: `sqlite:///FOLDER` (the database is the file FOLDER/`database`.db) or a MongoDB URL (the database is
             PREFIX_`database`; PREFIX is the URL's own database, or `parley`).
         database: The service's name.
-        poll_interval: Seconds between two looks at a followed log, for appends that nothing else tells of.
-        reading: Nothing needs to be written: an embedded store is opened on a full disk too, where nobody else uses it.
+        poll_interval: Seconds between two polls of a followed log, for appends without a notification.
+        reading: Open for reading only: an embedded store opens on a full disk too, if no other process uses it.
 
     Raises:
         ValueError: the URL is not one of these; the message names PARLEY_STORE.
@@ -145,7 +145,7 @@ async def open_store(
 
 @contextmanager
 def refuse_unusable_store() -> Iterator[None]:
-    """Raise ConfigurationError, which names PARLEY_STORE, where the block cannot open a store or prepare its collections."""
+    """Raise ConfigurationError, which names PARLEY_STORE, if the block cannot open a store or prepare its collections."""
     try:
         yield
     except ValueError as error:
@@ -209,6 +209,6 @@ async def _open_mongodb(url: str, database: str, poll_interval: float) -> AsyncG
 
 
 def _hide_password(url: str) -> str:
-    """Return the URL without what might be a password."""
+    """Return the URL without a possible password."""
     scheme, found, rest = url.partition("://")
     return repr(f"{scheme}://{rest.rpartition('@')[2]}") if found else repr(url)

@@ -1,4 +1,4 @@
-"""The storage ports: what a service may ask of a store, whatever store it is.
+"""The storage ports: the operations of a store, whichever store it is.
 
 `Documents` holds small documents by key, `Log` holds append-only logs, `Vectors` finds what is near. They are small
 on purpose: every adapter passes the same contract suite (`tests/contract/`), and nothing outside `storage/` knows
@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import UUID
 
 Value = str | int | float | bool | None | Sequence["Value"] | Mapping[str, "Value"]
-"""What a document's field may hold. Integers fit in 64 bits, floats are finite, text is valid Unicode without NUL."""
+"""The values of a document's field. Integers fit in 64 bits, floats are finite, text is valid Unicode without NUL."""
 
 Fields = Mapping[str, Value]
 """A document's content. Names of top-level fields match `[a-z][a-z0-9_]*`; what is nested is free."""
@@ -26,36 +26,36 @@ def _require_name(what: str, name: str) -> None:
 
 
 class StorageError(Exception):
-    """The store could not do what was asked; the outcome is unknown unless a subclass says otherwise."""
+    """An operation failed; its outcome is unknown unless a subclass says otherwise."""
 
 
 class StoreUnavailableError(StorageError):
-    """The store did not answer, or answered that it cannot now. Trying the same call again is right."""
+    """The store does not answer, or cannot work now. Repeating the same call is right."""
 
 
 class StoreDamagedError(StorageError):
-    """What is stored cannot be read, or is gone; trying again is of no use. The message says what to do."""
+    """Stored data cannot be read, or is gone; repeating the call does not help. The message says what to do."""
 
 
 class VectorsLostError(StoreUnavailableError):
-    """A collection of vectors was damaged and has been thrown away; prepare it again and store its points anew."""
+    """A vector collection was damaged and was deleted; prepare it again and store its points again."""
 
 
 class DuplicateError(StorageError):
-    """A document with this key, or with these values of a unique index, is there already. Nothing was written."""
+    """A document with this key, or with these values of a unique index, already exists. Nothing was written."""
 
 
 class AppendConflictError(StorageError):
-    """Another record stands where this one was to go. Nothing was written."""
+    """The log already has another record at this position. Nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
     """Fields (top level, in order) that `find` may search and order by; each holds a scalar of one type or is absent.
 
-    One of them may hold a list of texts instead, which is searched with `HasAll` and not ordered by.
+    One of them may hold a list of texts instead, for `HasAll`; `find` cannot order by it.
 
-    A unique index's fields hold text. Documents that lack one of them, or hold None there, are not compared.
+    A unique index's fields hold text. Documents without one of them, or with None in it, are not compared.
     """
 
     fields: tuple[str, ...]
@@ -70,7 +70,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A named set of documents and the indexes that are made for it at start."""
+    """A named set of documents, and its indexes, which are created at the start."""
 
     name: str
     indexes: tuple[Index, ...] = ()
@@ -102,7 +102,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class HasAll:
-    """A condition: the field is a list in which all of these stand; there is at least one.
+    """A condition: the field is a list that contains all of these texts, at least one.
 
     A store may look at the documents one by one that meet the other conditions.
     """
@@ -111,7 +111,7 @@ class HasAll:
 
     def __post_init__(self) -> None:
         if not self.texts:
-            raise ValueError("a list is asked for one text at least")
+            raise ValueError("HasAll needs at least one text")
 
 
 Where = Mapping[str, str | int | float | bool | Below | Above | OneOf | HasAll | None]
@@ -141,12 +141,12 @@ class Documents(Protocol):
     """Documents by key. A read sees every write that was acknowledged before it began.
 
     Keys are text that is not empty. A document has at most 15 million bytes as JSON. Every method may raise
-    StoreUnavailableError, and ValueError where an argument breaks the rules of this module. A caller that is
-    cancelled, or hears StoreUnavailableError, cannot know whether its write happened.
+    StoreUnavailableError, and ValueError if an argument breaks the rules of this module. A caller that is
+    cancelled, or gets StoreUnavailableError, cannot know whether its write happened.
     """
 
     async def prepare(self, *collections: Collection) -> None:
-        """Make the collections and their indexes where they are missing. Safe to call again, and from many processes."""
+        """Create the collections and their indexes if they are missing. Safe to call again, and from many processes."""
 
     async def get(self, collection: Collection, key: str) -> Document | None:
         """Return the document, or None."""
@@ -155,13 +155,13 @@ class Documents(Protocol):
         """Store a new document; it is durable when this returns.
 
         Raises:
-            DuplicateError: the key or a unique index's values are taken.
+            DuplicateError: the key or a unique index's values exist already.
         """
 
     async def find(
         self, collection: Collection, where: Where, *, order: Sequence[Order] = (), limit: int = 1000
     ) -> Sequence[Document]:
-        """Return at most `limit` documents that satisfy `where`, in `order` (by key where none is given).
+        """Return at most `limit` documents that satisfy `where`, in `order`, or by key if no order is given.
 
         Both name fields of the collection's indexes only; another field is a ValueError.
         """
@@ -171,12 +171,12 @@ class Documents(Protocol):
     ) -> bool:
         """Set top-level fields (at least one) in one atomic step if the document exists and `where` still holds.
 
-        Here `where` may name any top-level field. Return whether it did. Raise DuplicateError where a unique
-        index would be broken.
+        Here `where` may name any top-level field. Return whether the document was updated. Raise DuplicateError if a unique
+        index would be violated.
         """
 
     async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
-        """Remove the document if it exists and `where` still holds; return whether it did."""
+        """Delete the document if it exists and `where` still holds; return whether it was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,22 +204,22 @@ class Record:
 
 
 class Log(Protocol):
-    """Append-only logs by name. A record stands wholly or not at all, and never changes.
+    """Append-only logs by name. A record is stored completely or not at all, and never changes.
 
-    Every method may raise StoreUnavailableError. A caller that is cancelled, or hears it, cannot know whether
+    Every method may raise StoreUnavailableError. A caller that is cancelled, or gets it, cannot know whether
     its write happened: sending the same record again is right.
     """
 
     async def append(self, log: str, record: Record) -> None:
-        """Append the record at its place; it is durable when this returns.
+        """Append the record at its position; it is durable when this returns.
 
         The same record (same first and append_id) again is a success and changes nothing. The caller has read the
-        log up to `record.first - 1`; since a writer only appends after what it read, two writers at one place
-        meet here and one of them loses.
+        log up to `record.first - 1`. A writer only appends after what it read, so of two writers at one position
+        one gets an error.
 
         Raises:
-            AppendConflictError: another record already covers this place.
-            StorageError: the log ends before `first - 1`, so that a hole would be left. Nothing was written.
+            AppendConflictError: another record already covers this position.
+            StorageError: the log ends before `first - 1`, and the record would leave a gap. Nothing was written.
         """
 
     async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
@@ -229,16 +229,16 @@ class Log(Protocol):
         """
 
     def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
-        """Yield records as `read` would, and go on for ever with those that are appended later.
+        """Yield records as `read` would, then those that are appended later, forever.
 
-        It polls, and is woken early where the store can tell of appends. Close it to stop
-        (`contextlib.aclosing`). The follower of a deleted log waits on.
+        It polls, and wakes early if the store reports appends. Close it to stop
+        (`contextlib.aclosing`). The follower of a deleted log keeps waiting.
         """
 
     async def delete(self, log: str) -> None:
-        """Remove the log and all its records. Nothing happens where there is none.
+        """Delete the log and all its records. Do nothing if there is none.
 
-        Where the outcome is unknown, call it again. A reader may meanwhile see a part of the log.
+        If the outcome is unknown, call it again. A reader may meanwhile see a part of the log.
         """
 
 
@@ -249,7 +249,7 @@ class VectorCollection:
     Attributes:
         name: Letters, digits, `-`, `_` and `.`.
         size: Numbers in a vector.
-        fields: Names of the fields that searches and counts are narrowed by.
+        fields: Names of the fields by which searches and counts filter.
     """
 
     name: str
@@ -268,7 +268,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Neighbor:
-    """A point that was found; `score` is the cosine, -1 to 1."""
+    """A point that a search found; `score` is the cosine, -1 to 1."""
 
     id: UUID
     score: float
@@ -276,24 +276,24 @@ class Neighbor:
 
 
 class Vectors(Protocol):
-    """Vectors by id, with a few fields, searched by nearness among those whose fields are equal.
+    """Vectors by id, with a few fields; a search returns the nearest ones among those whose fields are equal.
 
-    A vector store is an index: what it points to is kept as a document elsewhere, from which it can be made again.
+    A vector store is an index: the documents are stored elsewhere, and the index can be built again from them.
     A search sees every write that was acknowledged before it began.
 
-    Every method raises StoreUnavailableError where the store does not answer, and VectorsLostError where it finds the
-    collection damaged.
+    Every method raises StoreUnavailableError if the store does not answer, and VectorsLostError if the
+    collection is damaged.
     """
 
     async def prepare(self, collection: VectorCollection) -> None:
-        """Make the collection where it is missing, or cannot be read. Safe to call again, and from many processes.
+        """Create the collection if it is missing or cannot be read. Safe to call again, and from many processes.
 
         Raises:
             StorageError: it exists with vectors of another size.
         """
 
     async def upsert(self, collection: VectorCollection, points: Sequence[Point]) -> None:
-        """Store points, each in place of one with its id."""
+        """Store points; a point replaces one with the same id."""
 
     async def search(
         self,
@@ -307,14 +307,14 @@ class Vectors(Protocol):
     ) -> Sequence[Neighbor]:
         """Return the points nearest to `vector`, nearest first.
 
-        Only those whose fields equal `where`, whose id is not in `without` and whose score is at least `floor`, where one is given.
+        Only those whose fields equal `where`, whose id is not in `without`, and whose score is at least `floor`, if given.
         """
 
     async def delete(self, collection: VectorCollection, ids: Sequence[UUID]) -> None:
-        """Remove points; ids that are not there are passed over."""
+        """Delete points; unknown ids are ignored."""
 
     async def count(self, collection: VectorCollection, where: Mapping[str, str] | None = None) -> int:
         """Count the points whose fields equal `where`."""
 
     async def ping(self) -> None:
-        """Return if the store can be asked now."""
+        """Return if the store answers, else raise StoreUnavailableError."""

@@ -1,4 +1,4 @@
-"""What callers of a service are told of trouble with its store."""
+"""Conversion of a store's errors into a service's errors."""
 
 import grpc
 
@@ -9,9 +9,9 @@ __all__ = ["to_service_error"]
 
 
 def to_service_error(error: StorageError, store: str = "the store") -> ParleyError:
-    """Return DATA_LOSS (`STORE_DAMAGED`) where the store is damaged, else UNAVAILABLE (`STORE_UNAVAILABLE`).
+    """Return DATA_LOSS (`STORE_DAMAGED`) if the store is damaged, else UNAVAILABLE (`STORE_UNAVAILABLE`).
 
-    `store` says whose store it is.
+    `store` names the store in the message.
     """
     if isinstance(error, StoreDamagedError):
         return ParleyError(grpc.StatusCode.DATA_LOSS, "STORE_DAMAGED", str(error))

@@ -1,6 +1,6 @@
-"""The ends of the logs that are being followed in this process.
+"""The newest records of the logs that this process follows.
 
-Many followers of one log share what one of them, an append, or a change stream has seen, so that a log with a
+Many followers of one log share what one follower, an append, or a change stream has seen, so that a log with a
 thousand watchers is read about as often as one with a single watcher.
 """
 
@@ -19,7 +19,7 @@ _RECENT = 64
 
 
 class _Tail:
-    """The newest records of one log, dense, and those who wait for more."""
+    """The newest records of one log, without gaps, and the followers that wait for more."""
 
     def __init__(self) -> None:
         self.followers = 0
@@ -44,7 +44,7 @@ class _Tail:
         self.recent.clear()
 
     def recent_after(self, after: int) -> list[Record]:
-        """Return the recent records after `after`, if they go on from there without a hole."""
+        """Return the recent records after `after`, or none if there is a gap."""
         if not self.recent or self.recent[0].first > after + 1:
             return []
         newer = takewhile(lambda record: record.last > after, reversed(self.recent))
@@ -52,7 +52,7 @@ class _Tail:
 
 
 class Tails:
-    """The followed logs, known by reading them and by being told of records through `offer`."""
+    """The followed logs: records come from reads and through `offer`."""
 
     def __init__(self, read: Read, poll_interval: float) -> None:
         """Follow logs by `read(log, after)`, which returns a page, every `poll_interval` seconds at least."""
@@ -61,17 +61,17 @@ class Tails:
         self._tails: dict[str, _Tail] = {}
 
     def offer(self, log: str, record: Record) -> None:
-        """Tell those who follow the log of a record that stands in it."""
+        """Pass a stored record to the log's followers."""
         if tail := self._tails.get(log):
             tail.offer(record)
 
     def forget(self, log: str) -> None:
-        """Drop what is known of a log that was deleted."""
+        """Forget the records of a deleted log."""
         if tail := self._tails.get(log):
             tail.forget()
 
     async def follow(self, log: str, after: int) -> AsyncGenerator[Record, None]:
-        """Yield what stands after `after`, then what is appended, for ever."""
+        """Yield the records after `after`, then those that are appended, forever."""
         with self._follow_tail(log) as tail:
             records: Sequence[Record] = await self._read(log, after)
             while True:
@@ -86,7 +86,7 @@ class Tails:
                 return recent
             if tail.last <= after and await self._wait_for_growth(tail):
                 continue
-            # Another follower at the same place may have asked a moment ago; then its answer holds for this one.
+            # Another follower at the same position may have read a moment ago; then its result is used.
             if tail.last <= after and monotonic() - tail.read_at < self.poll_interval / 2:
                 continue
             if tail.last <= after:
@@ -100,7 +100,7 @@ class Tails:
                 tail.forget()
 
     async def _wait_for_growth(self, tail: _Tail) -> bool:
-        """Wait until the tail has grown, or for the time between two polls; return whether it has grown."""
+        """Wait until the tail has grown, or for one poll interval; return whether it has grown."""
         waiter = asyncio.get_running_loop().create_future()
         tail.waiters.add(waiter)
         try:

@@ -333,5 +333,5 @@ async def test_a_memory_whose_index_is_not_kept_any_more_ends(
             await asyncio.Event().wait()
 
     async with convergence() as address:
-        with pytest.raises(PartFailedError, match=r"^making memory's index failed: KeyError: 'debates-x'$"):
+        with pytest.raises(PartFailedError, match=r"^building memory's index failed: KeyError: 'debates-x'$"):
             await until_it_ends(address)

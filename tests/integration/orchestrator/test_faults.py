@@ -115,5 +115,5 @@ async def test_a_record_that_cannot_be_read_is_passed_over_and_told_of(
     page = await DebateIndex(stage.store.documents).list_page(TENANT, DebateFilter())
     assert {each.debate for each in page} == set(debates)
     told = capsys.readouterr()
-    assert "cannot be read and is passed over" in told.out + told.err
+    assert "cannot be read and is skipped" in told.out + told.err
     assert "deb-odd" in told.out + told.err

@@ -127,7 +127,7 @@ def test_a_head_of_another_encoder_is_refused() -> None:
 def test_what_is_no_head_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "head.json"
     file.write_text('{"weights": []}')
-    with pytest.raises(ConfigurationError, match="is no head"):
+    with pytest.raises(ConfigurationError, match="is not the head"):
         AgreementHead.read(file)
 
 

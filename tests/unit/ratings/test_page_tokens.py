@@ -35,7 +35,7 @@ def test_a_forged_token_is_refused_or_leads_to_a_place(forged: str) -> None:
     if not forged:
         assert found is None
     elif found is None:
-        with pytest.raises(ParleyError, match="page_token: is not a token of an earlier page"):
+        with pytest.raises(ParleyError, match="page_token: is not the token of an earlier page"):
             violations.refuse()
     else:
         violations.refuse()

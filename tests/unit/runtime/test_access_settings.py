@@ -67,7 +67,7 @@ def test_an_internal_service_with_a_secret_asks_and_the_orchestrator_asks_where_
 
 def test_an_internal_service_lets_nobody_in_by_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     given(monkeypatch, auth="key")
-    with pytest.raises(ConfigurationError, match="other services alone"):
+    with pytest.raises(ConfigurationError, match="only other services may call"):
         Inner.load().server()
 
 

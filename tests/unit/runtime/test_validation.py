@@ -64,7 +64,7 @@ def test_what_is_no_number_is_in_no_range() -> None:
     [
         (" \n", "is blank"),
         ("é" * 513, "is longer than 1 KiB"),
-        ("a\0b", "holds a NUL character"),
+        ("a\0b", "contains a NUL character"),
     ],
 )
 def test_a_text_to_be_stored_is_bounded_in_bytes(text: str, wrong: str) -> None:

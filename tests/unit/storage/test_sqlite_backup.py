@@ -57,7 +57,7 @@ async def test_every_service_is_copied_the_orchestrator_first(tmp_path: Path, fo
 async def test_what_is_there_is_never_overwritten(tmp_path: Path, folder: Path) -> None:
     await written(folder, "orchestrator", 1)
     back_up(folder, tmp_path / "backup")
-    with pytest.raises(StorageError, match="exists already; name a new folder"):
+    with pytest.raises(StorageError, match="already exists; name a new folder"):
         back_up(folder, tmp_path / "backup")
     with pytest.raises(StorageError, match="restore into an empty folder"):
         restore(tmp_path / "backup", folder)

@@ -210,7 +210,7 @@ async def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
 
 async def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="could not be made"):
+    with pytest.raises(StorageError, match="could not be created"):
         async with open_database(tmp_path / "file" / "some.db"):
             pass
 
@@ -270,7 +270,7 @@ async def test_a_file_that_is_gone_but_for_its_log_is_damage(path: Path) -> None
         path.with_name("kept").write_bytes(path.with_name("some.db-wal").read_bytes() or b"rest")
     path.unlink()
     path.with_name("kept").rename(path.with_name("some.db-wal"))
-    with pytest.raises(StoreDamagedError, match=r"is gone, but not some\.db-wal"):
+    with pytest.raises(StoreDamagedError, match=r"is missing, but some\.db-wal exists"):
         async with open_database(path):
             pass
 

@@ -1,1 +1,1 @@
-"""Who calls, and what they may: the one source of tenant, subject and roles. Knows no service and no store."""
+"""The caller's identity: the one source of tenant, subject and roles. It knows no service and no store."""

@@ -1,4 +1,4 @@
-"""The way in with a client's certificate, which the connection has checked: rules tell whose it is."""
+"""Authentication by client certificate, which the connection has verified: rules map it to a tenant and roles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ __all__ = ["CertificateRule", "Certificates"]
 
 @dataclass(frozen=True, slots=True)
 class CertificateRule:
-    """Whose certificates these are.
+    """A rule for certificates.
 
     Attributes:
-        subject: A URI or DNS name that a certificate has, or its common name; `*` stands for any characters.
-        tenant: Whose callers have them. Of one with the role `service` it is not looked at: a service names the tenant.
-        roles: What they may do.
+        subject: A URI or DNS name of the certificate, or its common name; `*` matches any characters.
+        tenant: The callers' tenant. It is ignored for the role `service`: a service names the tenant.
+        roles: The callers' roles.
     """
 
     subject: str
@@ -27,14 +27,14 @@ class CertificateRule:
 
 
 class Certificates:
-    """Knows callers by their certificates."""
+    """Identifies callers by their certificates."""
 
     def __init__(self, rules: Sequence[CertificateRule]) -> None:
-        """Look a certificate up in `rules`; the first that fits counts."""
+        """Use the first of `rules` that matches."""
         self._rules = tuple(rules)
 
     async def identify(self, shown: Credentials) -> Identity | None:
-        """Return whose certificate it is."""
+        """Return the identity of the certificate, or None if no rule matches."""
         names = _names(shown.certificate())
         for rule in self._rules:
             name = next((each for each in names if fnmatchcase(each, rule.subject)), None)
@@ -48,6 +48,6 @@ class Certificates:
 
 
 def _names(certificate: Certificate) -> list[str]:
-    """Return the names of a certificate, the common name last: where others stand, it is for people."""
+    """Return the names of a certificate. The common name is last: if there are others, it is only for people."""
     found = [*certificate.get("x509_subject_alternative_name", ()), *certificate.get("x509_common_name", ())]
     return [each.decode(errors="replace") for each in found]

@@ -1,4 +1,4 @@
-"""Lets calls in: by one of the ways that the settings name, and with the role that the RPC needs."""
+"""Authenticates calls by one of the configured methods, and checks the role that the RPC needs."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -30,13 +30,13 @@ Certificate = Mapping[str, Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a caller shows of itself.
+    """What a caller sends to authenticate.
 
     Attributes:
         bearer: Its key or token; empty without one.
-        service_token: What another service signed; empty without one.
-        tenant: The tenant that it says it is. It proves nothing.
-        certificate: Returns what the connection knows of the caller's certificate, which was checked.
+        service_token: A token that another service signed; empty without one.
+        tenant: The tenant that the caller names. It proves nothing.
+        certificate: Returns the verified certificate of the connection.
     """
 
     bearer: str
@@ -46,23 +46,23 @@ class Credentials:
 
 
 class Authenticator(Protocol):
-    """One way in."""
+    """One authentication method."""
 
     async def identify(self, shown: Credentials) -> Identity | None:
-        """Return who it is, or None where this way does not know. Raise ParleyError where it is known why not."""
+        """Return the caller's identity, or None if this method does not know it. Raise ParleyError if the reason is known."""
         ...
 
 
 class Guard:
-    """Tells who calls and whether they may."""
+    """Authenticates callers and checks their roles."""
 
     def __init__(self, *ways: Authenticator, open_to_all: bool = False) -> None:
-        """Ask these, in order; the first one that knows the caller counts. Nobody else is let in, unless it is `open_to_all`."""
+        """Try the authenticators in order; the first that knows the caller counts. Refuse all others, unless it is `open_to_all`."""
         self._authenticators = ways
         self._open_to_all = open_to_all
 
     async def admit(self, method: str, shown: Credentials) -> Identity:
-        """Return who calls an RPC (`parley.v1.GatewayService/Generate`).
+        """Return the identity of the caller of an RPC (`parley.v1.GatewayService/Generate`).
 
         Raises:
             ParleyError: UNAUTHENTICATED or PERMISSION_DENIED.
@@ -87,12 +87,13 @@ class Guard:
         if shown.bearer or shown.service_token:
             raise unauthenticated("BAD_CREDENTIALS", "the key or token is not known here, or was revoked")
         raise unauthenticated(
-            "NO_CREDENTIALS", "say who you are: send a key or token (PARLEY_TOKEN), or a certificate"
+            "NO_CREDENTIALS",
+            "authentication is required: send a key or token (PARLEY_TOKEN), or a certificate",
         )
 
 
 OPEN: Final = Guard(open_to_all=True)
-"""Lets all in, and takes the tenant from what they write."""
+"""Accepts all callers, and takes the tenant from their metadata."""
 
 
 def bearer_token(value: str) -> str:
@@ -101,5 +102,5 @@ def bearer_token(value: str) -> str:
 
 
 def expired_error() -> ParleyError:
-    """Return the error of credentials whose time is over."""
+    """Return the error of expired credentials."""
     return unauthenticated("EXPIRED_CREDENTIALS", "the token has expired, or is not valid yet; get a new one")

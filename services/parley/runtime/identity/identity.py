@@ -1,4 +1,4 @@
-"""Whose call it is: every document, log and vector is kept by tenant, and none sees another's."""
+"""The identity of a call: each document, log and vector belongs to a tenant, and no tenant sees another's."""
 
 import re
 from contextvars import ContextVar
@@ -23,19 +23,19 @@ DEFAULT_TENANT: Final = "default"
 
 Role: TypeAlias = AccessRole.ValueType
 
-# It is a part of keys, so that it holds nothing that separates their parts.
+# It is a part of keys, so it must not contain their separators.
 _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who makes a call.
+    """The caller of an RPC.
 
     Attributes:
-        tenant: Whose debates it sees.
-        subject: Who it is within its way in, such as a key's name, for logs and events; empty where nobody was asked.
-        roles: What it may do.
-        proven: Whether it was shown. If not, the service takes callers at their word, and the tenant is what they wrote.
+        tenant: The tenant whose debates it sees.
+        subject: Its name within the authentication method, such as a key's name, for logs and events; empty without authentication.
+        roles: Its roles.
+        proven: Whether it authenticated. If not, the tenant is whatever the caller wrote.
     """
 
     tenant: str
@@ -49,17 +49,17 @@ _identity: ContextVar[Identity] = ContextVar("parley_identity", default=_UNKNOWN
 
 
 def current_identity() -> Identity:
-    """Return who makes the call in hand."""
+    """Return the caller of the current call."""
     return _identity.get()
 
 
 def set_identity(identity: Identity) -> None:
-    """Make it the caller of this task's call."""
+    """Set the caller of this task's call."""
     _identity.set(identity)
 
 
 def current_tenant() -> str:
-    """Return the tenant of the call in hand. Raise INVALID_ARGUMENT for a bad name of a caller that is taken at its word."""
+    """Return the tenant of the current call. Raise INVALID_ARGUMENT if a caller without authentication sent a bad name."""
     name = _identity.get().tenant
     if not is_tenant(name):
         raise invalid_argument([FieldViolation(LABELS["tenant"], f"must match {_TENANT.pattern}")])
@@ -67,5 +67,5 @@ def current_tenant() -> str:
 
 
 def is_tenant(name: str) -> bool:
-    """Tell whether a tenant may have this name."""
+    """Return whether a tenant may have this name."""
     return bool(_TENANT.fullmatch(name))

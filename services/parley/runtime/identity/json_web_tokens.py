@@ -1,4 +1,4 @@
-"""The way in with a token that an OpenID Connect issuer signed."""
+"""Authentication by a token that an OpenID Connect issuer signed."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ from parley.runtime.logs import get_logger
 __all__ = ["JsonWebTokens", "TokenRules"]
 
 _LEEWAY_SECONDS: Final = 30.0
-"""How far the issuer's clock and ours may be apart."""
+"""The largest accepted difference between the issuer's clock and ours."""
 _CACHE_SECONDS: Final = 300.0
-"""How long a token is known without another check of its signature, and so how long one of a withdrawn key may still work."""
+"""How long a token is accepted without another check of its signature, even if its key is withdrawn."""
 _MAX_SUBJECT: Final = 256
 _DOTS: Final = 2
 _ROLES: Final[Mapping[str, Role]] = {role_name(each): each for each in CLIENT_ROLES}
@@ -29,12 +29,12 @@ _logger = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TokenRules:
-    """Which tokens are believed, and what they say.
+    """Which tokens are accepted, and the names of their claims.
 
     Attributes:
-        algorithms: How they may be signed, such as `RS256`; never with a secret.
+        algorithms: Accepted signature algorithms, such as `RS256`; never with a secret.
         tenant_claim: The claim that names the tenant.
-        roles_claim: The claim with the names of roles: a list, or one text with spaces between. Others in it are passed over.
+        roles_claim: The claim with the role names: a list, or one text separated by spaces. Unknown names are ignored.
     """
 
     issuer: str
@@ -45,21 +45,21 @@ class TokenRules:
 
 
 class _InvalidTokenError(Exception):
-    """A token is not believed."""
+    """A token is not valid."""
 
 
 class JsonWebTokens:
-    """Knows callers by what their issuer says of them."""
+    """Identifies callers by the claims of their tokens."""
 
     def __init__(self, rules: TokenRules, keys: SigningKeys, now: Callable[[], float] = time.time) -> None:
-        """Believe tokens by `rules` that `keys` vouch for; `now` tells whether one that is known has expired."""
+        """Accept tokens by `rules`, signed with one of `keys`; `now` is the time for the expiry of cached tokens."""
         self._rules = rules
         self._keys = keys
         self._now = now
         self._cache = ExpiringCache[str, Identity]()
 
     async def identify(self, shown: Credentials) -> Identity | None:
-        """Return who the token is for. Raise ParleyError for one whose time is over, or where its issuer is away."""
+        """Return the identity of the token. Raise ParleyError if it has expired, or if its issuer does not answer."""
         token = shown.bearer
         if token.count(".") != _DOTS:
             return None
@@ -71,7 +71,7 @@ class JsonWebTokens:
         except (jwt.ExpiredSignatureError, jwt.ImmatureSignatureError):
             raise expired_error() from None
         except (jwt.PyJWTError, _InvalidTokenError) as error:
-            # Who runs the service is told what is wrong with a token, and the caller is not.
+            # The reason goes to the log and not to the caller.
             _logger.info("a token is refused", why=str(error))
             return None
         self._cache.put(token, identity, min(float(claims["exp"]), self._now() + _CACHE_SECONDS))
@@ -81,7 +81,7 @@ class JsonWebTokens:
         rules = self._rules
         key = await self._keys.key(str(jwt.get_unverified_header(token).get("kid")))
         if key is None:
-            raise _InvalidTokenError("its issuer has no such key")
+            raise _InvalidTokenError("its issuer has no key with this id")
         claims: Mapping[str, Any] = jwt.decode(
             token,
             key,
@@ -99,7 +99,7 @@ class JsonWebTokens:
             raise _InvalidTokenError(f"its claim {self._rules.tenant_claim} names no tenant")
         subject = str(claims["sub"])
         if not subject or len(subject) > _MAX_SUBJECT or not subject.isprintable():
-            raise _InvalidTokenError("its subject cannot be written down")
+            raise _InvalidTokenError("its subject is empty, too long or not printable")
         names = roles.split() if isinstance(roles, str) else roles if isinstance(roles, list) else ()
         held = frozenset(_ROLES[each] for each in names if isinstance(each, str) and each in _ROLES)
         return Identity(tenant, subject, held)

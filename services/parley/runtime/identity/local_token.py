@@ -1,7 +1,7 @@
-"""The token of a system on one's own machine: whoever can read its file is let in, and that is its user alone.
+"""The token of a system on this machine: whoever can read its file is accepted, and that is only its user.
 
-A new one is made at every start, so that a file that a killed process left behind opens nothing. It stands in a folder of
-this user's, under the port that it is for, with the id of the process that listens there: a client sends it nowhere else.
+A new token is created at every start, so that a file that a killed process left behind is useless. It is in a folder of
+this user, under the port that it is for, with the id of the listening process: a client sends it nowhere else.
 """
 
 import hmac
@@ -24,23 +24,23 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class LocalToken:
-    """The way in for this machine's user, who may do all that is to be done here."""
+    """Authentication of this machine's user, who has every role."""
 
     def __init__(self) -> None:
         self._text = f"local_{secrets.token_urlsafe(32)}"
 
     async def identify(self, shown: Credentials) -> Identity | None:
-        """Return this machine's user, if the token is shown."""
+        """Return the user's identity if the token matches, else None."""
         if hmac.compare_digest(shown.bearer.encode(), self._text.encode()):
             return Identity(DEFAULT_TENANT, "local", EVERY_ROLE)
         return None
 
     @contextmanager
     def publish(self, port: int) -> Iterator[None]:
-        """Let this user's clients know the token for a port while the block runs.
+        """Write the token for a port to its file while the block runs.
 
         Raises:
-            ConfigurationError: there is no folder that is this user's alone.
+            ConfigurationError: there is no folder that only this user can enter.
         """
         path = _own_folder() / _name(port)
         content = f"{os.getpid()} {self._text}"
@@ -48,12 +48,12 @@ class LocalToken:
         try:
             yield
         finally:
-            if _read(path) == content:  # not one that came after
+            if _read(path) == content:  # not the file of a later process
                 path.unlink(missing_ok=True)
 
 
 def find_token(port: int) -> str:
-    """Return the token for a port of this machine; empty where no process of this user's that lives has told one."""
+    """Return the token for a port of this machine; empty if no running process of this user wrote one."""
     for folder in _folders():
         if _is_own(folder):
             process, _, text = _read(folder / _name(port)).partition(" ")
@@ -67,7 +67,7 @@ def _is_alive(process: str) -> bool:
         os.kill(int(process), 0)
     except (ValueError, ProcessLookupError):
         return False
-    except PermissionError:  # it is somebody else's by now
+    except PermissionError:  # the id now belongs to another user's process
         return False
     return True
 
@@ -77,7 +77,7 @@ def _name(port: int) -> str:
 
 
 def _folders() -> list[Path]:
-    """Return the folders in which tokens are looked for: where a session has one of its own, that one first."""
+    """Return the folders to look in for tokens: the session's own folder first, if there is one."""
     session = os.environ.get("XDG_RUNTIME_DIR")
     shared = Path(tempfile.gettempdir()) / f"parley-{os.geteuid()}"
     return [Path(session) / "parley", shared] if session else [shared]
@@ -91,8 +91,8 @@ def _own_folder() -> Path:
                 return folder
     folders = " or ".join(map(str, _folders()))
     raise ConfigurationError(
-        f"XDG_RUNTIME_DIR: {folders} must be a folder of yours that nobody else can enter, for the token by which commands are "
-        "let in; or set PARLEY_AUTH=none to let in everybody on this machine"
+        f"XDG_RUNTIME_DIR: {folders} must be a folder that only you can enter, for the token that authenticates commands; "
+        "or set PARLEY_AUTH=none to accept every caller on this machine"
     )
 
 
@@ -105,7 +105,7 @@ def _is_own(folder: Path) -> bool:
 
 
 def _write(path: Path, text: str) -> None:
-    """Put a file in place whole, so that nobody reads half of it."""
+    """Write a file atomically, so that no reader sees half of it."""
     made = path.with_name(f".{path.name}.{os.getpid()}")
     made.unlink(missing_ok=True)
     descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

@@ -1,4 +1,4 @@
-"""What a caller may do, and what an RPC needs, which the contract says beside each RPC."""
+"""The roles of callers, and the role that an RPC needs, which the contract declares as an option of the RPC."""
 
 from collections.abc import Collection, Iterable
 from functools import cache
@@ -22,7 +22,7 @@ __all__ = ["CLIENT_ROLES", "EVERY_ROLE", "allows", "needed_role", "role_name", "
 
 EVERY_ROLE: Final = frozenset(set(AccessRole.values()) - {ACCESS_ROLE_UNSPECIFIED})
 CLIENT_ROLES: Final = EVERY_ROLE - {ACCESS_ROLE_SERVICE}
-"""Those that a key or a token can carry: none makes its holder a service."""
+"""The roles that a key or a token can have: none makes its holder a service."""
 _INCLUDED: Final = {
     ACCESS_ROLE_ADMIN: CLIENT_ROLES,
     ACCESS_ROLE_DEBATE: {ACCESS_ROLE_READ},
@@ -33,7 +33,7 @@ _INCLUDED: Final = {
 
 @cache
 def needed_role(method: str) -> Role:
-    """Return the role that an RPC (`parley.v1.GatewayService/Generate`) needs; ACCESS_ROLE_UNSPECIFIED where nothing says it."""
+    """Return the role that an RPC (`parley.v1.GatewayService/Generate`) needs, or ACCESS_ROLE_UNSPECIFIED if it declares none."""
     try:
         found = descriptor_pool.Default().FindMethodByName(method.replace("/", "."))
     except KeyError:
@@ -43,17 +43,17 @@ def needed_role(method: str) -> Role:
 
 
 def allows(roles: Collection[Role], needed: Role) -> bool:
-    """Tell whether roles are enough."""
+    """Return whether `roles` include the needed role."""
     return needed in roles or any(needed in _INCLUDED.get(role, ()) for role in roles)
 
 
 def role_name(role: Role) -> str:
-    """Return a role as people write it, such as `debate`."""
+    """Return a role's name as people write it, such as `debate`."""
     return AccessRole.Name(role).removeprefix("ACCESS_ROLE_").lower()
 
 
 def roles_by_name(names: Iterable[str], among: Collection[Role] = CLIENT_ROLES) -> frozenset[Role]:
-    """Return roles by the names that people write. Raises ValueError for one that is not among them."""
+    """Return the roles with these names. Raise ValueError for a name that is not among them."""
     known = {role_name(each): each for each in among}
     named = list(names)
     unknown = [each for each in named if each not in known]

@@ -1,7 +1,7 @@
-"""What one service shows another: its name and the tenant that it acts for, signed with a secret that the services share.
+"""Authentication between services: a token with the service's name and tenant, signed with a shared secret.
 
-A token holds for some minutes, so that one that leaks is soon worth nothing; it names the tenant, so that no service can
-be told to act for another one than its caller does.
+A token is valid for some minutes, so that a leaked one soon expires. It names the tenant, so that no service can
+act for another tenant than its caller's.
 """
 
 import hashlib
@@ -21,17 +21,17 @@ __all__ = ["ServiceSigner", "ServiceTokens"]
 _LIFETIME_SECONDS: Final = 300
 _RENEW_AFTER_SECONDS: Final = 150
 _SKEW_SECONDS: Final = 60
-"""How far the clocks of two machines may be apart."""
+"""The largest accepted difference between two machines' clocks."""
 _MAX_TOKENS: Final = 4096
 """Tokens that are remembered, by the tenant or by their text."""
 _ROLES: Final = frozenset({ACCESS_ROLE_SERVICE})
 
 Secrets = Callable[[], Sequence[bytes]]
-"""Returns the secrets: the first one signs, each is believed, so that one can be replaced while services run. Asked each time."""
+"""Returns the secrets. The first signs, all are accepted, so that one can be replaced while services run. Called each time."""
 
 
 class ServiceSigner:
-    """Signs what a service calls in the name of a tenant."""
+    """Signs the calls that a service makes for a tenant."""
 
     def __init__(self, service: str, secrets: Secrets, now: Callable[[], float] = time.time) -> None:
         """Sign as `service` (letters, digits and hyphens)."""
@@ -41,7 +41,7 @@ class ServiceSigner:
         self._tokens: OrderedDict[tuple[bytes, str], tuple[float, str]] = OrderedDict()
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return the metadata of a call for the tenant of the work in hand."""
+        """Return the metadata of a call for the tenant of the current work."""
         return self.headers_for(labels().get("tenant", DEFAULT_TENANT))
 
     def headers_for(self, tenant: str) -> tuple[tuple[str, str], ...]:
@@ -63,15 +63,15 @@ class ServiceSigner:
 
 
 class ServiceTokens:
-    """The way in for other services."""
+    """Authentication of other services."""
 
     def __init__(self, secrets: Secrets, now: Callable[[], float] = time.time) -> None:
-        """Believe what is signed with one of the secrets."""
+        """Accept tokens that are signed with one of the secrets."""
         self._secrets = secrets
         self._now = now
 
     async def identify(self, shown: Credentials) -> Identity | None:
-        """Return which service calls, and for which tenant. Raise ParleyError for a token whose time is over."""
+        """Return the calling service and its tenant. Raise ParleyError for an expired token."""
         if not shown.service_token:
             return None
         signed, _, signature = shown.service_token.rpartition(":")

@@ -1,4 +1,4 @@
-"""The keys that an issuer of tokens signs with: fetched from it, kept, and fetched again when they grow old or one is missing."""
+"""The signing keys of a token issuer: fetched, cached, and fetched again if they are old or one is missing."""
 
 import asyncio
 import json
@@ -16,22 +16,22 @@ __all__ = ["SigningKeys", "key_fetcher"]
 
 _FRESH_SECONDS: Final = 300.0
 _MAX_AGE_SECONDS: Final = 24 * 3600.0
-"""How long keys are believed while the issuer does not answer."""
+"""How long keys are used while the issuer does not answer."""
 _RETRY_SECONDS: Final = 10.0
-"""Between two questions, however many tokens name a key that nobody has."""
+"""The shortest time between two requests, however many tokens name an unknown key."""
 _TIMEOUT_SECONDS: Final = 5.0
 
 _logger = get_logger(__name__)
 
 Fetch = Callable[[], Mapping[str, PyJWK]]
-"""Returns the issuer's keys by their ids. It may take its time, and runs in a thread. Raises OSError or PyJWKClientError."""
+"""Returns the issuer's keys by id. It may block, and runs in a thread. Raises OSError or PyJWKClientError."""
 
 
 class SigningKeys:
     """The keys of one issuer."""
 
     def __init__(self, fetch: Fetch, clock: Clock) -> None:
-        """Fetch the keys as they are needed."""
+        """Fetch the keys when they are needed."""
         self._fetch = fetch
         self._clock = clock
         self._keys: Mapping[str, PyJWK] = {}
@@ -40,20 +40,20 @@ class SigningKeys:
         self._lock = asyncio.Lock()
 
     async def key(self, key_id: str) -> PyJWK | None:
-        """Return a key; None where the issuer has none with this id.
+        """Return a key, or None if the issuer has none with this id.
 
         Raises:
-            ParleyError: the issuer does not answer, and what it said before is too old.
+            ParleyError: the issuer does not answer, and the cached keys are too old.
         """
         known = self._keys.get(key_id)
         if known is None or not self._is_younger(self._fetched_at, _FRESH_SECONDS):
             if known is not None and self._lock.locked():
-                return known  # somebody asks already; who has a key need not wait for that
+                return known  # a request is running; with a known key there is no need to wait for it
             async with self._lock:
                 if not self._is_younger(self._asked_at, _RETRY_SECONDS):
                     await self._fetch_keys()
         if not self._is_younger(self._fetched_at, _MAX_AGE_SECONDS):
-            message = "the issuer of tokens does not answer; try again"
+            message = "the token issuer does not answer; try again"
             raise unavailable("ISSUER_UNAVAILABLE", message, retry_after=_RETRY_SECONDS)
         return self._keys.get(key_id)
 
@@ -62,7 +62,7 @@ class SigningKeys:
         try:
             self._keys = await asyncio.to_thread(self._fetch)
         except (OSError, ValueError, PyJWKClientError, PyJWKSetError) as error:
-            _logger.warning("the issuer of tokens does not tell its keys", error=str(error))
+            _logger.warning("the token issuer's keys cannot be fetched", error=str(error))
         else:
             self._fetched_at = self._clock.monotonic()
 
@@ -71,7 +71,7 @@ class SigningKeys:
 
 
 def key_fetcher(issuer: str, keys_url: str | None) -> Fetch:
-    """Return what asks an issuer for its keys, at `keys_url` or where its own description says they are."""
+    """Return a function that fetches an issuer's keys from `keys_url`, or from the address in its OpenID configuration."""
 
     def fetch() -> Mapping[str, PyJWK]:
         client = PyJWKClient(
@@ -83,7 +83,7 @@ def key_fetcher(issuer: str, keys_url: str | None) -> Fetch:
 
 
 def _discover_keys_url(issuer: str) -> str:
-    """Return where an OpenID provider says that its keys are. The settings allow no address but its own, over https."""
+    """Return the keys' address from an OpenID provider's configuration. The settings allow only its own address, over https."""
     url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     with urlopen(url, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310 (the settings allow http and https alone)
         description: Any = json.load(answer)
@@ -91,5 +91,5 @@ def _discover_keys_url(issuer: str) -> str:
     if not isinstance(found, str) or not found.startswith(
         ("https://", issuer.split("://", maxsplit=1)[0] + "://")
     ):
-        raise ValueError(f"{url} names no jwks_uri that can be asked")
+        raise ValueError(f"{url} names no usable jwks_uri")
     return found

@@ -69,10 +69,10 @@ async def open_mongodb(
 
 @contextmanager
 def map_errors() -> Iterator[None]:
-    """Turn what PyMongo raises into the errors of the ports; DuplicateKeyError passes.
+    """Map PyMongo's errors to the ports' errors; DuplicateKeyError passes.
 
-    A cancel passes too, also one that came together with an answer and that a library took for itself, as `asyncio.wait_for` does
-    before Python 3.12: whoever was to stop would go on for ever.
+    A cancellation passes too, even if it came together with an answer and a library swallowed it, as `asyncio.wait_for` does
+    before Python 3.12: otherwise the cancelled task would never stop.
     """
     task = asyncio.current_task()
     before = task.cancelling() if task else 0
@@ -104,7 +104,7 @@ def _is_temporary(error: PyMongoError) -> bool:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the error's first words, without the driver's description of every server."""
+    """Return the first line of the error, without the driver's description of every server."""
     return str(error).partition("\n")[0].partition(", full error:")[0].partition(", Timeout:")[0]
 
 
@@ -112,7 +112,7 @@ async def _index_log(database: Database) -> None:
     await database[LOG].create_index([("log", ASCENDING), ("last", ASCENDING)], name="log_last")
 
 
-# Each may run twice, or on two replicas at once, and must work beside the version before it.
+# Each may run twice, or on two replicas at once, and must work together with the version before it.
 _MIGRATIONS: Sequence[Callable[[Database], Awaitable[None]]] = (_index_log,)
 
 

@@ -95,7 +95,7 @@ def _index(index: Index) -> IndexModel:
     fields = [(field, ASCENDING) for field in index.fields]
     if not index.unique:
         return IndexModel([*fields, ("_id", ASCENDING)], name="__".join(index.fields))
-    # Text alone is compared: any text is at least "". A search for a text is served by this index all the same.
+    # Only text is compared: any text is at least "". This index also serves searches for a text.
     compared = {field: {"$gte": ""} for field in index.fields}
     name = "__".join([*index.fields, "unique"])
     return IndexModel(fields, name=name, unique=True, partialFilterExpression=compared)

@@ -1,7 +1,7 @@
-"""The Log port on MongoDB: a document a record, whose `_id` names the log and the place, so that one stands there.
+"""The Log port on MongoDB: one document for each record, whose `_id` is the log and the position.
 
-No hole can be made: a record goes in only behind one that a majority has and that ends just before it. Who comes
-second at a place meets the first one's `_id`, whatever either has read; no read decides a race.
+There are no gaps: a record is inserted only behind one that a majority has and that ends just before it. The second
+writer at a position gets a duplicate `_id`, whatever either has read; no read decides a race.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _MAX_ATTEMPTS = 3
 _APPEND_BACKOFF = Backoff(first=0.1, factor=4.0, maximum=0.4)
 _STREAM_BACKOFF = Backoff(first=1.0, maximum=1.0)
 _NO_STREAM_CODES = (59, 115, 40324, 40573)
-"""No such command, none here, no such stage, no replica set: what a server without change streams answers."""
+"""Error codes of servers without change streams: no such command, no such stage, no replica set."""
 
 _logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class MongodbLog:
     """Append-only logs in one MongoDB database."""
 
     def __init__(self, database: Database, *, poll_interval: float = 0.5) -> None:
-        """Tell followers of another process's appends within `poll_interval` seconds, sooner while `listen` runs."""
+        """Followers get another process's appends within `poll_interval` seconds, sooner while `listen` runs."""
         self._records = database[LOG]
         self._tails = Tails(self.read, poll_interval)
 
@@ -70,19 +70,19 @@ class MongodbLog:
         self._tails.forget(log)
 
     async def listen(self) -> None:
-        """Wake followers by a change stream, until cancelled; return where the server has none.
+        """Wake followers by a change stream, until cancelled; return if the server has none.
 
-        Followers never depend on it: what it misses, they find when they poll.
+        Followers never depend on it: they find missed records when they poll.
         """
         told = ""
         with pymongo.timeout(None):  # an idle stream is no failure
             for pause in _STREAM_BACKOFF.pauses():
                 try:
                     await self._watch_inserts()
-                except Exception as error:  # noqa: BLE001 - whatever it was, another stream may do
+                except Exception as error:  # noqa: BLE001 - whatever it was, the next stream may work
                     if isinstance(error, OperationFailure) and error.code in _NO_STREAM_CODES:
                         _logger.info(
-                            "followers of logs poll, for this MongoDB has no change streams: %s", error
+                            "followers of logs poll, because this MongoDB has no change streams: %s", error
                         )
                         return
                     if told != (told := f"{type(error).__name__}: {error}"):
@@ -100,7 +100,7 @@ class MongodbLog:
             if await self._find_one({"log": log, "last": {"$gte": record.first}}):
                 raise _conflict(log, record)
             raise StorageError(
-                f"log {log} ends before {record.first - 1}; a record at {record.first} would leave a hole"
+                f"log {log} ends before {record.first - 1}; a record at {record.first} would leave a gap"
             )
         try:
             with map_errors():
@@ -110,9 +110,9 @@ class MongodbLog:
 
     async def _require_same(self, log: str, record: Record) -> None:
         there = await self._find_one({"_id": _id(log, record.first)})
-        if there is None:  # written, but not by a majority yet: it may still be taken back
+        if there is None:  # a majority does not have it yet: it may still be rolled back
             raise StoreUnavailableError(
-                f"log {log}: who wrote the record at {record.first} is not decided yet"
+                f"log {log}: it is not decided yet which writer's record is at {record.first}"
             )
         if there["append_id"] != record.append_id:
             raise _conflict(log, record)

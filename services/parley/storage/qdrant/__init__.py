@@ -1,1 +1,1 @@
-"""Vectors in Qdrant: its engine in this process, or its server. Knows the ports, and no document and no log."""
+"""Vectors in Qdrant: its engine in this process, or its server. It knows the ports, and no document and no log."""

@@ -1,12 +1,12 @@
-"""Vectors in this process: Qdrant's own engine, one shard a collection, on a thread of its own.
+"""Vectors in this process: Qdrant's own engine, one shard for each collection, on a thread of its own.
 
-Its Python binding keeps the interpreter's lock through every call. That decides two things here: searches are exact
+Its Python binding keeps the interpreter's lock through every call. This decides two things: searches are exact
 scans, which take 0.3 ms for each 1,000 vectors of 384 numbers that they look at, and `optimize`, which would build an
 index, is never called, since it would stop the process for a second or more per 1,000 vectors.
 
-Its files are mapped into memory and have holes: where the disk is full, writing to them is SIGBUS, which ends the process. So
-nothing is opened or written unless there is room to spare. What it holds is made from elsewhere: a collection that turns out to be
-damaged is thrown away.
+Its files are sparse and mapped into memory: on a full disk, writing to them is SIGBUS, which ends the process. So
+nothing is opened or written without enough free space. Its content can be built again from the documents: a damaged
+collection is deleted.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ __all__ = ["EdgeVectors", "open_edge"]
 T = TypeVar("T")
 
 _MIN_FREE_BYTES: Final = 32 * 1024 * 1024
-"""Room that a disk must have: what one write, or a new collection, takes at most, several times over."""
+"""The free space that a disk must have: several times what one write or a new collection takes."""
 _MACHINE_ERRORS: Final = frozenset(
     {
         errno.EMFILE,
@@ -68,7 +68,7 @@ _MACHINE_ERRORS: Final = frozenset(
         errno.EROFS,
     }
 )
-"""Errors that say nothing about what is stored."""
+"""Errors of the machine, which say nothing about the stored data."""
 
 _logger = get_logger(__name__)
 
@@ -83,11 +83,11 @@ class EdgeVectors:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vectors")
 
     async def prepare(self, collection: VectorCollection) -> None:
-        """Make the collection where it is missing."""
+        """Create the collection if it is missing."""
         await self._run(lambda: self._open(collection))
 
     async def upsert(self, collection: VectorCollection, points: Sequence[Point]) -> None:
-        """Store points, each in place of one with its id. Raises ValueError for a number that is not finite."""
+        """Store points; a point replaces one with the same id. Raise ValueError for a number that is not finite."""
         if not points:
             return
         for each in points:
@@ -120,7 +120,7 @@ class EdgeVectors:
         return [Neighbor(_uuid(each.id), each.score, dict(each.payload or {})) for each in found]
 
     async def delete(self, collection: VectorCollection, ids: Sequence[UUID]) -> None:
-        """Remove points."""
+        """Delete points."""
         if ids:
             operation = UpdateOperation.delete_points(list(ids))
             await self._run_in(collection, lambda shard: shard.update(operation), writes=True)
@@ -131,10 +131,10 @@ class EdgeVectors:
         return await self._run_in(collection, lambda shard: shard.count(request))
 
     async def ping(self) -> None:
-        """Return at once: the engine is in this process, and what it says of a collection is that collection's."""
+        """Return at once: the engine is in this process."""
 
     async def close(self) -> None:
-        """Let go of the folder after what is being done."""
+        """Close the collections after the running work."""
 
         def close() -> None:
             for name in list(self._shards):
@@ -157,7 +157,7 @@ class EdgeVectors:
         self._check_size(collection, self._sizes[collection.name])
 
     def _load(self, collection: VectorCollection) -> EdgeShard | None:
-        """Return what is stored; None where nothing is, or what is cannot be read."""
+        """Return the stored collection, or None if there is none or it cannot be read."""
         path = self._folder / collection.name
         size_file = path.with_suffix(".size")
         if not size_file.exists():
@@ -175,7 +175,7 @@ class EdgeVectors:
             return None
 
     def _create(self, collection: VectorCollection) -> EdgeShard:
-        # The size is written last: a folder without it was not finished, and nothing was stored in it yet.
+        # The size is written last: a folder without it is incomplete, and holds no points yet.
         path = self._folder / collection.name
         self._remove(collection.name)
         path.mkdir(mode=0o700)
@@ -198,7 +198,7 @@ class EdgeVectors:
         except BaseException as error:
             if not _is_engine_error(error):
                 raise
-            _logger.warning("the embedded vector store was not closed in order", error=str(error))
+            _logger.warning("the embedded vector store could not be closed cleanly", error=str(error))
 
     def _require_room(self) -> None:
         free = shutil.disk_usage(self._folder).free
@@ -218,7 +218,7 @@ class EdgeVectors:
     async def _run_in(
         self, collection: VectorCollection, work: Callable[[EdgeShard], T], *, writes: bool = False
     ) -> T:
-        """Do the work in a collection; one that turns out to be damaged is thrown away."""
+        """Run `work` on a collection; delete the collection if it is damaged."""
 
         def run_guarded() -> T:
             shard = self._shard(collection)
@@ -244,7 +244,7 @@ class EdgeVectors:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (StorageError, asyncio.CancelledError):
             raise
-        except Exception as error:  # the engine raises its own, of no common class
+        except Exception as error:  # the engine's errors have no common class
             raise StoreUnavailableError(f"the embedded vector store failed: {error}") from error
 
 
@@ -257,7 +257,7 @@ def _search(shard: EdgeShard, request: SearchRequest) -> list[ScoredPoint]:
 
 
 def _is_engine_error(error: BaseException) -> bool:
-    """Whether an error came from the engine; a panic of Rust is no Exception, and its class cannot be imported."""
+    """Return whether an error came from the engine; a panic of Rust is no Exception, and its class cannot be imported."""
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
@@ -268,15 +268,17 @@ def _is_damage(error: BaseException) -> bool:
 
 
 def _log_damage(collection: VectorCollection, error: BaseException) -> None:
-    _logger.warning("a damaged vector collection is begun anew", collection=collection.name, error=str(error))
+    _logger.warning(
+        "a damaged vector collection is deleted and built again", collection=collection.name, error=str(error)
+    )
 
 
 @asynccontextmanager
 async def open_edge(path: str) -> AsyncGenerator[EdgeVectors, None]:
-    """Open the vectors of a folder, making it where it is missing.
+    """Open the vectors of a folder, creating it if it is missing.
 
     Raises:
-        StorageError: the folder cannot be made or written to, or another process uses it.
+        StorageError: the folder cannot be created or written to, or another process uses it.
     """
     folder = _expand(path)
     with _lock_folder(folder):

@@ -30,7 +30,7 @@ class ServerVectors:
         self._client = client
 
     async def prepare(self, collection: VectorCollection) -> None:
-        """Make the collection where it is missing."""
+        """Create the collection if it is missing."""
         if not await _call(self._client.collection_exists(collection.name)):
             await self._create(collection)
         found = await _call(self._client.get_collection(collection.name))
@@ -49,7 +49,7 @@ class ServerVectors:
             )
 
     async def upsert(self, collection: VectorCollection, points: Sequence[Point]) -> None:
-        """Store points, each in place of one with its id. Raises ValueError for a number that is not finite."""
+        """Store points; a point replaces one with the same id. Raise ValueError for a number that is not finite."""
         for each in points:
             check_vector(each.vector, f"point {each.id}")
         for start in range(0, len(points), _BATCH):
@@ -84,7 +84,7 @@ class ServerVectors:
         return [Neighbor(UUID(str(each.id)), each.score, dict(each.payload or {})) for each in found.points]
 
     async def delete(self, collection: VectorCollection, ids: Sequence[UUID]) -> None:
-        """Remove points."""
+        """Delete points."""
         if ids:
             selector = models.PointIdsList(points=[str(each) for each in ids])
             await _call(self._client.delete(collection.name, selector, wait=True))
@@ -103,7 +103,7 @@ class ServerVectors:
         try:
             await _call(self._client.create_collection(collection.name, vectors_config=parameters))
         except StorageError:
-            # Another replica may have made it since; if not, this was the reason.
+            # Another replica may have created it in the meantime; if not, this error was the reason.
             if not await _call(self._client.collection_exists(collection.name)):
                 raise
 

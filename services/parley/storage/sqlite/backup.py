@@ -1,7 +1,7 @@
-"""A copy of a data folder's databases while they are in use, and the way back.
+"""Back up a data folder's databases while they are in use, and restore them.
 
-A database file that is copied by other means holds none of what was written last: that lies in a file beside it until SQLite
-moves it over. SQLite's online backup reads both, as of one moment.
+A plain copy of a database file lacks the last writes: they are in a file beside it until SQLite
+moves them over. SQLite's online backup reads both, as of one moment.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ __all__ = ["back_up", "restore"]
 _MANIFEST: Final = "backup.json"
 _FORMAT: Final = 1
 _FIRST: Final = "orchestrator.db"
-"""Copied first: the others may then know more than it, and are told the same again; they must not know less."""
+"""Copied first: the other databases may know more than it, because they get the same data again; they must not know less."""
 _SUFFIX: Final = ".db"
 
 
@@ -30,7 +30,7 @@ def back_up(folder: Path, target: Path) -> Sequence[str]:
     """Copy every database of a data folder into a new folder; return their names. They may be in use.
 
     Raises:
-        StorageError: there is none, the target exists, or a database cannot be read.
+        StorageError: there is no database, the target exists, or a database cannot be read.
         OSError: the target cannot be written.
     """
     names = sorted(
@@ -54,10 +54,10 @@ def back_up(folder: Path, target: Path) -> Sequence[str]:
 def restore(source: Path, folder: Path) -> Sequence[str]:
     """Put the databases of a backup into a data folder that holds none; return their names.
 
-    Whoever calls holds the folder's lock. What is made from the databases, such as the index of memory, is made again.
+    The caller holds the folder's lock. Data made from the databases, such as the index of memory, is built again.
 
     Raises:
-        StorageError: the source is no whole backup, or the folder holds databases.
+        StorageError: the source is not a complete backup, or the folder holds databases.
         OSError: the folder cannot be written.
     """
     files = _check_backup(source)
@@ -67,18 +67,18 @@ def restore(source: Path, folder: Path) -> Sequence[str]:
     with tempfile.TemporaryDirectory(prefix=".restoring.", dir=folder) as made:
         for name in files:
             _copy(source / name, Path(made, name))
-        for name in reversed(files):  # the orchestrator's last: without it nothing refers to the others
+        for name in reversed(files):  # the orchestrator's last: only it refers to the others
             Path(made, name).rename(folder / name)
     return files
 
 
 def _require_new(target: Path) -> None:
     if target.exists():
-        raise StorageError(f"{target} exists already; name a new folder")
+        raise StorageError(f"{target} already exists; name a new folder")
 
 
 def _check_backup(source: Path) -> list[str]:
-    """Return the names of a backup's databases. Raises StorageError where it is not whole."""
+    """Return the names of a backup's databases. Raise StorageError if it is not complete."""
     try:
         told = json.loads((source / _MANIFEST).read_text("utf-8"))
         known = told["format"] == _FORMAT

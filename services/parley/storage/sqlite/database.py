@@ -1,8 +1,8 @@
 """One SQLite file: a writer thread that commits in groups, and threads that read.
 
 Every write waits for a disk flush, and a flush costs the same for one write as for a hundred. So all writes that
-are waiting when the writer thread is free go into one transaction, each inside a savepoint of its own: one that
-fails takes nothing with it, and the callers hear only after the commit.
+are waiting when the writer thread is free go into one transaction, each inside a savepoint of its own: a failed
+write undoes only itself, and the callers get their results only after the commit.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 _APPLICATION_ID = 0x50524C59  # "PRLY", so that another program's file is recognized
 _LOCK_WAIT = 5.0  # seconds to wait for a writer in another process
-_LOCK_PAUSE = 0.01  # seconds between two looks, where SQLite itself does not wait
+_LOCK_PAUSE = 0.01  # seconds between two attempts, if SQLite itself does not wait
 _MAX_GROUP = 1000
 _READERS = 2
 _MIGRATIONS: Sequence[Sequence[str]] = (
@@ -64,7 +64,7 @@ _Outcome = tuple[_Write, Any, Exception | None]
 
 
 class SqliteDatabase:
-    """One SQLite file, worked on off the event loop. Made by `open_database`."""
+    """One SQLite file, used outside of the event loop. Created by `open_database`."""
 
     def __init__(self, path: Path, writer: Connection, connect: Callable[[Path], Connection]) -> None:
         self._path = path
@@ -84,7 +84,7 @@ class SqliteDatabase:
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run the work in a transaction and return its result once that is durable.
 
-        Whether the work of a cancelled caller was done is not known. An exception undoes this work only.
+        It is not known whether the work of a cancelled caller was done. An exception undoes only this work.
         """
         if self._closing:
             raise StoreUnavailableError(f"{self._path} is closed")
@@ -93,7 +93,7 @@ class SqliteDatabase:
         return await future
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Run the work, which must not write, and return its result. It sees all that was written before."""
+        """Run the work, which must not write, and return its result. It sees all earlier writes."""
         if self._closing:
             raise StoreUnavailableError(f"{self._path} is closed")
         return await self._loop.run_in_executor(self._readers, self._read, work)
@@ -126,7 +126,7 @@ class SqliteDatabase:
         while not closed:
             group, closed = self._next_group()
             outcomes = self._commit(group)
-            with suppress(RuntimeError):  # the loop is gone, and with it everyone who waited
+            with suppress(RuntimeError):  # the loop is closed, and with it all callers
                 self._loop.call_soon_threadsafe(_deliver, outcomes)
 
     def _next_group(self) -> tuple[list[_Write], bool]:
@@ -147,7 +147,7 @@ class SqliteDatabase:
             self._writer.execute("BEGIN IMMEDIATE")
             outcomes = [self._attempt(write) for write in group if not write.future.cancelled()]
             self._writer.execute("COMMIT")
-        except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear it
+        except Exception as error:  # noqa: BLE001 - whatever it was, the callers must get it
             with suppress(sqlite3.Error):
                 self._writer.execute("ROLLBACK")
             return [(write, None, self._to_caller_error(error)) for write in group]
@@ -172,9 +172,9 @@ class SqliteDatabase:
 
 @asynccontextmanager
 async def open_database(path: Path, *, reading: bool = False) -> AsyncGenerator[SqliteDatabase, None]:
-    """Open the file, making it and its folder where they are missing; closing waits for writes that wait.
+    """Open the file, creating it and its folder if they are missing; closing waits for pending writes.
 
-    `reading`: nothing needs to be written, so that it can be opened on a full disk too. No other process may write then.
+    `reading`: open for reading only, so that it opens on a full disk too. No other process may write then.
 
     Raises:
         StorageError: the file is not one of ours, is damaged or comes from a newer Parley.
@@ -188,7 +188,7 @@ async def open_database(path: Path, *, reading: bool = False) -> AsyncGenerator[
 
 
 def to_storage_error(error: sqlite3.Error, path: Path) -> StorageError:
-    """Return the error that a caller should see for what SQLite reported."""
+    """Return the error for a caller of what SQLite reported."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the kind, the rest its detail
     if code in _FULL_DISK_CODES and _is_full(path):
         code = sqlite3.SQLITE_FULL
@@ -219,11 +219,11 @@ def _is_full(path: Path) -> bool:
 
 
 def _open_connections(path: Path, *, reading: bool) -> tuple[Connection, Callable[[Path], Connection]]:
-    """Return a connection and what makes more of its kind."""
+    """Return a connection, and the function that opens more of its kind."""
     try:
         return _open_file(path), _connect
     except StoreUnavailableError:
-        # SQLite needs two files more to write, and to read what a process that ended suddenly left in one of them.
+        # SQLite needs two more files to write, and to read what a killed process left in one of them.
         rest = path.with_name(f"{path.name}-wal")
         if not reading or not path.exists() or (rest.exists() and rest.stat().st_size):
             raise
@@ -236,7 +236,7 @@ def _open_file(path: Path) -> Connection:
         _create_file(path)
         connection = _connect(path)
     except OSError as error:
-        raise StorageError(f"{path} could not be made: {error.strerror}") from error
+        raise StorageError(f"{path} could not be created: {error.strerror}") from error
     except sqlite3.Error as error:
         raise to_storage_error(error, path) from error
     try:
@@ -252,17 +252,19 @@ def _open_file(path: Path) -> Connection:
 
 
 def _create_file(path: Path) -> None:
-    """Make the file where it is missing: whole, and then under its name, so that one that is empty was emptied."""
+    """Create the file if it is missing, complete and under another name first, so that an empty file is known to be damaged."""
     if path.exists():
         if path.stat().st_size == 0:
-            raise StoreDamagedError(f"{path} is empty; restore a backup, or remove the file to begin anew")
+            raise StoreDamagedError(f"{path} is empty; restore a backup, or remove the file to start again")
         return
     rest = path.with_name(f"{path.name}-wal")
     if rest.exists() and rest.stat().st_size and not path.exists():
-        raise StoreDamagedError(f"{path} is gone, but not {rest.name}; restore a backup, or remove that too")
+        raise StoreDamagedError(
+            f"{path} is missing, but {rest.name} exists; restore a backup, or remove that file too"
+        )
     made = path.with_name(f".{path.name}-{uuid4().hex}")
     try:
-        os.close(open_private(str(made), os.O_CREAT | os.O_EXCL))  # the files beside it get its mode
+        os.close(open_private(str(made), os.O_CREAT | os.O_EXCL))  # SQLite's files beside it get its mode
         with closing(_connect(made)) as connection:
             _set_up(connection)
         _link_to_path(made, path)
@@ -275,7 +277,7 @@ def _link_to_path(made: Path, path: Path) -> None:
         os.link(made, path)
     except FileExistsError:  # another process was faster
         return
-    except PermissionError:  # as file systems without links say
+    except PermissionError:  # a file system without links
         made.rename(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -286,9 +288,9 @@ def _link_to_path(made: Path, path: Path) -> None:
 
 def _set_up(connection: Connection) -> None:
     _switch_to_wal(connection)
-    # FULL flushes the WAL at each commit: without it a power cut takes back commits that were acknowledged.
+    # FULL flushes the WAL at each commit: without it a power cut undoes acknowledged commits.
     connection.execute("PRAGMA synchronous = FULL")
-    # What is deleted is to be gone, on every build of SQLite.
+    # Deleted data is overwritten, on every build of SQLite.
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA journal_size_limit = 67108864")
     if _query_number(connection, "PRAGMA user_version") < len(
@@ -307,7 +309,7 @@ def _connect_immutable(path: Path) -> Connection:
 
 
 def _switch_to_wal(connection: Connection) -> None:
-    """Let readers go on beside the writer. SQLite does not wait here for others that open the file: so we do."""
+    """Let readers work concurrently with the writer. SQLite does not wait here for other processes that open the file."""
     retrying = Retrying(
         retry=retry_if_exception(_is_busy),
         wait=wait_fixed(_LOCK_PAUSE),
@@ -322,7 +324,7 @@ def _is_busy(error: BaseException) -> bool:
 
 
 def _migrate(connection: Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")  # of several processes at start, one migrates
+    connection.execute("BEGIN IMMEDIATE")  # only one of several processes migrates
     for statements in _MIGRATIONS[_query_number(connection, "PRAGMA user_version") :]:
         for statement in statements:
             connection.execute(statement)
@@ -334,7 +336,7 @@ def _migrate(connection: Connection) -> None:
 def _require_ours(connection: Connection, path: Path) -> None:
     connection.execute(
         "BEGIN"
-    )  # the three belong together, and another process may be making the file just now
+    )  # the three values belong together, and another process may be creating the file
     version = _query_number(connection, "PRAGMA user_version")
     owner = _query_number(connection, "PRAGMA application_id")
     tables = _query_number(connection, "SELECT count(*) FROM sqlite_master")

@@ -1,4 +1,4 @@
-"""The Documents port on SQLite: a table a collection, a JSON text a document, an index on what is searched."""
+"""The Documents port on SQLite: a table for each collection, a JSON text for each document, an index on searched fields."""
 # ruff: noqa: S608 - names of collections and fields match [a-z][a-z0-9_]*; values are always parameters
 
 import json
@@ -161,7 +161,7 @@ def _list_contains(field: str, text: str) -> _Clause:
 
 
 def _comparison(field: str, operator: str, value: str | float) -> _Clause:
-    """Compare with values of the same type alone: to SQLite JSON's true is 1, and a number is below every text."""
+    """Compare only values of the same type: to SQLite JSON's true is 1, and a number is below every text."""
     match value:
         case bool():
             kind = "= 'true'" if value else "= 'false'"
@@ -199,5 +199,5 @@ def _json(fields: Fields) -> str:
 
 
 def _to_plain(value: object) -> dict[str, object] | list[object]:
-    """Return what JSON knows for the mappings and sequences that it does not."""
+    """Return a mapping or a sequence as a type that JSON knows."""
     return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]

@@ -15,7 +15,7 @@ class SqliteLog:
     """Append-only logs in one SQLite file."""
 
     def __init__(self, database: SqliteDatabase, *, poll_interval: float = 0.5) -> None:
-        """Tell followers of this process's appends at once, of another's within `poll_interval` seconds."""
+        """Followers get this process's appends at once, and another's within `poll_interval` seconds."""
         self._database = database
         self._tails = Tails(self.read, poll_interval)
 
@@ -51,12 +51,12 @@ class SqliteLog:
 
 
 def _append(connection: Connection, log: str, record: Record, entries: bytes) -> None:
-    """Append inside a write transaction, where what was read still holds at the write."""
+    """Append inside a write transaction, in which earlier reads still hold at the write."""
     last = connection.execute("SELECT max(last) FROM log WHERE log = ?", (log,)).fetchone()[0] or 0
     if record.first <= last:
         _require_the_same(connection, log, record)
     elif record.first > last + 1:
-        raise StorageError(f"log {log} ends at {last}; a record at {record.first} would leave a hole")
+        raise StorageError(f"log {log} ends at {last}; a record at {record.first} would leave a gap")
     else:
         connection.execute(
             "INSERT INTO log (log, first, last, append_id, entries) VALUES (?, ?, ?, ?, ?)",
@@ -73,7 +73,7 @@ def _require_the_same(connection: Connection, log: str, record: Record) -> None:
 
 
 def _frame(entries: Sequence[bytes]) -> bytes:
-    """Return entries as one: each behind its length, in 4 bytes, the most significant first."""
+    """Return the entries joined: each after its length in 4 bytes, the most significant first."""
     return b"".join(part for each in entries for part in (len(each).to_bytes(_LENGTH_BYTES, "big"), each))
 
 
