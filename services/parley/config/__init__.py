@@ -7,9 +7,8 @@ from parley.config.entries import DebateEntry, SummarizationEntry
 from parley.config.errors import ConfigError
 from parley.config.file import Agent, ConfigFile, Provider, Route
 from parley.config.loading import defaults, load, loads
-from parley.config.own_roles import OwnRole
 from parley.config.prompts import Prompt
-from parley.config.roles import canonical_role
+from parley.config.roles import OwnRole, canonical_role
 from parley.config.team import DEFAULT_TEAM
 
 __all__ = [

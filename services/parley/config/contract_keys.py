@@ -59,7 +59,7 @@ class Key:
 
 @cache
 def keys_of(message: Any) -> tuple[Key, ...]:
-    """Return the keys of a message's descriptor; those of a message inside that has no key stand beside its own."""
+    """Return the keys of a message's descriptor; those of a message inside that has no key stand with its own."""
     keys: list[Key] = []
     for field in fields_of(message):
         said = setting_of(field)
@@ -79,7 +79,7 @@ def with_keys_of(
 ) -> Callable[[type[_Entry]], type[_Entry]]:
     """Return a decorator that adds the keys of a message's descriptor to the dataclass of an entry.
 
-    `checks` return the value of a key, or raise PydanticCustomError, where more than its range is to be checked.
+    `checks` return the value of a key, or raise PydanticCustomError, if more than its range has to be checked.
     """
 
     def add_keys(entry: type[_Entry]) -> type[_Entry]:

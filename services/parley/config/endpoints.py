@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-__all__ = ["why_key_stays", "why_no_header_name", "why_no_url"]
+__all__ = ["find_header_problem", "find_key_problem", "find_url_problem"]
 
 _HOSTS_OF_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "OPENAI_API_KEY": ("api.openai.com",),
@@ -25,7 +25,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HOST: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 
 
-def why_no_url(text: str) -> str | None:
+def find_url_problem(text: str) -> str | None:
     """Return what is wrong with the address of an endpoint; None for nothing."""
     if not text.isascii() or not text.isprintable():
         return "must be ASCII; write a host of other letters as xn--…"
@@ -41,8 +41,8 @@ def why_no_url(text: str) -> str | None:
     return None
 
 
-def why_key_stays(variable: str, url: str) -> str | None:
-    """Return why a key is not sent to an address; None where it may be. `url` is one that can be asked."""
+def find_key_problem(variable: str, url: str) -> str | None:
+    """Return why a key is not sent to an address; None if it may be. `url` is one that can be asked."""
     domains = _HOSTS_OF_KEYS.get(variable)
     parts = urlsplit(url)
     host = (parts.hostname or "").rstrip(".")
@@ -56,7 +56,7 @@ def why_key_stays(variable: str, url: str) -> str | None:
     )
 
 
-def why_no_header_name(name: str) -> str | None:
+def find_header_problem(name: str) -> str | None:
     """Return what is wrong with the name of a header; None for nothing."""
     return None if _TOKEN.fullmatch(name) else "is not the name of a header: letters, digits and `-` make one"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from parley.config.entries import DebateEntry, SummarizationEntry
 from parley.config.errors import ConfigError
-from parley.config.own_roles import OwnRole, own_role_named
 from parley.config.prompts import Prompt
 from parley.config.reading import Places
+from parley.config.roles import OwnRole, find_own_role
 
 __all__ = ["Agent", "ConfigFile", "Provider", "Route"]
 
@@ -21,7 +21,7 @@ class Agent:
     Attributes:
         routes: In the order they are tried. Empty: the gateway's default routes.
         tool_call_limit: Calls of tools in one contribution. 0: the default.
-        own_role: Its role, where that is one of the file or of the folder beside it.
+        own_role: Its role, if that is one of the file or of the folder `roles`.
         path: Its place in the file, such as `agents[1]`. Empty: it is not in a file.
         evaluation_prompt: How it judges in an evaluation. None: as its role does.
         timeout_seconds: What its call in an evaluation may take. None: what any call may.
@@ -72,7 +72,7 @@ class Provider:
     models: tuple[str, ...] = ()
 
     def serves(self, model: str) -> bool:
-        """Tell whether the model may be asked for there."""
+        """Return whether the model may be asked for there."""
         return not self.models or model in self.models
 
 
@@ -107,12 +107,12 @@ class ConfigFile:
         evaluators: The enabled ones, in order, of a file that has such a section; else none.
         team_given: Whether the file has an `agents` section.
         judge_given: Whether the file has a `judge` section.
-        providers: The declared ones, then `openai` and `openrouter` where they are not among them.
+        providers: The declared ones, then `openai` and `openrouter` if they are not among them.
         routes: Those of the `routes` section, in order.
         notices: What was passed over or filled in, one line each.
         empty: Whether the file says nothing at all.
-        roles: Those of the `roles` section, then those of the folder beside the file.
-        gaps: Those of the notices that say what holds where `agents`, `judge` or `debate` is not there.
+        roles: Those of the `roles` section, then those of the folder `roles`.
+        gaps: Those of the notices that say what holds if `agents`, `judge` or `debate` is not there.
         reaching: What needs trust in a file that just lies there: endpoints, and files outside its folder, one line each.
         warnings: What could not be used and was replaced, one line each.
     """
@@ -133,14 +133,14 @@ class ConfigFile:
     roles: tuple[OwnRole, ...] = ()
     reaching: tuple[str, ...] = ()
 
-    def own_role(self, name: str) -> OwnRole | None:
+    def find_own_role(self, name: str) -> OwnRole | None:
         """Return the role of one's own that goes by a name or an alias."""
-        return own_role_named(self.roles, name)
+        return find_own_role(self.roles, name)
 
-    def missing_key(
+    def find_missing_key(
         self, environment: Mapping[str, str], agents: Sequence[Agent] | None = None
     ) -> ConfigError | None:
-        """Return an error for the first agent whose provider lacks its key in `environment`; None where none does.
+        """Return an error for the first agent whose provider lacks its key in `environment`; None if none does.
 
         Look at `agents`, else at all and the judge. A provider with a base URL of its own
         needs no key unless it names a variable.

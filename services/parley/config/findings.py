@@ -1,4 +1,4 @@
-"""What is found while a file is made a configuration: what is wrong with it, and what a person is told of it."""
+"""Problems and notices that are found while a configuration is built of a file."""
 
 from collections.abc import Iterable
 
@@ -16,47 +16,47 @@ class Findings:
         notices: What was passed over or filled in, one line each.
         warnings: What could not be used and was replaced, one line each.
         reaching: Where the file names an endpoint, or a file outside its folder, one line each.
-        gaps: The notices that say what holds where a section is not there, by section.
+        gaps: The notices that say what holds if a section is missing, by section.
     """
 
-    def __init__(self, places: Places, notices: Iterable[str] = (), *, tells_gaps: bool = True) -> None:
-        """Begin with the `notices` of reading the file. Of a file of evaluators alone, no gaps are told."""
+    def __init__(self, places: Places, notices: Iterable[str] = (), *, has_gaps: bool = True) -> None:
+        """Begin with the `notices` of reading the file. A file of evaluators alone has no gaps."""
         self.places = places
         self.notices = list(notices)
         self.warnings: list[str] = []
         self.reaching: list[str] = []
         self.gaps: dict[str, str] = {}
-        self._tells_gaps = tells_gaps
+        self._has_gaps = has_gaps
         self._problems: list[tuple[int, str]] = []
 
-    def problem(self, path: str, text: str) -> None:
+    def add_problem(self, path: str, text: str) -> None:
         """Note what is wrong with a key."""
         self._problems.append((self.places.line(path), f"{self.places.of(path)}: {text}"))
 
-    def problem_elsewhere(self, text: str) -> None:
-        """Note what is wrong beside the file."""
+    def add_problem_elsewhere(self, text: str) -> None:
+        """Note a problem outside the file."""
         self._problems.append((0, text))
 
-    def notice(self, path: str, text: str) -> None:
-        """Tell of a key that was passed over."""
+    def add_notice(self, path: str, text: str) -> None:
+        """Note a key that was ignored."""
         self.notices.append(f"{self.places.of(path)}: {text}")
 
-    def warning(self, path: str, text: str) -> None:
-        """Tell of a key whose value was replaced."""
+    def add_warning(self, path: str, text: str) -> None:
+        """Note a key whose value was replaced."""
         self.warnings.append(f"{self.places.of(path)}: {text}")
 
-    def reaches_out(self, path: str, whither: str = "") -> None:
-        """Note a key that names an endpoint, or the file outside the folder at `whither`."""
-        self.reaching.append(f"{self.places.of(path)}: {whither}" if whither else self.places.of(path))
+    def add_reach(self, path: str, target: str = "") -> None:
+        """Note a key that names an endpoint, or a file outside the folder: its `target`."""
+        self.reaching.append(f"{self.places.of(path)}: {target}" if target else self.places.of(path))
 
-    def gap(self, section: str, text: str) -> None:
-        """Tell what holds where a section is not there."""
-        if not self._tells_gaps:
+    def add_gap(self, section: str, text: str) -> None:
+        """Tell what holds if a section is missing."""
+        if not self._has_gaps:
             return
         self.gaps[section] = f"{self.places.name}: no {section} section: {text}"
         self.notices.append(self.gaps[section])
 
     def refuse(self) -> None:
-        """Raise ConfigError with all that is wrong, in the order of the file; nothing where nothing is."""
+        """Raise ConfigError with all problems, in the order of the file, if there are any."""
         if self._problems:
             raise ConfigError(*(text for _, text in sorted(self._problems)))

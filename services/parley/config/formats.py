@@ -1,4 +1,4 @@
-"""What the configuration knows of a format beside the keys of its settings, which the contract says.
+"""What the configuration knows of a format. The keys of its settings follow from the contract.
 
 The other modules of the configuration, and the command, know formats through this registry alone.
 """

@@ -18,7 +18,7 @@ class Prompt:
 
 
 def is_outside(folder: Path, source: str) -> bool:
-    """Tell whether what was read from an absolute path lies outside the folder; what has no such path came with the file."""
+    """Return whether what was read from an absolute path lies outside the folder; what has no such path came with the file."""
     path = Path(source)
     return path.is_absolute() and not path.is_relative_to(folder.resolve())
 

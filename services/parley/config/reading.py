@@ -1,11 +1,12 @@
 """From positioned values to checked entries, with errors that name file, line and key."""
 
 import dataclasses
+import difflib
 import functools
 import json
 import re
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -15,10 +16,9 @@ from pydantic_core import ErrorDetails
 
 from parley.config.entries import ID_PATTERN, PASSED_OVER, RENAMED, FileEntry, ProviderEntry
 from parley.config.errors import ConfigError
-from parley.config.nearest import nearest
 from parley.config.source import Branch, Items, Tree
 
-__all__ = ["Places", "check", "dotted", "lists_evaluators"]
+__all__ = ["Places", "check_tree", "is_evaluators_file", "join_path"]
 
 _MESSAGES: Final[Mapping[str, str]] = {
     "missing": "is missing",
@@ -50,6 +50,8 @@ _PATTERNS: Final[Mapping[str, str]] = {
     r"^https?://[^\s@]+$": "must begin with http:// or https:// and hold no space and no @",
     r"^[A-Za-z_][A-Za-z0-9_]{0,127}$": "must be the name of a variable",
 }
+_NEAR: Final = 0.7
+"""How like two words are, 0 to 1, if one may be meant by the other."""
 _AGENTS: Final = "agents"
 _EVALUATORS: Final = "evaluators"
 _SECRETS: Final = frozenset({"api_key", "key", "token", "secret", "password"})
@@ -61,7 +63,7 @@ class Places:
 
     Attributes:
         lines: By path, in snake_case.
-        spelled: Paths as the file spells them, where that is another way.
+        spelled: Paths as the file spells them, if that is another way.
     """
 
     name: str
@@ -69,7 +71,7 @@ class Places:
     spelled: Mapping[str, str] = field(default_factory=dict)
 
     def line(self, path: str) -> int:
-        """Return the line of a key, or of the nearest key around it where it is not written itself."""
+        """Return the line of a key, or of the nearest key around it if it is not written itself."""
         near = path
         while near and near not in self.lines:
             near = near[: max(near.rfind("."), near.rfind("["), 0)]
@@ -90,7 +92,7 @@ class Places:
         return f"{self.name}:{self.line(path)}: {self._as_written(path)}"
 
 
-def dotted(path: Sequence[str | int]) -> str:
+def join_path(path: Sequence[str | int]) -> str:
     """Return `agents[1].role` of its parts, in one line whatever the keys are."""
     text = ""
     for part in path:
@@ -99,7 +101,7 @@ def dotted(path: Sequence[str | int]) -> str:
     return text
 
 
-def lists_evaluators(tree: Tree) -> bool:
+def is_evaluators_file(tree: Tree) -> bool:
     """Return whether a file is one of evaluators alone: its agents have no role, and it says nothing of debates."""
     agents = tree.entries.get(_AGENTS) if isinstance(tree, Branch) else None
     if not isinstance(tree, Branch) or not isinstance(agents, Items) or not agents.items:
@@ -109,7 +111,9 @@ def lists_evaluators(tree: Tree) -> bool:
     return all(isinstance(each, Branch) and "role" not in each.entries for each in agents.items)
 
 
-def check(tree: Tree, name: str, *, of_evaluators: bool = False) -> tuple[FileEntry, Places, tuple[str, ...]]:
+def check_tree(
+    tree: Tree, name: str, *, of_evaluators: bool = False
+) -> tuple[FileEntry, Places, tuple[str, ...]]:
     """Return the entries of a file, where they stand, and notices about keys that were passed over.
 
     `of_evaluators`: what it calls agents are evaluators.
@@ -119,14 +123,14 @@ def check(tree: Tree, name: str, *, of_evaluators: bool = False) -> tuple[FileEn
         raise ConfigError(
             f"{name}:{tree.line}: must be a mapping of agents, judge, debate, providers, routes and roles"
         )
-    plain = walk.plain(tree, FileEntry, ()) if isinstance(tree, Branch) else {}
+    plain = walk.convert(tree, FileEntry, ()) if isinstance(tree, Branch) else {}
     places = Places(name, walk.lines, walk.spelled)
     problems = list(walk.problems)
     entry = None
     try:
         entry = _adapter().validate_json(json.dumps(plain), strict=True)
     except ValidationError as error:
-        problems += [_problem(each, walk) for each in error.errors(include_url=False)]
+        problems += [_describe_problem(each, walk) for each in error.errors(include_url=False)]
     if problems or entry is None:
         raise ConfigError(*(f"{name}:{line}: {text}" for line, text in sorted(set(problems))))
     return entry, places, tuple(walk.notices)
@@ -137,7 +141,7 @@ def _adapter() -> TypeAdapter[FileEntry]:
     return TypeAdapter(FileEntry)
 
 
-def _problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
+def _describe_problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
     text = _MESSAGES.get(error["type"]) or error["msg"]
     if error["type"] in _BOUNDS:
         word, bound = _BOUNDS[error["type"]]
@@ -145,7 +149,7 @@ def _problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
     if error["type"] == "string_pattern_mismatch":
         text = _PATTERNS.get(error["ctx"]["pattern"], text) if error["input"] else "must not be empty"
     if error["type"] == "literal_error" and isinstance(error["input"], str):
-        near = nearest(error["input"], re.findall("'([^']+)'", error["ctx"]["expected"]))
+        near = _find_nearest(error["input"], re.findall("'([^']+)'", error["ctx"]["expected"]))
         text += f"; did you mean '{near}'?" if near else ""
     if error["type"] in _SHAPES and isinstance(error["input"], dict | list | str):
         text = f"must be {_SHAPES[error['type']]}, not {_SHAPE_OF[type(error['input'])]}"
@@ -171,65 +175,65 @@ class _Walk:
         self._renamed = {**RENAMED, **renamed}
         self._spelling: dict[str, str] = {}
 
-    def plain(self, tree: Tree, kind: Any, path: tuple[str | int, ...]) -> Any:
-        kind = _bare(kind)
-        self.lines.setdefault(dotted(path), tree.line)
+    def convert(self, tree: Tree, kind: Any, path: tuple[str | int, ...]) -> Any:
+        kind = _unwrap_type(kind)
+        self.lines.setdefault(join_path(path), tree.line)
         if isinstance(tree, Items):
             inner = get_args(kind)[0] if get_origin(kind) is tuple else None
-            items = [_name_alone(each) if _is_choice(inner) else each for each in tree.items]
-            return [self.plain(each, inner, (*path, number)) for number, each in enumerate(items)]
+            items = [_unwrap_name(each) if _is_choice(inner) else each for each in tree.items]
+            return [self.convert(each, inner, (*path, number)) for number, each in enumerate(items)]
         if not isinstance(tree, Branch):
             return tree.value
         if dataclasses.is_dataclass(kind):
-            return self._declared(tree, kind, path)
-        return {key: self._under(tree, key, None, (*path, key)) for key in tree.entries}
+            return self._convert_entry(tree, kind, path)
+        return {key: self._convert_value(tree, key, None, (*path, key)) for key in tree.entries}
 
-    def _declared(self, tree: Branch, kind: Any, path: tuple[str | int, ...]) -> dict[str, Any]:
+    def _convert_entry(self, tree: Branch, kind: Any, path: tuple[str | int, ...]) -> dict[str, Any]:
         hints = get_type_hints(kind, include_extras=True)
         found: dict[str, Any] = {}
         for written, line in tree.lines.items():
             spelled = to_snake(written) if written.isidentifier() else written
             key = self._renamed.get(kind, {}).get(spelled, spelled)
-            here = dotted((*self._as_written(path), written))
+            here = join_path((*self._as_written(path), written))
             if key in found:
                 self.problems.append(
-                    (line, f"{here}: is here twice, once as {self._spelling[dotted((*path, key))]}")
+                    (line, f"{here}: is here twice, once as {self._spelling[join_path((*path, key))]}")
                 )
             elif key in hints and written in {spelled, to_camel(spelled)}:
-                self._spelling[dotted((*path, key))] = written
-                if self.written((*path, key)) != dotted((*path, key)):
-                    self.spelled[dotted((*path, key))] = self.written((*path, key))
-                found[key] = self._under(tree, written, hints[key], (*path, key))
+                self._spelling[join_path((*path, key))] = written
+                if self.written((*path, key)) != join_path((*path, key)):
+                    self.spelled[join_path((*path, key))] = self.written((*path, key))
+                found[key] = self._convert_value(tree, written, hints[key], (*path, key))
             elif key in PASSED_OVER.get(kind, ()):
                 self.notices.append(f"{self._name}:{line}: {here}: has no effect here and is passed over")
             elif not (written == "$schema" and kind is FileEntry):
-                self.problems.append((line, f"{here}: {_unknown(key, written, kind, hints)}"))
+                self.problems.append((line, f"{here}: {_describe_unknown(key, written, kind, hints)}"))
         return {key: value for key, value in found.items() if value is not None}
 
-    def _under(self, tree: Branch, written: str, kind: Any, path: tuple[str | int, ...]) -> Any:
-        self.lines[dotted(path)] = tree.lines[written]
-        return self.plain(tree.entries[written], kind, path)
+    def _convert_value(self, tree: Branch, written: str, kind: Any, path: tuple[str | int, ...]) -> Any:
+        self.lines[join_path(path)] = tree.lines[written]
+        return self.convert(tree.entries[written], kind, path)
 
     def line(self, path: Sequence[str | int]) -> int:
-        """Return the line of the value at `path`, or of the nearest one around it."""
+        """Return the line of the value at `path`, or of the find_nearest one around it."""
         for end in range(len(path), -1, -1):
-            line = self.lines.get(dotted(path[:end]))
+            line = self.lines.get(join_path(path[:end]))
             if line is not None:
                 return line
         return 1
 
     def written(self, path: Sequence[str | int]) -> str:
         """Return the path as its keys are spelled in the file."""
-        return dotted(self._as_written(path))
+        return join_path(self._as_written(path))
 
     def _as_written(self, path: Sequence[str | int]) -> list[str | int]:
         return [
-            part if isinstance(part, int) else self._spelling.get(dotted(path[: number + 1]), part)
+            part if isinstance(part, int) else self._spelling.get(join_path(path[: number + 1]), part)
             for number, part in enumerate(path)
         ]
 
 
-def _name_alone(tree: Tree) -> Tree:
+def _unwrap_name(tree: Tree) -> Tree:
     """Return what `{name: file_read}` names; anything else as it is. Other tools write lists of names so."""
     if isinstance(tree, Branch) and tree.entries.keys() == {"name"}:
         return tree.entries["name"]
@@ -237,19 +241,19 @@ def _name_alone(tree: Tree) -> Tree:
 
 
 def _is_choice(kind: Any) -> bool:
-    return get_origin(_bare(kind)) is Literal
+    return get_origin(_unwrap_type(kind)) is Literal
 
 
-def _unknown(key: str, written: str, kind: Any, hints: Mapping[str, Any]) -> str:
+def _describe_unknown(key: str, written: str, kind: Any, hints: Mapping[str, Any]) -> str:
     if kind is ProviderEntry and key in _SECRETS:
         return "a key does not belong in a file; put it into a variable and name that with api_key_env"
-    near = nearest(key, hints)
+    near = _find_nearest(key, hints)
     near = to_camel(near) if near and written != key else near
     known = f"known keys: {', '.join(sorted(hints))}"
     return f"unknown key; did you mean {near}? {known.capitalize()}" if near else f"unknown key; {known}"
 
 
-def _bare(kind: Any) -> Any:
+def _unwrap_type(kind: Any) -> Any:
     """Return the type inside Annotated[…] and `… | None`."""
     while True:
         if get_origin(kind) is Annotated:
@@ -258,3 +262,8 @@ def _bare(kind: Any) -> Any:
             kind = next(each for each in get_args(kind) if each is not type(None))
         else:
             return kind
+
+
+def _find_nearest(written: str, known: Iterable[str]) -> str | None:
+    """Return the known word that is most like the one written; None if none is like it."""
+    return next(iter(difflib.get_close_matches(written.lower(), known, 1, _NEAR)), None)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from parley.config.endpoints import why_key_stays, why_no_header_name, why_no_url
+from parley.config.endpoints import find_header_problem, find_key_problem, find_url_problem
 from parley.config.entries import FileEntry, ModelEntry, ProviderEntry, RouteEntry
 from parley.config.file import Provider, Route
 from parley.config.findings import Findings
@@ -22,7 +22,7 @@ class Routes:
     """What a file says of the ways to models.
 
     Attributes:
-        providers: The declared ones, then `openai` and `openrouter` where they are not among them.
+        providers: The declared ones, then `openai` and `openrouter` if they are not among them.
         routes: Those of the `routes` section, in order.
     """
 
@@ -31,51 +31,51 @@ class Routes:
         self._file = file
         self._folder = folder
         self._findings = findings
-        self.providers = self._all_providers()
-        self.routes = self._all_routes()
+        self.providers = self._build_providers()
+        self.routes = self._build_routes()
 
-    def of_agent(self, entry: ModelEntry, path: str) -> tuple[str, ...]:
+    def select_routes(self, entry: ModelEntry, path: str) -> tuple[str, ...]:
         """Return the routes that an agent names, in the order in which they are tried; none: the default routes."""
         if entry.routes:
             if entry.model or entry.provider:
-                self._findings.problem(f"{path}.routes", "say routes, or model and provider, not both")
+                self._findings.add_problem(f"{path}.routes", "say routes, or model and provider, not both")
             for number, route in enumerate(entry.routes):
-                self._known_route(route, f"{path}.routes[{number}]")
+                self._check_route(route, f"{path}.routes[{number}]")
             return entry.routes
         if entry.model:
             provider = entry.provider or "openai"
-            if self._known_provider(provider, f"{path}.provider" if entry.provider else f"{path}.model"):
-                self._served(provider, entry.model, f"{path}.model")
+            if self._check_provider(provider, f"{path}.provider" if entry.provider else f"{path}.model"):
+                self._check_model(provider, entry.model, f"{path}.model")
             return (f"{provider}/{entry.model}",)
         if entry.provider:
-            self._known_provider(entry.provider, f"{path}.provider")
+            self._check_provider(entry.provider, f"{path}.provider")
             of_provider = tuple(route.name for route in self.routes if route.provider == entry.provider)
             if not of_provider:
-                self._findings.problem(f"{path}.provider", "needs a model beside it")
+                self._findings.add_problem(f"{path}.provider", "needs a model beside it")
             return of_provider
         return ()
 
-    def _known_route(self, name: str, path: str) -> None:
+    def _check_route(self, name: str, path: str) -> None:
         provider, slash, model = name.partition("/")
         if name in {route.name for route in self.routes}:
             return
         if slash and model and provider in self._provider_names():
-            self._served(provider, model, path)
+            self._check_model(provider, model, path)
             return
         known = [route.name for route in self.routes] + [f"{each}/MODEL" for each in self._provider_names()]
-        self._findings.problem(path, f"unknown route {name}; known routes: {', '.join(known)}")
+        self._findings.add_problem(path, f"unknown route {name}; known routes: {', '.join(known)}")
 
-    def _served(self, provider: str, model: str, path: str) -> None:
+    def _check_model(self, provider: str, model: str, path: str) -> None:
         models = next(each.models for each in self.providers if each.name == provider)
         if models and model not in models:
-            self._findings.problem(
+            self._findings.add_problem(
                 path, f"{provider} may be asked for these models alone: {', '.join(models)}"
             )
 
-    def _known_provider(self, name: str, path: str) -> bool:
+    def _check_provider(self, name: str, path: str) -> bool:
         known = name in self._provider_names()
         if not known:
-            self._findings.problem(
+            self._findings.add_problem(
                 path, f"unknown provider {name}; known providers: {', '.join(self._provider_names())}"
             )
 
@@ -84,17 +84,19 @@ class Routes:
     def _provider_names(self) -> list[str]:
         return [provider.name for provider in self.providers]
 
-    def _all_providers(self) -> tuple[Provider, ...]:
+    def _build_providers(self) -> tuple[Provider, ...]:
         declared: list[Provider] = []
         for number, entry in enumerate(self._file.providers):
             path = f"providers[{number}]"
             if any(entry.name == other.name for other in declared):
-                self._findings.problem(f"{path}.name", f"{entry.name} is the name of another provider too")
-            whither = (entry.base_url, entry.api_key_env, entry.api_key_file)
-            self._findings.reaches_out(path, " ".join(filter(None, whither)))
+                self._findings.add_problem(
+                    f"{path}.name", f"{entry.name} is the name of another provider too"
+                )
+            target = (entry.base_url, entry.api_key_env, entry.api_key_file)
+            self._findings.add_reach(path, " ".join(filter(None, target)))
             self._check_endpoint(entry, path)
             self._check_key(entry, path)
-            declared.append(_provider(entry, self._folder))
+            declared.append(_build_provider(entry, self._folder))
         names = {provider.name for provider in declared}
         own = (
             Provider("openai", "openai", api_key_env=_OPENAI_KEY, declared=False),
@@ -104,34 +106,34 @@ class Routes:
 
     def _check_endpoint(self, entry: ProviderEntry, path: str) -> None:
         if entry.kind in {"openai-compatible", "azure-openai"} and entry.base_url is None:
-            self._findings.problem(path, f"an {entry.kind} provider needs a base_url")
+            self._findings.add_problem(path, f"an {entry.kind} provider needs a base_url")
         if entry.routing and entry.kind != "openrouter":
-            self._findings.problem(f"{path}.routing", "only an openrouter provider takes it")
-        if entry.base_url is not None and (wrong := why_no_url(entry.base_url)) is not None:
-            self._findings.problem(f"{path}.base_url", wrong)
+            self._findings.add_problem(f"{path}.routing", "only an openrouter provider takes it")
+        if entry.base_url is not None and (wrong := find_url_problem(entry.base_url)) is not None:
+            self._findings.add_problem(f"{path}.base_url", wrong)
 
     def _check_key(self, entry: ProviderEntry, path: str) -> None:
         if (wrong := _why_key_stays(entry)) is not None:
-            self._findings.problem(f"{path}.{'api_key_env' if entry.api_key_env else 'base_url'}", wrong)
+            self._findings.add_problem(f"{path}.{'api_key_env' if entry.api_key_env else 'base_url'}", wrong)
         if entry.api_key_env and entry.api_key_file:
-            self._findings.problem(f"{path}.api_key_file", "say api_key_env or api_key_file, not both")
+            self._findings.add_problem(f"{path}.api_key_file", "say api_key_env or api_key_file, not both")
         for header in entry.headers:
-            if (wrong := why_no_header_name(header)) is not None:
-                self._findings.problem(f"{path}.headers.{header}", wrong)
+            if (wrong := find_header_problem(header)) is not None:
+                self._findings.add_problem(f"{path}.headers.{header}", wrong)
             if header.lower() in _FORBIDDEN_HEADERS:
-                self._findings.problem(
+                self._findings.add_problem(
                     f"{path}.headers.{header}", "a key does not belong in a file; use api_key_env"
                 )
 
-    def _all_routes(self) -> tuple[Route, ...]:
+    def _build_routes(self) -> tuple[Route, ...]:
         routes: list[Route] = []
         for number, entry in enumerate(self._file.routes):
             path = f"routes[{number}]"
-            if self._known_provider(entry.provider, f"{path}.provider"):
-                self._served(entry.provider, entry.model, f"{path}.model")
-            route = _route(entry)
+            if self._check_provider(entry.provider, f"{path}.provider"):
+                self._check_model(entry.provider, entry.model, f"{path}.model")
+            route = _build_route(entry)
             if any(route.name == other.name for other in routes):
-                self._findings.problem(f"{path}.name", f"{route.name} is the name of another route too")
+                self._findings.add_problem(f"{path}.name", f"{route.name} is the name of another route too")
             routes.append(route)
         return tuple(routes)
 
@@ -148,12 +150,12 @@ def _key_variable(entry: ProviderEntry) -> str | None:
 
 def _why_key_stays(entry: ProviderEntry) -> str | None:
     variable = _key_variable(entry)
-    if not variable or entry.base_url is None or why_no_url(entry.base_url) is not None:
+    if not variable or entry.base_url is None or find_url_problem(entry.base_url) is not None:
         return None
-    return why_key_stays(variable, entry.base_url)
+    return find_key_problem(variable, entry.base_url)
 
 
-def _provider(entry: ProviderEntry, folder: Path) -> Provider:
+def _build_provider(entry: ProviderEntry, folder: Path) -> Provider:
     return Provider(
         entry.name,
         entry.kind,
@@ -167,7 +169,7 @@ def _provider(entry: ProviderEntry, folder: Path) -> Provider:
     )
 
 
-def _route(entry: RouteEntry) -> Route:
+def _build_route(entry: RouteEntry) -> Route:
     name = entry.name or f"{entry.provider}/{entry.model}"
     return Route(
         name,

@@ -61,11 +61,11 @@ Tree = Leaf | Items | Branch
 
 
 def read(path: Path) -> str:
-    """Return the text of the file. Raise ConfigError where it cannot be had."""
+    """Return the text of the file. Raise ConfigError if it cannot be read."""
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: {_unreadable(error)}") from None
+        raise ConfigError(f"{path}: {_describe_error(error)}") from None
     if len(data) > MAX_BYTES:
         raise ConfigError(f"{path}: is larger than {MAX_BYTES // 1024} KiB")
     try:
@@ -75,7 +75,7 @@ def read(path: Path) -> str:
         raise ConfigError(f"{path}:{line}: is not UTF-8; save it as UTF-8") from None
 
 
-def _unreadable(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     match error:
         case FileNotFoundError():
             return "there is no such file"
@@ -86,13 +86,13 @@ def _unreadable(error: OSError) -> str:
 
 
 def parse(text: str, name: str) -> Tree:
-    """Return the values of YAML text, or of JSON where `name` ends in `.json`."""
+    """Return the values of YAML text, or of JSON if `name` ends in `.json`."""
     try:
         if name.lower().endswith(".json"):
             json.loads(text)
             text = text.replace("\t", " ")  # JSON may be indented with tabs, YAML not; strings hold none
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        return Leaf(None, 1) if node is None else _Reader(name).tree(node)
+        return Leaf(None, 1) if node is None else _Reader(name).read(node)
     except json.JSONDecodeError as error:
         what = _json_mistake(error) if text.strip() else "the file is empty; {} would do"
         raise ConfigError(f"{name}:{error.lineno}: is not JSON: {what}") from None
@@ -133,36 +133,36 @@ class _Reader:
         self._name = name
         self._count = 0
 
-    def tree(self, node: yaml.Node) -> Tree:
+    def read(self, node: yaml.Node) -> Tree:
         self._count += 1
         line = node.start_mark.line + 1
         if self._count > MAX_VALUES:
             raise ConfigError(f"{self._name}:{line}: holds more than {MAX_VALUES} values, aliases included")
         if isinstance(node, yaml.MappingNode):
-            return self._branch(node, line)
+            return self._read_mapping(node, line)
         if isinstance(node, yaml.SequenceNode):
-            return Items(tuple(self.tree(each) for each in node.value), line)
-        return Leaf(self._scalar(node, line), line)
+            return Items(tuple(self.read(each) for each in node.value), line)
+        return Leaf(self._read_scalar(node, line), line)
 
-    def _branch(self, node: yaml.MappingNode, line: int) -> Branch:
+    def _read_mapping(self, node: yaml.MappingNode, line: int) -> Branch:
         entries: dict[str, Tree] = {}
         lines: dict[str, int] = {}
         merged: list[Tree] = []
         for key_node, value_node in node.value:
             key_line = key_node.start_mark.line + 1
             if key_node.tag == f"{_TAG}merge":
-                merged.append(self.tree(value_node))
+                merged.append(self.read(value_node))
                 continue
             if not isinstance(key_node, yaml.ScalarNode):
                 raise ConfigError(f"{self._name}:{key_line}: a key must be text")
-            key = _text(key_node.value)
+            key = _join_surrogates(key_node.value)
             if key is None:
                 raise ConfigError(f"{self._name}:{key_line}: holds a broken character")
             if key in entries:
                 raise ConfigError(
                     f"{self._name}:{key_line}: {key}: is here twice, first on line {lines[key]}"
                 )
-            entries[key], lines[key] = self.tree(value_node), key_line
+            entries[key], lines[key] = self.read(value_node), key_line
         for each in merged:
             self._merge(each, entries, lines)
         return Branch(entries, lines, line)
@@ -175,8 +175,8 @@ class _Reader:
                 if key not in entries:
                     entries[key], lines[key] = value, branch.lines[key]
 
-    def _scalar(self, node: yaml.Node, line: int) -> str | int | float | bool | None:
-        text = _text(str(node.value))
+    def _read_scalar(self, node: yaml.Node, line: int) -> str | int | float | bool | None:
+        text = _join_surrogates(str(node.value))
         if text is None:
             raise ConfigError(f"{self._name}:{line}: holds a broken character")
         kind = node.tag.removeprefix(_TAG)
@@ -186,18 +186,18 @@ class _Reader:
             return text.lower() in {"yes", "true", "on"}
         # YAML 1.1 has numbers that nobody means (1:30, 0o17, 1_000): only those that JSON knows count as such.
         if getattr(node, "style", None) is None and _NUMBER.fullmatch(text):
-            return float(text) if any(mark in text for mark in ".eE") else _whole(text)
+            return float(text) if any(mark in text for mark in ".eE") else _parse_whole(text)
         if node.tag.startswith("!"):
             raise ConfigError(f"{self._name}:{line}: tags such as {node.tag} have no meaning here")
         return text
 
 
-def _whole(text: str) -> int | float:
+def _parse_whole(text: str) -> int | float:
     return int(text) if len(text) <= 18 else float(text)
 
 
-def _text(text: str) -> str | None:
-    """Return the text with surrogate pairs of JSON escapes joined; None where half of one stands alone or a NUL."""
+def _join_surrogates(text: str) -> str | None:
+    """Return the text with surrogate pairs of JSON escapes joined; None if it has half of a pair or a NUL."""
     if "\0" in text:
         return None
     try:

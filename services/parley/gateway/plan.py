@@ -105,7 +105,7 @@ def plan(
     """
     _check_kinds(config, kinds)
     known = _with_settings(settings, environment)
-    missing = config.missing_key(known)
+    missing = config.find_missing_key(known)
     if missing is not None:
         raise missing
     providers = tuple(

@@ -6,7 +6,7 @@ from typing import ClassVar, Final, Literal
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
-from parley.config.endpoints import why_no_url
+from parley.config.endpoints import find_url_problem
 from parley.gateway.routing.call import Timeouts
 from parley.gateway.wire.endpoint import EndpointLimits
 from parley.runtime.settings import ServiceSettings
@@ -98,6 +98,6 @@ class GatewaySettings(ServiceSettings):
     @field_validator("openai_base_url")
     @classmethod
     def _check_url(cls, url: str | None) -> str | None:
-        if url is not None and (wrong := why_no_url(url)) is not None:
+        if url is not None and (wrong := find_url_problem(url)) is not None:
             raise ValueError(wrong)
         return url

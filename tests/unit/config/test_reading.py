@@ -348,7 +348,7 @@ def test_a_key_that_a_provider_needs_and_nobody_set_is_named(
     providers: str, environment: dict[str, str], missing: str | None
 ) -> None:
     text = "agents:\n- role: a\n  provider: openai\n  model: m\n" + providers
-    problem = config.loads(text, "debate.yaml", Path()).missing_key(environment)
+    problem = config.loads(text, "debate.yaml", Path()).find_missing_key(environment)
     expected = f"debate.yaml:3: agents[0].provider: provider openai needs {missing}, which is not set"
     assert (str(problem) if problem else None) == (expected if missing else None)
 

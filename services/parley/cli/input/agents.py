@@ -45,7 +45,7 @@ def select_evaluators(found: ConfigFile | None, names: str | None) -> tuple[Agen
 def _select(
     found: ConfigFile | None, team: Sequence[Agent], names: str | None
 ) -> tuple[Agent | str, ...] | None:
-    own = found.own_role if found is not None else lambda _: None
+    own = found.find_own_role if found is not None else lambda _: None
     if names is None:
         return tuple(team) or None
     chosen: dict[str, Agent | str] = {}

@@ -32,7 +32,7 @@ def check_without_system(
         return
     if found is not None:
         described = [each for each in (agents or found.agents) if isinstance(each, Agent)]
-        missing = found.missing_key(os.environ, described if evaluating else (*described, found.judge))
+        missing = found.find_missing_key(os.environ, described if evaluating else (*described, found.judge))
         if missing is not None:
             raise missing
     # Names are left to a system whose agents are in a file that it finds by itself.
