@@ -18,7 +18,7 @@ parts = st.lists(
         PromptPart,
         role=st.sampled_from([PROMPT_ROLE_SYSTEM, PROMPT_ROLE_USER]),
         text=st.text(max_size=3000),
-        give=st.integers(0, 3),
+        shrink_priority=st.integers(0, 3),
         document=st.sampled_from(["", "", "notes.md"]),
     ),
     min_size=1,
