@@ -5,10 +5,12 @@ import signal
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
 from tests.contract.reporting import report_mongodb
 from tests.support.fixtures import model_server
 from tests.support.memory_folder import memory_folder
+from tests.support.scheduling import FileScheduling
 
 __all__ = ["model_server"]
 
@@ -31,6 +33,11 @@ if folder := memory_folder():
 settings.register_profile("parley", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile("parley")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling | None:
+    return FileScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,0 +1,20 @@
+"""Which tests a process of pytest runs one after another: those of a file, and of files that share a system or ports."""
+
+from xdist.scheduler import LoadFileScheduling
+
+__all__ = ["FileScheduling"]
+
+_CHAOS = "tests/chaos/"
+"""One system for all of them: its processes alone fill a core."""
+_FIXED_PORTS = frozenset(f"tests/e2e/test_{name}.py" for name in ("cli_debate", "evaluating", "steering"))
+"""They listen on the ports of `parley up`, one at a time: a second process would only wait."""
+
+
+class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
+    """Give each process a file after the other, in the order of the paths on the command line: what takes long is named first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        if file.startswith(_CHAOS):
+            return _CHAOS
+        return "fixed ports" if file in _FIXED_PORTS else file
