@@ -39,7 +39,7 @@ _SETTINGS: Final[Mapping[str, ArenaSettings | ModeratedSettings]] = {
 }
 _FORMATS: Final = ("panel@1", *_SETTINGS, CHANGED_FORMAT)
 """What both versions know, without the judging of other debates."""
-_GIVEN_UP: Final = "debate given up for a replica that can go on"
+_GIVEN_UP: Final = "debate released for a replica that can continue it"
 _SLOW: Final = {"latency": {"median": 1.0}}
 
 

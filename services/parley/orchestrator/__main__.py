@@ -1,4 +1,4 @@
-"""The orchestrator as a process: settings in, parts wired, served."""
+"""The orchestrator process: reads settings, creates the parts and serves them."""
 
 import os
 import secrets
@@ -67,13 +67,13 @@ async def build(
     roles: Roles | None = None,
     reading: bool = False,
 ) -> AsyncGenerator[Service, None]:
-    """Wire an orchestrator and run its debates while the block runs; they are given up once it drains.
+    """Create an orchestrator and run its debates while the block runs. They are released once it drains.
 
-    It knows `formats` and `roles`, by default those that Parley ships. `reading`: debates are only looked at, by this process alone.
+    It uses `formats` and `roles`, by default those that Parley ships. `reading`: debates are only read, by this process alone.
 
     Raises:
         ConfigurationError: a setting cannot be used.
-        PartFailedError: no debates are run any more; the block was cancelled.
+        PartFailedError: a part stopped, so that no debate is run any more; the block was cancelled.
     """
     metrics.initialize()
     formats = formats or all_formats()
@@ -91,9 +91,9 @@ async def build(
     ):
         index = DebateIndex(store.documents, settings.advertise)
         owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        use = TenantUsage(store.documents, clock, owner)
-        log = MeteredLog(store.log, use)
-        allowance = Allowance(settings.tenant_limits(), use, index, clock)
+        usage = TenantUsage(store.documents, clock, owner)
+        log = MeteredLog(store.log, usage)
+        allowance = Allowance(settings.tenant_limits(), usage, index, clock)
         dependencies = OwnerDependencies(
             log=log,
             index=index,
@@ -155,12 +155,12 @@ async def build(
             ready=store.ping,
         )
         async with (
-            background_task("counting what tenants use", use.run()) if not reading else nullcontext(),
+            background_task("counting what tenants use", usage.run()) if not reading else nullcontext(),
             background_task("running debates", _run(runner)),
             background_task("reporting feedback", reporter.run()),
-            # Who only reads debates deletes none by the way.
+            # A process that only reads debates deletes none.
             background_task("deleting debates", deletions.run()) if settings.max_debates else nullcontext(),
-            background_task("giving debates up", _drain_on_stop(draining, runner)),
+            background_task("releasing debates", _drain_on_stop(draining, runner)),
         ):
             try:
                 yield service
@@ -168,7 +168,7 @@ async def build(
                 await runner.drain()
                 if not reading:
                     with suppress(StorageError):
-                        await use.publish()
+                        await usage.publish()
 
 
 @asynccontextmanager
@@ -181,7 +181,7 @@ async def _open_store(url: str, *, reading: bool) -> AsyncGenerator[Store, None]
 
 
 def _check_roles(roles: Roles, formats: Formats) -> Roles:
-    """Let a role file that no format can use stop the start, not a debate."""
+    """Raise ConfigurationError if no format can use a role file: better at the start than in a debate."""
     try:
         roles.check([duty for each in formats.all() for duty in (each.debater_sections, each.judge_sections)])
     except RoleFileError as error:
@@ -192,7 +192,7 @@ def _check_roles(roles: Roles, formats: Formats) -> Roles:
 def _create_authenticators(
     settings: OrchestratorSettings, store: Store, clock: Clock
 ) -> tuple[Authenticator, ...]:
-    """Return the ways in that the settings name, beside those of every service."""
+    """Return the authenticators that the settings name, in addition to those of every service."""
     keys = [ApiKeyAuthenticator(KeyStore(store.documents), clock)] if "key" in settings.auth_methods else []
     return (
         *keys,
@@ -201,7 +201,7 @@ def _create_authenticators(
 
 
 def _create_token_authenticator(settings: OrchestratorSettings, clock: Clock) -> Authenticator:
-    # Heavy, and most do without.
+    # Imported late: it is large, and most deployments do not use it.
     from parley.runtime.identity.json_web_tokens import JsonWebTokens, TokenRules
     from parley.runtime.identity.signing_keys import SigningKeys, key_fetcher
 
@@ -218,10 +218,10 @@ def _create_token_authenticator(settings: OrchestratorSettings, clock: Clock) ->
 
 
 def _set_own_address(index: DebateIndex, address: str) -> None:
-    """Let other replicas know where this one listens, unless its settings say where it is reached."""
+    """Set the address by which other replicas reach this one, unless the settings name it."""
     host, _, port = address.rpartition(":")
     if not index.address:
-        # A wildcard is no address; who runs replicas on many machines sets PARLEY_ADVERTISE where names do not resolve.
+        # A wildcard is no address. If host names do not resolve between machines, PARLEY_ADVERTISE must be set.
         index.address = f"{socket.gethostname()}:{port}" if host in _ALL_ADDRESSES else address
 
 
@@ -233,13 +233,13 @@ async def _run(runner: Runner) -> None:
 
 
 async def _drain_on_stop(draining: Draining, runner: Runner) -> None:
-    """Give debates up as soon as the server begins to stop, not when its last stream has ended."""
+    """Release debates as soon as the server starts to stop, not after its last stream."""
     await draining.wait()
     await runner.drain()
 
 
 async def serve_orchestrator() -> None:
-    """Serve until told to stop."""
+    """Serve until the process is asked to stop."""
     settings = OrchestratorSettings.load()
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-orchestrator")

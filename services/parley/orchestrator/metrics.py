@@ -18,12 +18,12 @@ __all__ = [
 ]
 
 _meter: Final = telemetry.meter(__name__)
-# Whoever may choose its own tenant or bring formats along could make labels without end.
+# Bounded, since a caller that chooses its own tenant name could create labels without end.
 _tenants: Final = telemetry.BoundedNames()
 _SECONDS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600, 7200, 14400)
-"""A debate takes from seconds (a demonstration) to hours (a person is waited for)."""
+"""A debate takes from seconds (a demonstration) to hours (it waits for a person)."""
 _WAIT_SECONDS: Final = (1, 5, 15, 60, 300, 900, 3600, 14_400, 43_200, 86_400, 259_200, 604_800)
-"""Providers are waited for from seconds on, a person for days."""
+"""A wait for providers takes seconds or more, one for a person up to days."""
 _APPEND_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 _running: Final = _meter.create_up_down_counter(
@@ -41,7 +41,7 @@ _waits: Final = _meter.create_counter(
 _wait_duration: Final = _meter.create_histogram(
     "parley.debate.wait.duration",
     "s",
-    "How long a debate waited, by format and for whom: a person or providers.",
+    "How long a debate waited, by format and reason: a person or providers.",
     explicit_bucket_boundaries_advisory=_WAIT_SECONDS,
 )
 _claims: Final = _meter.create_counter(
@@ -68,14 +68,14 @@ _tenant_cost: Final = _meter.create_counter(
 
 
 def initialize() -> None:
-    """Tell that there is nothing yet: what was never counted is no 0, and who looks would take it for a replica that is away."""
+    """Report 0: a metric without a value would look like a replica that is down."""
     _running.add(0)
     _watchers.add(0)
 
 
 @contextmanager
 def count_running() -> Iterator[None]:
-    """Count a debate as owned here for the block."""
+    """Count a debate as owned by this replica while the block runs."""
     _running.add(1)
     try:
         yield
@@ -85,7 +85,7 @@ def count_running() -> Iterator[None]:
 
 @contextmanager
 def count_watcher() -> Iterator[None]:
-    """Count a stream that follows a debate for the block."""
+    """Count a stream that follows a debate while the block runs."""
     _watchers.add(1)
     try:
         yield
@@ -99,7 +99,7 @@ def count_claim(*, taken: bool) -> None:
 
 
 def record_append(seconds: float) -> None:
-    """Note how long an append took."""
+    """Record how long an append took."""
     _appends.record(seconds)
 
 
@@ -108,15 +108,15 @@ def count_wait(debate_format: str) -> None:
     _waits.add(1, {"parley.format": debate_format})
 
 
-def record_wait_end(debate_format: str, whom: str, seconds: float) -> None:
-    """Note how long a debate waited for `person` or `providers`."""
-    _wait_duration.record(seconds, {"parley.format": debate_format, "parley.waited_for": whom})
+def record_wait_end(debate_format: str, waited_for: str, seconds: float) -> None:
+    """Record how long a debate waited for `person` or `providers`."""
+    _wait_duration.record(seconds, {"parley.format": debate_format, "parley.waited_for": waited_for})
 
 
 def record_debate_end(
     debate_format: str, outcome: str, seconds: float, *, tenant: str, tokens: int, cost_micros: int
 ) -> None:
-    """Note the end of a debate, and what it used up to its answer."""
+    """Record the end of a debate, and what it used up to its answer."""
     _duration.record(seconds, {"parley.format": debate_format, "parley.outcome": outcome})
     labels = {"parley.tenant": _tenants.label(tenant)}
     _tenant_debates.add(1, labels)

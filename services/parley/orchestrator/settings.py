@@ -16,11 +16,11 @@ from parley.runtime.settings import ServiceSettings
 __all__ = ["OrchestratorSettings"]
 
 _ALGORITHM = "(RS256|RS384|RS512|PS256|PS384|PS512|ES256|ES384|ES512|EdDSA)"
-"""Those that a secret which verifiers share does not suffice for."""
+"""Asymmetric algorithms only: with a shared secret every verifier could sign tokens."""
 
 
 class OrchestratorSettings(ServiceSettings):
-    """What the orchestrator reads."""
+    """The settings of the orchestrator."""
 
     internal: ClassVar[bool] = False
     service_name: ClassVar[str] = "orchestrator"
@@ -37,44 +37,44 @@ class OrchestratorSettings(ServiceSettings):
         default=15.0,
         gt=0,
         le=3600,
-        description="Seconds without a sign of life after which a debate is taken over.",
+        description="Seconds without a heartbeat after which another replica takes a debate over.",
     )
     poll_seconds: float = Field(
         default=1.0,
         gt=0,
         le=60,
-        description="Seconds between two looks at the store for debates and interventions.",
+        description="Seconds between two scans of the store for debates and interventions.",
     )
     max_debates: int = Field(
         default=64,
         ge=1,
         le=10_000,
-        description="Debates run at a time by one replica; those that wait for a person do not count. An eighth more are run of "
+        description="Debates that one replica runs at a time; those that wait for a person do not count. An eighth more are run for "
         "tenants that have none running.",
     )
     follow_up_seconds: float = Field(
         default=600.0,
         ge=0,
         le=7 * 24 * 3600,
-        description="Seconds after an answer in which ratings and memory are told of it, or a warning is left; "
-        "0: for as long as it takes.",
+        description="Seconds after an answer within which it is sent to ratings and memory, else a warning is recorded; "
+        "0: no limit.",
     )
     follow_up_url: SecretStr | None = Field(
         default=None,
-        description="Where issues are made of decisions, if the person wants one: a URL that takes a POST of title, body and "
-        "labels, as https://api.github.com/repos/OWNER/REPOSITORY/issues does. Unset: none is offered.",
+        description="Where an issue is created from a decision, if the person wants one: a URL that takes a POST of title, body and "
+        "labels, as https://api.github.com/repos/OWNER/REPOSITORY/issues does. Unset: not offered.",
     )
     follow_up_token: SecretStr | None = Field(
         default=None, description="Sent to that URL as a bearer token, in ASCII without spaces."
     )
     adopt: bool = Field(
-        default=True, description="Whether debates left behind by another process are taken on unasked."
+        default=True, description="Whether debates that another process left are continued without a request."
     )
     heartbeat_seconds: float = Field(
         default=15.0,
         gt=0,
         le=15,
-        description="Seconds of silence after which a watcher hears a sign of life.",
+        description="Seconds without news after which a watcher gets a heartbeat.",
     )
 
     reader_seconds: float = Field(
@@ -90,23 +90,23 @@ class OrchestratorSettings(ServiceSettings):
     )
     advertise_name: str = Field(
         default="",
-        description="Name that the certificates of other replicas have, where PARLEY_ADVERTISE is an address; default: the address.",
+        description="Name that the certificates of other replicas have, if PARLEY_ADVERTISE is an address; default: the address.",
     )
     jwt_issuer: str = Field(
         default="",
         pattern=r"^(https?://[^\s@]+)?$",
-        description="Issuer of the tokens that PARLEY_AUTH=jwt believes, as their claim iss says: an https URL.",
+        description="Issuer of the tokens that PARLEY_AUTH=jwt accepts, as in their claim iss: an https URL.",
     )
-    jwt_audience: str = Field(default="", description="What their claim aud must say.")
+    jwt_audience: str = Field(default="", description="The value that their claim aud must have.")
     jwt_keys_url: str = Field(
         default="",
         pattern=r"^(https?://[^\s@]+)?$",
-        description="Where the issuer's keys are; default: where its /.well-known/openid-configuration says.",
+        description="URL of the issuer's keys; default: the one in its /.well-known/openid-configuration.",
     )
     jwt_algorithms: str = Field(
         default="RS256,ES256",
         pattern=rf"^{_ALGORITHM}(,{_ALGORITHM})*$",
-        description="How tokens may be signed.",
+        description="Algorithms that tokens may be signed with.",
     )
     jwt_tenant_claim: str = Field(
         default="tenant", min_length=1, description="The claim that names the tenant."
@@ -124,14 +124,14 @@ class OrchestratorSettings(ServiceSettings):
     retention_tenants: str = Field(
         default="",
         pattern=r"^([^=,]+=[0-9.]+(,[^=,]+=[0-9.]+)*)?$",
-        description="TENANT=DAYS,… for tenants whose debates are kept otherwise; 0: for ever.",
+        description="TENANT=DAYS,… for tenants with another retention; 0: for ever.",
     )
 
     tenant_debates: int = Field(
         default=500,
         ge=0,
         le=10_000,
-        description="Debates of one tenant that run or are to be run, on all replicas; those that wait for a person or a provider "
+        description="Debates of one tenant that run or wait to run, on all replicas; those that wait for a person or a provider "
         "do not count. 0, here and below: no limit.",
     )
     tenant_waiting: int = Field(
@@ -183,9 +183,7 @@ class OrchestratorSettings(ServiceSettings):
     @model_validator(mode="after")
     def _check_token_has_url(self) -> Self:
         if self.follow_up_token is not None and self.follow_up_url is None:
-            raise ValueError(
-                "PARLEY_FOLLOW_UP_TOKEN is of use with PARLEY_FOLLOW_UP_URL alone: set both, or none"
-            )
+            raise ValueError("PARLEY_FOLLOW_UP_TOKEN needs PARLEY_FOLLOW_UP_URL: set both, or neither")
         return self
 
     @model_validator(mode="after")
@@ -197,12 +195,12 @@ class OrchestratorSettings(ServiceSettings):
         for name, url in (("PARLEY_JWT_ISSUER", self.jwt_issuer), ("PARLEY_JWT_KEYS_URL", self.jwt_keys_url)):
             if url.startswith("http://") and not is_loopback(urlsplit(url).hostname or ""):
                 raise ValueError(
-                    f"{name} must begin with https://, or anybody on the way could name the keys"
+                    f"{name} must begin with https://, else the keys could be changed on the way"
                 )
         return self
 
     def tenant_limits(self) -> TenantLimits:
-        """Return what each tenant may take."""
+        """Return the limits of each tenant."""
         return TenantLimits(
             debates=self.tenant_debates,
             waiting=self.tenant_waiting,
@@ -218,14 +216,14 @@ class OrchestratorSettings(ServiceSettings):
         return Retention.parse(self.retention_days, self.retention_tenants)
 
     def create_issue_tracker(self) -> IssueTracker | None:
-        """Return where issues are made of decisions; None where that is not set."""
+        """Return the issue tracker for decisions, or None if none is set."""
         if self.follow_up_url is None:
             return None
         token = self.follow_up_token.get_secret_value() if self.follow_up_token else ""
         return IssueTracker(self.follow_up_url.get_secret_value(), token)
 
     def runner_settings(self, *, exclusive: bool) -> RunnerSettings:
-        """Return the part that the runner takes."""
+        """Return the settings of the runner."""
         return RunnerSettings(
             lease_seconds=self.lease_seconds,
             poll_seconds=self.poll_seconds,

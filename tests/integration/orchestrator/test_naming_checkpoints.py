@@ -205,9 +205,9 @@ async def test_a_refusal_stands_also_where_its_owner_is_killed(stage: Backstage,
         await stage.has(debate, "checkpoint_opened")
         stopped, refused = asyncio.Event(), owner.dependencies.inbox.mark_refused
 
-        async def stop(key: str, epoch: int, refusal: str, asked: Sequence[str] = ()) -> None:
+        async def stop(key: str, epoch: int, refusal: str, known_ids: Sequence[str] = ()) -> None:
             if noted:
-                await refused(key, epoch, refusal, asked)
+                await refused(key, epoch, refusal, known_ids)
             stopped.set()
             await asyncio.Event().wait()
 
@@ -243,10 +243,10 @@ async def test_an_owner_that_lost_its_claim_cannot_refuse_what_the_next_one_reco
     )
     is_open = asyncio.Event()
 
-    async def refuse_late(key: str, epoch: int, refusal: str, asked: Sequence[str] = ()) -> None:
+    async def refuse_late(key: str, epoch: int, refusal: str, known_ids: Sequence[str] = ()) -> None:
         refusing.set()
         await may_refuse.wait()
-        await refused(key, epoch, refusal, asked)
+        await refused(key, epoch, refusal, known_ids)
         has_refused.set()
 
     async def see_late() -> list[InboxEntry]:

@@ -439,4 +439,4 @@ async def test_a_debate_is_closed_though_another_version_had_begun_what_follows_
     async with stage.replica(follow_up=asking("other", None)):
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert "what follows the answer was left undone" in fold(events).warnings[0]
+    assert "what follows the answer was not finished" in fold(events).warnings[0]

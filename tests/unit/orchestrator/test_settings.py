@@ -39,7 +39,7 @@ def test_an_address_is_a_tracker_that_is_named_without_its_path(monkeypatch: pyt
         ),
         (
             {"FOLLOW_UP_TOKEN": "s3cret"},
-            "PARLEY_FOLLOW_UP_TOKEN is of use with PARLEY_FOLLOW_UP_URL alone: set both, or none",
+            "PARLEY_FOLLOW_UP_TOKEN needs PARLEY_FOLLOW_UP_URL: set both, or neither",
         ),
     ],
 )

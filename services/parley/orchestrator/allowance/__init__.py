@@ -1,4 +1,4 @@
-"""What a tenant may take: counted over all replicas, refused with the reason and the time after which it is allowed again.
+"""Limits of a tenant: counted over all replicas. A refusal says which limit was reached and when to try again.
 
-Owns the counts and the limits; knows the log it counts, the index of debates and what the runtime offers.
+Owns the counts and the limits. Knows the log that it counts, the index of debates and the runtime.
 """

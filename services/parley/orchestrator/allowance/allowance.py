@@ -29,7 +29,7 @@ __all__ = ["Allowance", "TenantLimits"]
 
 @dataclass(frozen=True, slots=True)
 class TenantLimits:
-    """Limits of each tenant; 0: there is none.
+    """Limits of each tenant; 0: no limit.
 
     Attributes:
         debates: Debates that run or are to be run. Those that wait for a person or a provider do not count.
@@ -56,13 +56,13 @@ _CALLS_AT_ONCE: Final[Mapping[CallQueue.ValueType, int]] = {
     CALL_QUEUE_CREATE: 8,
     CALL_QUEUE_INTERVENE: 32,
 }
-"""How many calls of a tenant in each queue are worked on at a time: each takes milliseconds of the loop, more are no sooner done, and
-other tenants would wait behind all of them. Calls that wait for a reader, or for a debate's owner, have queues of their own."""
+"""How many calls of a tenant in each queue run at a time. A call takes milliseconds of the loop, so more at once end no sooner,
+and other tenants would wait behind all of them. Calls that wait for a client or for a debate's owner have their own queues."""
 _DELAY_SECONDS: Final = 1.0
 _MAX_DELAYED: Final = 256
-"""Refusals of a tenant that are told late, at a time; beyond them, it would only have the memory of more."""
+"""Refusals of a tenant that are delayed at a time. More of them would only take memory."""
 _RECOUNT_SECONDS: Final = 1.0
-"""Time between two looks at how many debates a tenant has; those made here meanwhile are added."""
+"""How often the debates of a tenant are counted. Those created here in between are added."""
 _RETRY_SOON_SECONDS: Final = 5.0
 _MINUTE: Final = 60
 _DAY: Final = 86_400
@@ -70,7 +70,7 @@ _DAY: Final = 86_400
 
 @dataclass(slots=True)
 class _DebateCounts:
-    """How many debates a tenant had when somebody last looked, and has made here since."""
+    """How many debates a tenant had at `counted_at`, and created here since."""
 
     running: int
     waiting: int
@@ -80,7 +80,7 @@ class _DebateCounts:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What each tenant may still do."""
+    """Admits calls and debates of each tenant."""
 
     limits: TenantLimits
     usage: TenantUsage
@@ -117,7 +117,7 @@ class Allowance:
 
     @asynccontextmanager
     async def admit_debate(self, tenant: str) -> AsyncIterator[None]:
-        """Let a tenant have one more debate, which the block makes; one that fails has made none.
+        """Admit one more debate of a tenant, which the block creates; it is not counted if the block raises.
 
         Raises:
             ParleyError: RESOURCE_EXHAUSTED `TENANT_DEBATES`, `TENANT_WAITING`, `TENANT_TOKENS`, `TENANT_COST` or `TENANT_BYTES`.
@@ -135,7 +135,7 @@ class Allowance:
             (
                 "TENANT_BYTES",
                 _is_over(used.stored_bytes, limits.stored_bytes),
-                "room is full; delete debates",
+                "storage is full; delete debates",
                 _DAY,
             ),
         ):
@@ -146,10 +146,10 @@ class Allowance:
             return
         debates = await self._count_debates(tenant)
         if _is_over(debates.running + debates.created + self._creating[tenant], limits.debates):
-            what = f"{limits.debates} debates of it run or are to be run, which is its limit"
+            what = f"{limits.debates} of its debates run or wait to run, which is its limit"
             raise _refusal("TENANT_DEBATES", tenant, what, _RETRY_SOON_SECONDS)
         if _is_over(debates.waiting, limits.waiting):
-            what = f"{limits.waiting} debates of it wait for a person or a provider, which is its limit"
+            what = f"{limits.waiting} of its debates wait for a person or a provider, which is its limit"
             raise _refusal("TENANT_WAITING", tenant, what, _MINUTE)
         self._creating[tenant] += 1
         try:
@@ -177,7 +177,7 @@ class Allowance:
         if _is_over(used.requests, self.limits.requests):
             await self._delay_refusal(tenant)
             left = _MINUTE - int(self.clock.now().timestamp()) % _MINUTE
-            what = f"it has made its {self.limits.requests} requests of this minute"
+            what = f"its {self.limits.requests} requests of this minute are used up"
             raise _refusal("TENANT_REQUESTS", tenant, what, left)
 
     async def _delay_refusal(self, tenant: str) -> None:
@@ -193,13 +193,13 @@ class Allowance:
 
     async def _check_watches(self, tenant: str) -> None:
         if self.limits.watches and _is_over(await self.usage.count_watches(tenant), self.limits.watches):
-            what = f"it has {self.limits.watches} streams open, which is its limit"
+            what = f"it has {self.limits.watches} open streams, which is its limit"
             raise _refusal("TENANT_WATCHES", tenant, what, _RETRY_SOON_SECONDS)
 
 
 @cache
 def _find_queue(method: str) -> tuple[CallQueue.ValueType, bool]:
-    """Return the queue of an RPC of the orchestrator, and whether it sends a stream. One that names no queue waits with those that read."""
+    """Return the queue of an RPC of the orchestrator, and whether it sends a stream. An RPC without a queue option uses the queue of reads."""
     found = descriptor_pool.Default().FindMethodByName(method.replace("/", "."))
     named: CallQueue.ValueType = found.GetOptions().Extensions[queue_option]
     return named or CALL_QUEUE_READ, found.server_streaming

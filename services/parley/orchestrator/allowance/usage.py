@@ -1,7 +1,7 @@
-"""What tenants use, counted over all replicas: a document a tenant, to which each replica adds every second what it counted.
+"""What tenants use, counted over all replicas: one document a tenant, to which each replica adds its counts every second.
 
-Between two looks a replica knows the sum of a second ago and what it counted itself since. So a limit may be overstepped by
-what the others counted within that second, and no call waits for the store. A replica that is killed takes its last second along.
+Between two updates a replica knows the sum of a second ago and its own counts since. So a limit may be exceeded by what the
+others counted within that second, and no call waits for the store. The last second of a killed replica is lost.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
@@ -21,18 +21,18 @@ __all__ = ["TENANT_USE", "MeteredLog", "TenantUsage", "UsageCounts"]
 TENANT_USE: Final = Collection("tenant_use")
 _PUBLISH_SECONDS: Final = 1.0
 _WATCHES_SECONDS: Final = 20.0
-"""How often a replica says that its watchers are still there."""
+"""How often a replica publishes its number of watchers, even if it is unchanged."""
 _GONE_SECONDS: Final = 60.0
-"""After which the watchers of a replica that says nothing count no more."""
+"""Watchers of a replica are no longer counted after so long without an update."""
 _IDLE_SECONDS: Final = 10.0
-"""After which nothing is kept of a tenant that does nothing: each look reads all that are kept, and its next call reads it again."""
+"""An inactive tenant is forgotten after so long, since each update reads all known tenants. Its next call loads it again."""
 
 _logger = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class UsageCounts:
-    """What was counted.
+    """Counts of one tenant.
 
     Attributes:
         day: Days since 1970 (UTC) that `tokens` and `cost_micros` are of.
@@ -47,7 +47,7 @@ class UsageCounts:
     stored_bytes: int = 0
 
     def at(self, day: int, minute: int) -> "UsageCounts":
-        """Return what of it counts at a day and a minute."""
+        """Return the counts as of a day and a minute: those of earlier ones are 0."""
         found = self if self.day == day else replace(self, day=day, tokens=0, cost_micros=0)
         return found if self.minute == minute else replace(found, minute=minute, requests=0)
 
@@ -62,13 +62,13 @@ class UsageCounts:
         )
 
     def without_negatives(self) -> "UsageCounts":
-        """Return a whole count: no less than nothing is stored, also where more was freed than had been counted."""
+        """Return the counts with at least 0 stored bytes: a log written before bytes were counted may be deleted."""
         return replace(self, stored_bytes=max(self.stored_bytes, 0))
 
 
 @dataclass(slots=True)
 class _TenantState:
-    """What is known of a tenant here. `other_watches`: at other replicas."""
+    """The counts of a tenant at this replica. `other_watches`: open streams at other replicas."""
 
     total: UsageCounts
     active_at: float
@@ -80,10 +80,10 @@ class _TenantState:
 
 
 class TenantUsage:
-    """The counts of all tenants; told to the other replicas while `run` runs."""
+    """The counts of all tenants. `run` shares them with the other replicas."""
 
     def __init__(self, documents: Documents, clock: Clock, replica: str) -> None:
-        """Keep them in a store whose collection TENANT_USE is prepared, as this replica."""
+        """Use a store whose collection TENANT_USE is prepared; `replica` is the name of this one."""
         self._documents = documents
         self._clock = clock
         self._replica = replica
@@ -103,7 +103,7 @@ class TenantUsage:
     async def count(
         self, tenant: str, *, requests: int = 0, tokens: int = 0, cost_micros: int = 0, stored_bytes: int = 0
     ) -> None:
-        """Count what a tenant uses now."""
+        """Add to the counts of a tenant."""
         known = await self._get_tenant(tenant)
         day, minute = self._now()
         added = UsageCounts(day, tokens, cost_micros, minute, requests, stored_bytes)
@@ -111,7 +111,7 @@ class TenantUsage:
 
     @contextmanager
     def track_watch(self, tenant: str) -> Iterator[None]:
-        """Count a stream while the block runs. Something of the tenant was counted before."""
+        """Count a stream while the block runs. The tenant was counted before, so its state is loaded."""
         known = self._tenants[tenant]
         known.watches += 1
         try:
@@ -120,16 +120,18 @@ class TenantUsage:
             known.watches -= 1
 
     async def run(self) -> None:
-        """Tell the other replicas every second what was counted here, until cancelled."""
+        """Publish the counts of this replica every second, until cancelled."""
         while True:
             await self._clock.sleep(_PUBLISH_SECONDS)
             try:
                 await self.publish()
             except StorageError as error:
-                _logger.warning("store away; what tenants use is told later", error=str(error))
+                _logger.warning(
+                    "store unavailable; the usage of tenants is published later", error=str(error)
+                )
 
     async def publish(self) -> None:
-        """Add what was counted here to what is stored, and take over what others counted."""
+        """Add the counts of this replica to the stored ones, and load what the others counted."""
         now = self._clock.monotonic()
         for tenant, known in list(self._tenants.items()):
             changed = known.new != UsageCounts() or known.watches != known.published_watches
@@ -150,18 +152,18 @@ class TenantUsage:
                 stored = await self._read_stored(tenant)
                 sum_ = _counts_from(stored).at(day, minute).plus(new.at(day, minute)).without_negatives()
                 others = self._others(stored)
-                told = {**others, self._replica: [watches, self._seconds()]} if watches else others
-                summed = {**asdict(sum_), "watches": told, "version": _version(stored) + 1}
+                live_watches = {**others, self._replica: [watches, self._seconds()]} if watches else others
+                summed = {**asdict(sum_), "watches": live_watches, "version": _version(stored) + 1}
                 if await self._write(tenant, summed, stored):
                     break
-        except BaseException:  # it is told with what comes next
+        except BaseException:  # it is published with the next counts
             known.new = new.plus(known.new)
             raise
         known.published_watches, known.published_at = watches, self._clock.monotonic()
         self._apply_stored(known, summed)
 
     async def _write(self, tenant: str, summed: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
-        """Write what was summed; false where another replica was faster."""
+        """Write the new sums. Return False if another replica was faster."""
         if stored:
             return await self._documents.update(TENANT_USE, tenant, summed, {"version": _version(stored)})
         try:
@@ -175,11 +177,11 @@ class TenantUsage:
         if known is None:
             try:
                 stored = await self._read_stored(tenant)
-            except StorageError:  # what others counted is taken over with the next look
+            except StorageError:  # the counts of others are loaded with the next update
                 stored = {}
-            made = _TenantState(_counts_from(stored), self._clock.monotonic())
-            self._apply_stored(made, stored)
-            known = self._tenants.setdefault(tenant, made)
+            state = _TenantState(_counts_from(stored), self._clock.monotonic())
+            self._apply_stored(state, stored)
+            known = self._tenants.setdefault(tenant, state)
         return known
 
     async def _read_stored(self, tenant: str) -> Mapping[str, Any]:
@@ -191,12 +193,12 @@ class TenantUsage:
         known.other_watches = sum(count for count, _ in self._others(stored).values())
 
     def _others(self, stored: Mapping[str, Any]) -> dict[str, list[int]]:
-        """Return the watches of the other replicas that live."""
+        """Return the watches of the other replicas that are alive."""
         since = self._seconds() - _GONE_SECONDS
-        told: Mapping[str, list[int]] = stored.get("watches", {})
+        watches: Mapping[str, list[int]] = stored.get("watches", {})
         return {
             each: [count, seen]
-            for each, (count, seen) in told.items()
+            for each, (count, seen) in watches.items()
             if each != self._replica and seen >= since
         }
 
@@ -220,15 +222,15 @@ _PAGE = 100
 
 
 class MeteredLog:
-    """Another log, counted."""
+    """A log that counts for its tenant the bytes appended, and the tokens and the cost of recorded calls."""
 
-    def __init__(self, log: Log, use: TenantUsage) -> None:
-        """Count in `use` what is appended to `log`."""
+    def __init__(self, log: Log, usage: TenantUsage) -> None:
+        """Count in `usage` what is appended to `log`."""
         self._log = log
-        self._usage = use
+        self._usage = usage
 
     async def append(self, log: str, record: Record) -> None:
-        """Append, and count it once it is durable; as with `Log`."""
+        """Append as `Log` does. Count the record once it is durable."""
         await self._log.append(log, record)
         tokens = cost = 0
         for entry in record.entries:
@@ -240,15 +242,15 @@ class MeteredLog:
         )
 
     async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
-        """Read; as with `Log`."""
+        """Read as `Log` does."""
         return await self._log.read(log, after, limit)
 
     def follow(self, log: str, after: int = 0) -> AsyncGenerator[Record, None]:
-        """Follow; as with `Log`."""
+        """Follow as `Log` does."""
         return self._log.follow(log, after)
 
     async def delete(self, log: str) -> None:
-        """Delete, and count what is freed; as with `Log`."""
+        """Delete as `Log` does. Subtract the bytes that are freed."""
         freed = await self._measure_size(log)
         await self._log.delete(log)
         if freed:
@@ -263,7 +265,7 @@ class MeteredLog:
 
 
 def _usages_of(event: Event) -> Iterable[Usage]:
-    """Return what the calls used that an event records: those of a step, or those that were stopped before they ended."""
+    """Return the usage of the calls that an event records: a step's call, or calls that were stopped."""
     match event.WhichOneof("payload"):
         case "step_succeeded" | "step_failed" as kind:
             return (usage_of(getattr(event, kind)),)

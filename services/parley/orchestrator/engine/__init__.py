@@ -1,4 +1,4 @@
-"""The engine: runs a debate step by step, resumes it, keeps it to its limits, and claims it.
+"""The engine: claims a debate, runs it step by step, resumes it and keeps it to its limits.
 
-It knows the log, the peers and the model, and no format and no phase: formats are handed in.
+It knows the log, the peers and the model, but no format and no phase: they are passed in.
 """

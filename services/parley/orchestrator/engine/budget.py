@@ -1,6 +1,6 @@
-"""What a debate may still use, and what follows from a failure that may pass.
+"""What a debate may still use, and when a failure that may pass is retried.
 
-Everything here is a plain function of recorded events, so that every owner comes to the same.
+All functions are pure functions of recorded events, so that every owner gets the same results.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,28 +30,28 @@ _TRANSIENT = frozenset({"PROVIDER_UNAVAILABLE", "PROVIDER_RATE_LIMIT", "NO_ROUTE
 _FIRST_WAIT_SECONDS = 5.0
 _MAX_WAIT_SECONDS = 60.0
 _MIN_OUTPUT_TOKENS = 1000
-"""Tokens that an answer is given at least, unless its task has a bound of its own that is less."""
+"""The least tokens of an answer, unless its task has a lower bound."""
 _MAX_OUTPUT_TOKENS = 8192
-"""Tokens that an answer is given at most where nobody has said it: few models refuse a bound of so many."""
+"""The most tokens of an answer if its task has no bound: few models refuse such a bound."""
 _ANSWER_SHARE = 4
-"""One part in so many of a known context is what an answer is given at most."""
+"""An answer gets at most this part (one in so many) of a known context."""
 _MILLION = 1_000_000
 _ANSWER_PROMPT_TOKENS = 500
-"""Tokens of what whoever writes the answer is told beside the question and the contributions."""
+"""Tokens of the answer's prompt in addition to the question and the contributions."""
 
 
 def is_transient(reason: str) -> bool:
-    """Return whether a step that failed for this reason may succeed later, without anybody's doing."""
+    """Return whether a step that failed for this reason may succeed later by itself."""
     return reason in _TRANSIENT
 
 
 def is_short_lived(reason: str) -> bool:
-    """Return whether a step that failed for this reason, and at once, is worth asking again some seconds later."""
+    """Return whether a step that failed at once for this reason is worth another try some seconds later."""
     return reason in _TRANSIENT - {"CALL_TIMEOUT"}
 
 
 def next_wait(waited: float, limit: float) -> float:
-    """Return the seconds to wait after having waited so long: 5 at first, then twice as long, 60 at most, 0 at the limit."""
+    """Return the next wait in seconds after `waited` seconds: 5 at first, then twice as long, 60 at most, 0 at the limit."""
     wait, before = _FIRST_WAIT_SECONDS, 0.0
     while before < waited and wait < _MAX_WAIT_SECONDS:
         before += wait
@@ -61,14 +61,14 @@ def next_wait(waited: float, limit: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a call may take.
+    """What a call may use.
 
     Attributes:
-        read: Tokens of its prompt, about.
-        least: Tokens that its answer needs at least; no call is made for less.
-        most: Tokens that its answer is given at most.
-        routes: Whom it asks; empty for the default routes.
-        price: What tokens cost there; None: not known.
+        read: Likely tokens of its prompt.
+        least: The least tokens for its answer; with less, the call is not made.
+        most: The most tokens for its answer.
+        routes: The routes it uses; empty for the default routes.
+        price: The price of tokens there; None if unknown.
     """
 
     read: int
@@ -79,7 +79,7 @@ class Estimate:
 
 
 def estimate(task: Task, agent: AgentSpec, texts: Iterable[str]) -> Estimate:
-    """Return what a call may take, from the texts of its prompt, the bound on its answer and the context of its routes."""
+    """Return what a call may use, from the texts of its prompt, the bound on its answer and the context of its routes."""
     read = sum(map(likely_tokens, texts))
     most = task.max_output_tokens or min(
         agent.context_tokens // _ANSWER_SHARE or _MAX_OUTPUT_TOKENS, _MAX_OUTPUT_TOKENS
@@ -89,7 +89,7 @@ def estimate(task: Task, agent: AgentSpec, texts: Iterable[str]) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a budget counts for a token: one that is read, and one that is written."""
+    """What a budget counts for a token that is read, and for a token that is written."""
 
     read: float
     written: float
@@ -97,13 +97,13 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class BudgetBalance:
-    """How one budget stands before a call.
+    """The balance of one budget before a call.
 
     Attributes:
         name: The budget.
-        remaining: What nothing is set aside for.
-        rates: What the call's tokens count.
-        read_again: What a token counts that the answer will read.
+        remaining: What is left after all reservations.
+        rates: What the tokens of the call count.
+        read_again: What a token counts if the answer reads it later.
     """
 
     name: str
@@ -112,11 +112,11 @@ class BudgetBalance:
     read_again: float
 
     def amount(self, read: int, written: int) -> float:
-        """Return what a call counts that reads and writes so many tokens."""
+        """Return what a call with so many tokens counts."""
         return read * self.rates.read + written * (self.rates.written + self.read_again)
 
     def affordable(self, read: int, share: float) -> float:
-        """Return the tokens that may be written for a share of what is left; infinitely many where they count nothing."""
+        """Return the tokens that may be written for a share of what is left; infinity if they cost nothing."""
         each = self.rates.written + self.read_again
         left = self.remaining * share - read * self.rates.read
         return left / each if each else inf
@@ -124,7 +124,7 @@ class BudgetBalance:
 
 @dataclass(frozen=True, slots=True)
 class AnswerReserve:
-    """What is set aside for the answer: tokens to read beside all that was written, to write, and the dearest price."""
+    """What is reserved for the answer: tokens to read in addition to all that was written, tokens to write, and the highest price."""
 
     read: int
     written: int
@@ -134,17 +134,17 @@ class AnswerReserve:
 def budget_balances(
     limits: Limits,
     meter: UsageMeter,
-    held: Iterable[Mapping[str, float]],
-    wanted: Estimate,
+    reserved: Iterable[Mapping[str, float]],
+    call: Estimate,
     answer: AnswerReserve | None,
 ) -> tuple[BudgetBalance, ...]:
-    """Return how each budget of a debate stands before a call.
+    """Return the balance of each budget of a debate before a call.
 
-    `held` is what calls in flight have set aside, by budget; `answer` is None where nothing is set aside for it, since it is there
-    or being asked for. A price that is not known is that of the calls so far.
+    `reserved` is what calls in flight have reserved, by budget. `answer` is None if nothing is reserved for it, since it exists
+    or is being created. If a price is unknown, it is the average price of the calls so far.
     """
-    in_flight = tuple(held)
-    found = []
+    in_flight = tuple(reserved)
+    balances = []
     for name, limit, spent in (
         (TOKEN_BUDGET, limits.max_tokens, meter.tokens),
         (COST_BUDGET, limits.max_cost_micros, meter.cost_micros),
@@ -157,12 +157,12 @@ def budget_balances(
             of_answer = _rates(name, answer.price, meter)
             read_again = of_answer.read
             left -= (answer.read + meter.written) * of_answer.read + answer.written * of_answer.written
-        found.append(BudgetBalance(name, left, _rates(name, wanted.price, meter), read_again))
-    return tuple(found)
+        balances.append(BudgetBalance(name, left, _rates(name, call.price, meter), read_again))
+    return tuple(balances)
 
 
 def answer_reserve(spec: DebateSpec) -> AnswerReserve:
-    """Return what to set aside for a debate's answer, whoever writes it."""
+    """Return what to reserve for the answer of a debate, at the price of its dearest agent."""
     prices = [each.price for each in (*spec.agents, spec.judge) if each.price is not None]
     dearest = (
         Price(max(each.read for each in prices), max(each.written for each in prices)) if prices else None

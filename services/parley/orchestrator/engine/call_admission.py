@@ -1,4 +1,4 @@
-"""Whether a debate may make a call now: its gate is closed while it is paused, its slot is one of its replica's."""
+"""Whether a debate may make a call now: its gate must be open (it is not paused), and it must have a slot of its replica."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -8,7 +8,7 @@ __all__ = ["Gate", "Slot"]
 
 
 class Gate:
-    """Open at first. Closing it stops new calls, not those in flight."""
+    """Stops new calls while it is closed, but not calls in flight. Open at first."""
 
     def __init__(self) -> None:
         """Start open, with nothing in flight."""
@@ -24,11 +24,11 @@ class Gate:
         return self._inside == 0
 
     def close(self) -> None:
-        """Let no new call through."""
+        """Stop new calls."""
         self._open.clear()
 
     def open(self) -> None:
-        """Let calls through again."""
+        """Admit calls again."""
         self._open.set()
 
     async def wait_until_empty(self) -> None:
@@ -37,7 +37,7 @@ class Gate:
 
     @asynccontextmanager
     async def pass_through(self) -> AsyncGenerator[None, None]:
-        """Wait until the gate is open, then count as in flight until the block is left."""
+        """Wait until the gate is open, then count a call in flight while the block runs."""
         await self._open.wait()
         self._inside += 1
         self._empty.clear()
@@ -50,22 +50,22 @@ class Gate:
 
 
 class Slot:
-    """The slot of one debate, held at first.
+    """The slot of one debate: freed while the debate only waits, taken again before a call. Held at first.
 
     Attributes:
-        held: Whether the debate has it. One that has none makes no call.
-        lacking: Set once a call was to be made, and no slot was free for it.
+        is_held: Whether the debate has its slot. Without one it makes no call.
+        revoked: Set once a call needed a slot and none was free.
     """
 
     def __init__(
-        self, is_free: Callable[[], bool] = lambda: True, given_back: Callable[[], None] = lambda: None
+        self, is_free: Callable[[], bool] = lambda: True, on_freed: Callable[[], None] = lambda: None
     ) -> None:
-        """Hold a slot. `is_free` tells whether one may be taken now; `given_back` hears that one is free."""
+        """Hold a slot. `is_free` returns whether one may be taken now; `on_freed` is called if this one becomes free."""
         self.is_held = True
         self.revoked = asyncio.Event()
         self._is_needed = True
         self._is_free = is_free
-        self._on_freed = given_back
+        self._on_freed = on_freed
         self._waits = 0
         self._asks = 0
         self._steps = 0
@@ -73,12 +73,12 @@ class Slot:
 
     @property
     def only_waits_for_person(self) -> bool:
-        """Whether a person is waited for, and nothing else: no step is on its way, and no time is to pass."""
+        """Whether the debate waits for a person and nothing else: no step and no timer."""
         return self._asks > 0 and self._asks == self._waits and not self._steps
 
     @contextmanager
     def free_while_waiting(self) -> Generator[None, None, None]:
-        """Wait in the block for time to pass; the slot is given back unless a call is in flight."""
+        """Free the slot while the block waits, unless a call is in flight."""
         self._waits += 1
         self._free_if_waiting()
         try:
@@ -88,7 +88,7 @@ class Slot:
 
     @contextmanager
     def free_while_asking(self) -> Generator[None, None, None]:
-        """Wait in the block for a person, as `free_while_waiting`."""
+        """Free the slot, as `free_while_waiting`, while the block waits for a person."""
         self._asks += 1
         try:
             with self.free_while_waiting():
@@ -98,7 +98,7 @@ class Slot:
 
     @contextmanager
     def track_step(self) -> Generator[None, None, None]:
-        """Be on the way with a step in the block, though no call may be made at times."""
+        """Count a step while the block runs, also while it makes no call."""
         self._steps += 1
         try:
             yield
@@ -107,7 +107,7 @@ class Slot:
 
     @asynccontextmanager
     async def hold_for_call(self) -> AsyncGenerator[None, None]:
-        """Make a call in the block, with a slot. Where none is free, never get there: `revoked` ends the run."""
+        """Hold a slot while the block makes a call. If none is free, set `revoked` and wait for ever: that ends the run."""
         if self._is_needed and not self.is_held:
             if not self._is_free():
                 self.revoked.set()
@@ -121,7 +121,7 @@ class Slot:
             self._free_if_waiting()
 
     def release(self) -> None:
-        """Do without a slot from now on: what is left to do takes none."""
+        """Need no slot from now on."""
         self._is_needed = False
 
     def _free_if_waiting(self) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints: what is put to a person, which interventions close which kind, and the wait for them."""
+"""Checkpoints: the requests to a person, the interventions that close each kind, and the wait for them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -30,13 +30,13 @@ __all__ = [
 ]
 
 NotifyStatus = Callable[[str], Awaitable[None]]
-"""Notes a debate's status in the index."""
+"""Writes a debate's status to the index."""
 
 CheckpointRequest = Questions | Direction | Approval
-"""What is put to a person."""
+"""A request to a person."""
 
 OWNED_WAIT_SECONDS: Final = 5.0
-"""How long an owner stays with a debate that waits for a person: whoever sits there may answer at once."""
+"""How long an owner keeps a debate that waits for a person, who may answer at once."""
 
 _CLOSED_BY: Final[Mapping[str, frozenset[str]]] = {
     "questions": frozenset({"answer", "continue_debate"}),
@@ -44,13 +44,13 @@ _CLOSED_BY: Final[Mapping[str, frozenset[str]]] = {
     "approval": frozenset({"approve"}),
 }
 CLOSING_ACTS: Final = frozenset().union(*_CLOSED_BY.values())
-"""Acts that may close a checkpoint."""
+"""The acts that may close a checkpoint."""
 ACTS_FOR_CHECKPOINT: Final = frozenset({"continue_debate", "answer", "approve"})
-"""Those of them that mean nothing without one."""
+"""The acts that are refused without an open checkpoint."""
 
 
 def opened_event(request: CheckpointRequest, until: Timestamp) -> CheckpointOpened:
-    """Return the event that puts a request to a person."""
+    """Return the event that opens a checkpoint with a request."""
     match request:
         case Questions():
             return CheckpointOpened(until=until, questions=request)
@@ -66,28 +66,28 @@ def closes(act: str, checkpoint: CheckpointOpened) -> bool:
 
 
 class Checkpoints:
-    """The checkpoints of one debate, between the format that waits at them and the owner who hears of interventions.
+    """The checkpoints of one debate, between the format that waits at them and the owner that receives interventions.
 
     Attributes:
-        left_alone: Set once a person, and nothing else, has been waited for so long that no owner need stay for it.
+        unattended: Set once the debate has waited only for a person for so long that it needs no owner.
     """
 
-    def __init__(self, journal: Journal, clock: Clock, slot: Slot, tell_status: NotifyStatus) -> None:
-        """Stand on a journal that is being written; the slot is given back during a wait."""
+    def __init__(self, journal: Journal, clock: Clock, slot: Slot, notify_status: NotifyStatus) -> None:
+        """Use a journal whose writer runs. The slot is freed during a wait."""
         self.unattended = asyncio.Event()
         self._journal = journal
         self._recorded = journal.recorded
         self._clock = clock
         self._slot = slot
-        self._notify_status = tell_status
+        self._notify_status = notify_status
         self._closed: dict[str, asyncio.Event] = {}
         self._decided: set[str] = set()
 
     async def open_and_wait(self, key: str, request: CheckpointRequest, seconds: float) -> CheckpointClosed:
-        """Open a checkpoint unless it is recorded, wait so long until it is closed, and return how.
+        """Open a checkpoint unless it is recorded. Wait until it is closed, and return how.
 
         Raises:
-            CheckpointExpiredError: nobody came.
+            CheckpointExpiredError: it was not closed within `seconds`.
         """
         recorded = self._recorded
         if key not in recorded.checkpoints:
@@ -114,39 +114,39 @@ class Checkpoints:
             if key not in self._decided:
                 self._decided.add(key)
                 raise CheckpointExpiredError(key)
-            await closed.wait()  # somebody has just come, and that is being recorded
+            await closed.wait()  # a person has just closed it, and that is being recorded
 
-    def claim_for(self, act: str, wanted: str = "", answered: frozenset[str] = frozenset()) -> str | None:
-        """Return the open checkpoint that an act closes, so that it cannot expire any more; None for none.
+    def claim_for(self, act: str, checkpoint: str = "", answered: frozenset[str] = frozenset()) -> str | None:
+        """Return the key of the open checkpoint that an act closes, or None. The checkpoint cannot expire any more.
 
-        With `wanted`, it is that one or none. It asks all questions that are `answered`, which are ids. Whoever takes it
-        records how it was closed, and says so with `notify_closed`.
+        If `checkpoint` is given, only that one counts. It must ask all questions with the ids `answered`. The caller
+        records how it was closed, then calls `notify_closed`.
         """
-        for key, asked in self._find_open(act, wanted):
+        for key, asked in self._find_open(act, checkpoint):
             if answered <= asked:
                 self._decided.add(key)
                 return key
         return None
 
-    def question_ids(self, act: str, wanted: str = "") -> frozenset[str] | None:
-        """Return the ids of the questions that an act may answer; None where no checkpoint is open that it closes."""
-        together = [asked for _, asked in self._find_open(act, wanted)]
-        return frozenset[str]().union(*together) if together else None
+    def question_ids(self, act: str, checkpoint: str = "") -> frozenset[str] | None:
+        """Return the ids of the questions that an act may answer; None if it closes no open checkpoint."""
+        asked = [ids for _, ids in self._find_open(act, checkpoint)]
+        return frozenset[str]().union(*asked) if asked else None
 
     def was_opened(self, key: str) -> bool:
-        """Whether a person was or is waited for there."""
+        """Return whether the checkpoint is or was open."""
         return key in self._recorded.open_checkpoints or key in self._recorded.checkpoints
 
     def is_open(self, key: str) -> bool:
-        """Whether a person is waited for there."""
+        """Return whether the checkpoint waits for a person now."""
         return key in self._recorded.open_checkpoints and key not in self._decided
 
-    def _find_open(self, act: str, wanted: str) -> Iterator[tuple[str, frozenset[str]]]:
+    def _find_open(self, act: str, only: str) -> Iterator[tuple[str, frozenset[str]]]:
         for key, checkpoint in self._recorded.open_checkpoints.items():
-            if key not in self._decided and wanted in ("", key) and closes(act, checkpoint):
+            if key not in self._decided and only in ("", key) and closes(act, checkpoint):
                 yield key, frozenset(question.id for question in checkpoint.questions.questions)
 
     def notify_closed(self, key: str) -> None:
-        """Let the format go on, now that the log holds how a checkpoint was closed."""
+        """Let the format continue: the log now records how the checkpoint was closed."""
         if key in self._closed:
             self._closed[key].set()

@@ -1,8 +1,7 @@
-"""The handle that formats and phases are written against.
+"""The interface that formats and phases use to run a debate.
 
-If the log has a key, the recorded outcome comes back and nothing is called; so running a format again on a debate's
-log is resuming it. What makes that true is enforced here: a key is used once a run, and a step asks the same thing
-whenever it is asked.
+If the log has a key, the recorded outcome is returned and nothing is called. So running a format again on a debate's log
+resumes the debate. This needs two rules, which are checked here: a key is used once in a run, and a step always asks the same.
 """
 
 import asyncio
@@ -66,7 +65,7 @@ __all__ = ["Debate"]
 
 _tracer = tracer(__name__)
 _scopes: ContextVar[frozenset[str]] = ContextVar("scopes", default=frozenset())
-"""The groups of steps, settled together, that the present task works for."""
+"""The groups of parallel steps that the present task belongs to."""
 
 M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R", bound=Message)
@@ -78,15 +77,15 @@ async def _ignore_status(_status: str) -> None:
 
 
 class Debate:
-    """A debate in its owner's hands, for one run of its format after the other.
+    """A debate that its owner runs, for one run of its format after the other.
 
     Attributes:
-        spec: What is debated.
+        spec: The specification.
         documents: Its context documents, as prompts hold them.
-        services: The other services, to be asked in steps.
-        checkpoints: Where a person is waited for.
-        slot: What it needs of its replica to make calls.
-        briefing: What everybody is told beside the question, such as a person's answers; phases set it in each run.
+        services: The other services, which steps call.
+        checkpoints: Where the debate waits for a person.
+        slot: Its slot at the replica, which it needs for calls.
+        briefing: Text for all agents in addition to the question, such as a person's answers; phases set it in each run.
     """
 
     def __init__(
@@ -96,16 +95,16 @@ class Debate:
         agents: Agents,
         services: Services,
         clock: Clock,
-        tell_status: NotifyStatus = _ignore_status,
+        notify_status: NotifyStatus = _ignore_status,
         slot: Slot | None = None,
     ) -> None:
-        """Stand on a journal that is claimed and being written; without a `slot`, one is always free."""
+        """Use a journal that is claimed and whose writer runs. Without `slot`, a slot is always free."""
         self.id = journal.debate
         self.spec = spec
         self.services = services
         self.briefing = ""
         self.slot = slot or Slot()
-        self.checkpoints = Checkpoints(journal, clock, self.slot, tell_status)
+        self.checkpoints = Checkpoints(journal, clock, self.slot, notify_status)
         self._journal = journal
         self._recorded = journal.recorded
         self._agents = agents
@@ -121,47 +120,47 @@ class Debate:
 
     @property
     def gate(self) -> Gate:
-        """Where calls wait while the debate is paused."""
+        """The gate at which calls wait while the debate is paused."""
         return self._steps.gate
 
     @property
     def limiter(self) -> Limiter:
-        """What keeps the debate to its limits."""
+        """The limiter of the debate."""
         return self._steps.limiter
 
     @property
     def ending(self) -> str:
-        """The limit that lets nothing new begin but the answer, such as `total_timeout`; empty for none."""
+        """The limit after which only the answer may still start, such as `total_timeout`; empty if none was reached."""
         return self.limiter.ending
 
     @property
     def participants(self) -> tuple[AgentSpec, ...]:
-        """Those who debate: the specification's agents that have a seat, then those who have joined in this run, or by the answer."""
+        """The agents that take part: those of the specification, then those that joined in this run (after the answer: all that joined)."""
         is_answered = self._recorded.concluded is not None
         joined = (agent for key, agent in self._recorded.joined.items() if is_answered or key in self._used)
         return (*self._active_agents, *joined)
 
     @property
     def all_participants(self) -> tuple[AgentSpec, ...]:
-        """Those who have a seat, and all who ever joined, as far as the log tells."""
+        """The agents of the specification that take part, and all that ever joined by the log."""
         return (*self._active_agents, *self._recorded.joined.values())
 
     @property
     def replies(self) -> tuple[StepSucceeded, ...]:
-        """What agents have answered so far in the whole debate, in the order of its log."""
+        """All replies of agents so far, in the order of the log."""
         recorded = (outcome for _, outcome in self._recorded.outcomes.values())
         return tuple(each for each in recorded if isinstance(each, StepSucceeded) and each.HasField("reply"))
 
     def set_participants(self, agents: Collection[str]) -> None:
-        """Let only these of the specification's agents take part in this run; to be said before anybody is asked."""
+        """Let only these agents of the specification take part in this run. Call it before the first step."""
         self._active_agents = tuple(each for each in self.spec.agents if each.id in agents)
 
     def letter(self, agent: str) -> str:
-        """Return the letter an agent goes by among its peers."""
+        """Return the letter that names an agent to the others."""
         return letter_of([each.id for each in self.all_participants], agent)
 
     def start_run(self) -> None:
-        """Get ready for the format to be run from its start; no step may be on its way."""
+        """Prepare to run the format from its start. No step may be in progress."""
         self.briefing = ""
         self._used.clear()
         self._joining.clear()
@@ -169,59 +168,61 @@ class Debate:
         self.limiter.start_run()
 
     def start_follow_up(self, limits: Limits) -> None:
-        """Get ready for what follows the answer, which has limits of its own."""
+        """Prepare for what follows the answer, which has its own limits."""
         self._steps.limiter = self._create_limiter(Budget(limits, "the follow-up's", bounds_services=True))
         self.start_run()
 
     async def ask(self, key: str, agent: AgentSpec, task: Task) -> Reply | StepFailed:
-        """Return an agent's reply, or why there is none; either is recorded under `key` once.
+        """Return an agent's reply, or its failure. Either is recorded once under `key`.
 
-        Once a limit has ended the debate, nothing but the answer is asked: a step that was not begun fails, and since
-        the limit is recorded, it does so whenever it is asked again.
+        Once a limit has ended the debate, only the answer is asked for: a step that was not started fails. The limit is
+        recorded, so the step also fails in every replay.
 
         Raises:
-            ReplayError: the key was used in this run, or something else was asked under it before.
+            ReplayError: the key was already used in this run, or its recorded step asked something else.
         """
         return await self._ask(key, agent, task, None)
 
     async def ask_structured(
         self, key: str, agent: AgentSpec, task: Task, shape: AnswerShape[M]
     ) -> M | StepFailed:
-        """Return an agent's structured answer, or why there is none, as `ask` does."""
+        """Return an agent's structured answer, or its failure, as `ask` does."""
         reply = await self._ask(key, agent, task, shape)
         if isinstance(reply, StepFailed):
             return reply
         try:
             return shape.parse(reply.text)
         except ValidationError as error:
-            # It was read when it was recorded; so the shape, or the log, has changed since.
-            raise ReplayError(f"the answer of step {key} is not of its shape any more: {error}") from error
+            # It was valid when it was recorded, so the shape or the log has changed since.
+            raise ReplayError(
+                f"the recorded answer of step {key} does not match its shape any more: {error}"
+            ) from error
 
     async def call_service(
         self, key: str, work: Work, request: Message, call: Callable[[], Awaitable[R]]
     ) -> R | StepFailed:
-        """Return what a service answers, or why there is nothing; either is recorded under `key` once.
+        """Return a service's answer, or its failure. Either is recorded once under `key`.
 
-        `request` stands for all that is asked.
+        `request` must contain all that is asked, since its digest identifies the step.
 
         Raises:
             ReplayError: as `ask`.
         """
         self._mark_used(key)
-        asked = StepRequest(key, work, digest_of_step(request), scopes=_scopes.get())
+        step = StepRequest(key, work, digest_of_step(request), scopes=_scopes.get())
 
         async def answer(_: StepAttempt) -> StepSucceeded:
             value = AnyMessage()
             value.Pack(await call())
-            return StepSucceeded(work=work, digest=asked.digest, value=value)
+            return StepSucceeded(work=work, digest=step.digest, value=value)
 
-        outcome = await self._steps.run(asked, answer)
+        outcome = await self._steps.run(step, answer)
         return outcome if isinstance(outcome, StepFailed) else unpack_answer(key, outcome)  # type: ignore[return-value]
 
     async def call_ahead(self, key: str, call: Callable[[], Awaitable[None]]) -> None:
-        """Make a call from which nothing follows but that the step `key` is faster; none where that is recorded."""
+        """Make a call whose only effect is that the step `key` is faster later. Do nothing if that step is recorded."""
         if key not in self._recorded.outcomes:
-            await self._clock.sleep(0.03)  # what is asked now goes out first
+            await self._clock.sleep(0.03)  # the present steps go first
             await call()
 
     async def run_until_enough(
@@ -230,20 +231,20 @@ class Debate:
         steps: Mapping[str, Callable[[], Coroutine[Any, Any, T]]],
         enough: Callable[[Mapping[str, T]], bool],
     ) -> dict[str, T]:
-        """Begin several things at once and return the results of those that were in when these were enough.
+        """Run steps concurrently until `enough` returns True for the results so far, and return these.
 
-        Which ones counted is recorded before the rest is stopped, so that a replay never asks the rest. The results are
-        in the order in which they came in. Where all are in, they all count, enough or not.
+        The steps that count are recorded before the others are stopped, so that a replay never starts the others. Results
+        are in the order in which they arrived. If all steps end, all count, enough or not.
 
         Raises:
-            ReplayError: the key was used in this run.
+            ReplayError: the key was already used in this run.
         """
         self._mark_used(key)
         settled = self._recorded.settled.get(key)
         if settled is not None:
             await self.limiter.fail_left_out(settled)
             if not steps.keys() >= set(settled.counted):
-                raise ReplayError(f"{key} is settled without a step that counted when it was recorded")
+                raise ReplayError(f"{key} does not start a step that counted when it was recorded")
             results, _ = await self._run_steps(key, {name: steps[name] for name in settled.counted}, None)
             return {name: results[name] for name in settled.counted}
         results, _ = await self._run_steps(key, steps, enough)
@@ -256,29 +257,29 @@ class Debate:
             self._journal.enqueue(Draft(key, payload))
 
     async def add_participant(self, key: str, agent: AgentSpec) -> AgentSpec:
-        """Let an agent take part from now on, and return it as it is recorded.
+        """Add an agent to the debate. Return it as it is recorded.
 
         Raises:
-            ValueError: another participant has its id.
-            ReplayError: the key was used in this run.
+            ValueError: another participant has the same id.
+            ReplayError: the key was already used in this run.
         """
         self._mark_used(key)
         if key not in self._recorded.joined:
             others = {each.id for each in (*self.spec.agents, *self._recorded.joined.values())}
             if agent.id in others | self._joining:
-                raise ValueError(f"agent {agent.id} takes part already")
+                raise ValueError(f"agent {agent.id} already takes part")
             self._joining.add(agent.id)
             joined = ParticipantJoined(agent=agent_to_proto(agent), instructions=agent.instructions)
             await self._journal.append(Draft(key, joined))
         return self._recorded.joined[key]
 
     async def run_timer(self, key: str, seconds: float) -> None:
-        """Wait for so long from when this was first asked, across all owners; recorded once.
+        """Wait until `seconds` after the first call with this key, across all owners. Start and end are recorded once.
 
         A limit that ends the debate ends the wait too.
 
         Raises:
-            ReplayError: the key was used in this run.
+            ReplayError: the key was already used in this run.
         """
         self._mark_used(key)
         recorded = self._recorded
@@ -292,7 +293,7 @@ class Debate:
             await self._journal.append(Draft(key, TimerFired()))
 
     async def read_steering(self, key: str) -> Steering:
-        """Return what the interventions so far come to; the same whenever this key is asked again.
+        """Return what the interventions so far ask for. A replay gets the same for this key.
 
         A limit that ends the debate ends the rounds too.
         """
@@ -305,17 +306,17 @@ class Debate:
         return self._recorded.steering(self._recorded.control_sequences[key])
 
     async def run_checkpoint(self, key: str, request: CheckpointRequest) -> CheckpointClosed:
-        """Put something to a person, wait until they close the checkpoint, and return how; it is recorded once.
+        """Open a checkpoint, wait until a person closes it, and return how. It is recorded once.
 
-        Where nobody comes within the debate's limit for that, the debate pauses here.
+        If it is not closed within the debate's limit for that, the debate pauses here.
         """
         self._mark_used(key)
         return await self.checkpoints.open_and_wait(key, request, self.spec.limits.checkpoint_seconds)
 
     def random(self, key: str) -> random.Random:
-        """Return dice that fall the same for this debate and key, on every machine."""
+        """Return a random generator seeded by the debate and the key: the same on every machine."""
         seed = hashlib.blake2b(f"{self._journal.debate}/{key}".encode(), digest_size=16).digest()
-        return random.Random(seed)  # noqa: S311 - dice, not secrets
+        return random.Random(seed)  # noqa: S311 - not for secrets
 
     def _create_limiter(self, budget: Budget) -> Limiter:
         return Limiter(budget, self._journal, self._clock, self._stop_call)
@@ -326,11 +327,11 @@ class Debate:
         self._mark_used(key)
         seconds = self.spec.limits.call_seconds if task.seconds is None else task.seconds
         texts = [self.documents.text_of(each) for each in task.prompt]
-        stands_for = partial(digest_of_ask, agent, task, shape, seconds, self.documents.digests)
-        asked = StepRequest(
+        make_digest = partial(digest_of_ask, agent, task, shape, seconds, self.documents.digests)
+        step = StepRequest(
             key,
             task.work,
-            await in_thread_if_large(texts, stands_for),
+            await in_thread_if_large(texts, make_digest),
             await in_thread_if_large(texts, partial(estimate, task, agent, texts)),
             is_answer=task.is_answer,
             is_structured=shape is not None,
@@ -343,8 +344,8 @@ class Debate:
             with _tracer.start_as_current_span(f"invoke_agent {agent.id}") as span:
                 span.set_attributes(self._span_attributes(agent, key))
                 try:
-                    made = partial(generate_request, agent, task, shape, seconds, attempt.bound)
-                    request = await in_thread_if_large(texts, made)
+                    make_request = partial(generate_request, agent, task, shape, seconds, attempt.bound)
+                    request = await in_thread_if_large(texts, make_request)
                     reply = await self._agents.generate(self._call_id(key, attempt.number), request)
                     if shape is not None:
                         reply.rendered = render_answer(shape, reply)
@@ -355,13 +356,15 @@ class Debate:
                 except StepError as error:
                     span.set_status(Status(StatusCode.ERROR, f"{error.reason}: {error}"))
                     raise
-                return StepSucceeded(work=task.work, digest=asked.digest, reply=reply)
+                return StepSucceeded(work=task.work, digest=step.digest, reply=reply)
 
-        outcome = await self._steps.run(asked, call)
+        outcome = await self._steps.run(step, call)
         if isinstance(outcome, StepFailed):
             return outcome
         if not outcome.HasField("reply"):
-            raise ReplayError(f"step {key} was recorded with a service's value and is asked of an agent now")
+            raise ReplayError(
+                f"step {key} is now a step of an agent, but was recorded as a step of a service"
+            )
         return outcome.reply
 
     async def _run_steps(
@@ -370,7 +373,7 @@ class Debate:
         steps: Mapping[str, Callable[[], Coroutine[Any, Any, T]]],
         enough: Callable[[Mapping[str, T]], bool] | None,
     ) -> tuple[dict[str, T], list[str]]:
-        """Run steps until they are enough, or all if nothing says so, and record it; return results and who is left."""
+        """Run steps until they are enough (all if `enough` is None), and record which counted. Return results and names left out."""
         results: dict[str, T] = {}
         async with asyncio.TaskGroup() as tasks:
             running = {
@@ -410,7 +413,7 @@ class Debate:
 
 
 def _context_with_scope(scope: str) -> Any:
-    """Return the present context with one group of steps more."""
+    """Return a copy of the present context with one more group of steps."""
     context = copy_context()
     context.run(_scopes.set, _scopes.get() | {scope})
     return context

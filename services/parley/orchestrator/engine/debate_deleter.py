@@ -1,6 +1,6 @@
-"""Deleting debates: what nobody may read any more is noted first, then removed from everywhere, however often it takes.
+"""Deletes debates: a note is written first, then all data is removed everywhere.
 
-A crash or a service that is away leaves the note, and whoever finds it goes on: every step may be made again.
+After a crash, or if a service is unavailable, the note stays, and any replica continues: every step may be repeated.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ from parley.storage.ports import Log, StorageError
 __all__ = ["DebateDeleter"]
 
 _DELETE_NOW_SECONDS: Final = 2.0
-"""How long whoever deletes waits to hear that nothing is left."""
+"""How long a caller waits until all data is removed."""
 _POLL_SECONDS: Final = 60.0
-"""Time between two looks for what is still to be removed."""
+"""How often deletions in progress are continued."""
 _RETENTION_CHECK_SECONDS: Final = 3600.0
-"""Time between two looks for debates that have rested too long."""
+"""How often debates whose retention is over are deleted."""
 _ABANDONED_AFTER: Final = timedelta(hours=1)
-"""How long a debate whose log is written may be without its record."""
+"""After so long, a log without a record belongs to no debate."""
 _PAGE: Final = 100
 _INTERVENTION_RETENTION: Final = timedelta(days=30)
-"""How long an intervention that was decided is known by its request id."""
+"""How long a decided intervention is kept, so that its request id is known."""
 _REASON: Final = "the debate was deleted"
 
 _logger = get_logger(__name__)
@@ -42,7 +42,7 @@ _logger = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DebateDeleter:
-    """Deletes debates: those somebody names, and while `run` runs those that have rested longer than they are kept."""
+    """Deletes debates on request, and in `run` those whose retention is over."""
 
     log: Log
     index: DebateIndex
@@ -54,11 +54,11 @@ class DebateDeleter:
     retention: Retention
 
     async def delete(self, tenant: str, debate: str, *, ratings: bool) -> bool:
-        """Delete a debate that rests; nobody can read it from now on. Return whether nothing of it is left already.
+        """Delete a debate that rests. It cannot be read from now on. Return whether all its data is removed already.
 
         Raises:
-            ParleyError: there is no such debate, or it does not rest.
-            StorageError: the store is away; it may be deleted or not.
+            ParleyError: the debate does not exist, or does not rest.
+            StorageError: the store is unavailable; the debate may be deleted or not.
         """
         deletion = Deletion(tenant, debate, ratings=ratings)
         record = await self.index.get(tenant, debate)
@@ -74,7 +74,7 @@ class DebateDeleter:
             return False
 
     async def run(self) -> None:
-        """Finish deletions and delete what has rested too long, until cancelled."""
+        """Finish deletions and delete debates whose retention is over, until cancelled."""
         retained_at = -_RETENTION_CHECK_SECONDS
         while True:
             try:
@@ -84,24 +84,24 @@ class DebateDeleter:
                     await self.delete_old()
                     retained_at = self.clock.monotonic()
             except StorageError as error:
-                _logger.warning("store away; deletions are finished later", error=str(error))
+                _logger.warning("store unavailable; deletions are finished later", error=str(error))
             except Exception:
                 # One debate that cannot be deleted must not end the orchestrator.
                 _logger.exception("a deletion failed; trying again later")
             await self.clock.sleep(_POLL_SECONDS)
 
     async def finish_all(self) -> None:
-        """Go on with every deletion that was begun, here or elsewhere."""
+        """Continue every deletion in progress, also those that other replicas started."""
         for deletion in await self.store.list_all():
             record = await self.index.get(deletion.tenant, deletion.debate)
-            # One that broke off before it was promised is tried once more.
+            # If the record still exists, the caller got no answer yet: the deletion is tried once more.
             if record is None or (record.is_resting and await self.index.remove(record)):
                 await self._finish_deletion(deletion)
             else:
                 await self.store.remove(deletion.key)
 
     async def delete_abandoned(self) -> None:
-        """Delete the logs of debates that never came to be, since whoever took them in ended between their log and their record."""
+        """Delete logs without a record: their process ended between writing the log and the record."""
         before = (self.clock.now() - _ABANDONED_AFTER).isoformat(timespec="microseconds")
         for deletion in await self.store.list_started(before):
             if await self.index.get(deletion.tenant, deletion.debate) is None:
@@ -110,7 +110,7 @@ class DebateDeleter:
                 await self.store.remove(deletion.key)
 
     async def delete_old(self) -> None:
-        """Delete what has rested longer than it is kept, and forget interventions that were decided long ago."""
+        """Delete debates whose retention is over, and interventions that were decided long ago."""
         now = self.clock.now()
         async for tenant in self.index.list_tenants():
             kept = self.retention.for_tenant(tenant)
@@ -127,7 +127,7 @@ class DebateDeleter:
                 await self._finish_deletion(deletion)
 
     async def _start_deletion(self, deletion: Deletion, record: DebateRecord) -> bool:
-        """Note a deletion and take the debate out of the index; false where it does not rest, or somebody has taken it up."""
+        """Write a note and remove the debate from the index. Return False if the debate does not rest, or was claimed since."""
         if not record.is_resting:
             return False
         await self.store.put(deletion)
@@ -137,7 +137,7 @@ class DebateDeleter:
         return False
 
     async def _finish_deletion(self, deletion: Deletion) -> bool:
-        """Remove everything that is left of a debate; return whether nothing is."""
+        """Remove all data of a debate. Return False if a service is unavailable."""
         await self.log.delete(log_name(deletion.tenant, deletion.debate))
         await self.inbox.delete_for_debate(deletion.key)
         await self.feedback.delete_for_debate(deletion.tenant, deletion.debate)
@@ -155,7 +155,7 @@ class DebateDeleter:
 
 def _running_error(record: DebateRecord) -> ParleyError:
     if record.status in (COMPLETED, CANCELLED):
-        message = f"debate {record.debate} has ended, and memory and ratings are still told of it; try again in a moment"
+        message = f"debate {record.debate} has ended, but its answer is still being sent to memory and ratings; try again in a moment"
     else:
         message = f"debate {record.debate} is not at rest; cancel it first"
     return failed_precondition("DEBATE_RUNNING", message)

@@ -1,7 +1,7 @@
-"""Executing a debate: its format is run, and run again after each wait, until it comes to an answer or cannot go on.
+"""Runs a debate: its format, again after each wait, until there is an answer or a failure; then what follows the answer.
 
-A format that stops on providers that may come back is not failed: the wait is recorded, and the format is then run from
-its start, which does what the log does not hold.
+If a format stops because of providers that may recover, the debate does not fail: the wait is recorded, then the format is run
+from its start, and only steps without a recorded outcome are made.
 """
 
 import asyncio
@@ -35,23 +35,28 @@ _logger = get_logger(__name__)
 _REPLAY_MISMATCH = "REPLAY_MISMATCH"
 _INTERNAL = "INTERNAL"
 _MAX_CLAIMS = 5
-"""Owners in a row that may give a debate up since they cannot go on with it; the next one fails it."""
+"""How many owners in a row may release a debate that they cannot continue. The next one fails it."""
 
 E = TypeVar("E", bound=BaseException)
 
 
 class Execution:
-    """The work on one debate.
+    """One run of a debate by its owner.
 
     Attributes:
-        over: Set by whoever ends the work first: it by itself, or an intervention.
-        unable: Why another replica is to go on with what was taken over, since this one cannot; empty where it can.
+        is_over: Whether the run has ended, by itself or by an intervention.
+        unable_reason: Why this replica cannot continue, so that another one must; empty if it can.
     """
 
     def __init__(
-        self, debate: Debate, debate_format: Format, journal: Journal, clock: Clock, tell_status: NotifyStatus
+        self,
+        debate: Debate,
+        debate_format: Format,
+        journal: Journal,
+        clock: Clock,
+        notify_status: NotifyStatus,
     ) -> None:
-        """Prepare to work."""
+        """Prepare to run a debate."""
         self.is_over = False
         self.unable_reason = ""
         self._debate = debate
@@ -59,10 +64,10 @@ class Execution:
         self._journal = journal
         self._recorded = journal.recorded
         self._clock = clock
-        self._notify_status = tell_status
+        self._notify_status = notify_status
 
     async def run(self) -> None:
-        """Work until the debate is concluded, has failed, or is to pause since nobody came to a checkpoint."""
+        """Run until the debate is concluded, has failed, or pauses because a checkpoint expired."""
         created = self._recorded.created
         for number, warning in enumerate(created.warnings if created is not None else (), 1):
             self._debate.record_event(f"created/warning/{number}", Warned(message=warning))
@@ -71,17 +76,17 @@ class Execution:
             timing = tasks.create_task(self._debate.limiter.enforce_total_limit())
             goes_on = True
             while goes_on:
-                self._debate.start_run()  # what was recorded since may have changed what the debate stands on
+                self._debate.start_run()  # new events may have changed what the format sees
                 goes_on = await self._run_format_once()
             timing.cancel()
 
     async def _run_format_once(self) -> bool:
-        """Run the format; return whether it is to be run again."""
+        """Run the format. Return whether to run it again."""
         if self._recorded.wait is not None:
             await self._finish_wait(self._recorded.wait)
         try:
             outcome = _check_outcome(self._format, await self._format.run(self._debate))
-        except Exception as error:  # noqa: BLE001 - a fault in a format ends its debate visibly, not this replica
+        except Exception as error:  # noqa: BLE001 - a fault in a format fails its debate, not this replica
             return await self._handle_failure(error)
         await self._record_end(Draft("concluded", Concluded(outcome=outcome, ended_by=self._debate.ending)))
         return False
@@ -114,13 +119,13 @@ class Execution:
         return True
 
     def _may_hand_over(self) -> bool:
-        """Return whether another version may have begun this, and may be there to go on with it."""
+        """Return whether another version may have started this debate, and may still be able to continue it."""
         return self._journal.epoch > self._recorded.attempt_epoch and self._recorded.claims < _MAX_CLAIMS
 
     def _explain_failure(self, error: Exception) -> DebateFailedError:
         mismatch = _find_first(error, ReplayError)
         if mismatch is not None:
-            _logger.error("debate stopped: it does not do again what its log holds", error=str(mismatch))
+            _logger.error("debate stopped: its replay does not match its log", error=str(mismatch))
             return DebateFailedError(_REPLAY_MISMATCH, str(mismatch))
         failed = _find_first(error, DebateFailedError)
         if failed is not None:
@@ -133,7 +138,7 @@ class Execution:
         return DebateFailedError(_INTERNAL, f"internal error {fault}; the orchestrator's log has more")
 
     def _plan_wait(self, failed: DebateFailedError) -> WaitStarted | None:
-        """Return the wait that a failure leads to; None where nothing may come of it, or its time is over."""
+        """Return the wait that follows a failure; None if a wait cannot help, or its time is over."""
         if not failed.steps_to_wait_for:
             return None
         limits, waited = self._debate.spec.limits, self._recorded.waited.get(failed.phase, 0.0)
@@ -154,7 +159,7 @@ class Execution:
         )
 
     async def _finish_wait(self, wait: WaitStarted) -> None:
-        # An owner before may have waited for a part of it.
+        # An earlier owner may have waited for a part of it.
         until = (time_of(wait.until) - self._clock.now()).total_seconds()
         left = min(wait.length.ToTimedelta().total_seconds(), until)
         with self._debate.slot.free_while_waiting():
@@ -172,14 +177,14 @@ class Execution:
 
 
 def _check_outcome(debate_format: Format, outcome: object) -> Outcome:
-    """Return what a format came to. Raises TypeError for anything that is no outcome."""
+    """Return the outcome of a format. Raise TypeError if it is not an Outcome."""
     if not isinstance(outcome, Outcome):
         raise TypeError(f"format {debate_format.id} returned {type(outcome).__name__}, no Outcome")
     return outcome
 
 
 def leaf_exceptions(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exceptions that a group holds, however deep; any other is its own only one."""
+    """Yield the exceptions in a group, at any depth, or the exception itself if it is not a group."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from leaf_exceptions(inner)
@@ -194,13 +199,13 @@ def _find_first(error: BaseException, kind: type[E]) -> E | None:
 _logger = get_logger(__name__)
 
 FollowUp = Callable[[Debate, Outcome, datetime], Awaitable[None]]
-"""What follows from an answer: it is told the outcome, and when the debate was concluded."""
+"""What follows an answer: called with the outcome and the time of the conclusion."""
 
 
 async def run_follow_up(
     debate: Debate, journal: Journal, outcome: Outcome, follow_up: FollowUp, limits: Limits
 ) -> None:
-    """Do what follows from the answer that the journal holds."""
+    """Run what follows the recorded answer, as steps of the same debate with their own limits."""
     at = journal.recorded.concluded_at
     assert at is not None
     debate.start_follow_up(limits)
@@ -214,8 +219,8 @@ async def run_follow_up(
         mismatches, others = group.split(ReplayError)
         if others is not None or mismatches is None:
             raise
-        # Another version had begun it otherwise; the answer stands, and the debate is not to stay open for ever.
+        # Another version started it differently. The answer is valid, and the debate must not stay open for ever.
         mismatch = str(next(leaf_exceptions(mismatches)))
-        _logger.error("what follows the answer was left undone", error=mismatch)  # noqa: TRY400 - it says it all
-        warning = f"what follows the answer was left undone: {mismatch}"
+        _logger.error("what follows the answer was not finished", error=mismatch)  # noqa: TRY400 - the message is enough
+        warning = f"what follows the answer was not finished: {mismatch}"
         await journal.append(Draft("after/mismatch", Warned(message=warning)))

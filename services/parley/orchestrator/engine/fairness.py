@@ -1,4 +1,4 @@
-"""Whose debate is begun next: tenants take turns, and a tenant's oldest debate comes first."""
+"""The order in which waiting debates start: tenants take turns, and the oldest debate of a tenant comes first."""
 
 import heapq
 from collections import defaultdict, deque
@@ -10,9 +10,9 @@ __all__ = ["order_fairly"]
 
 
 def order_fairly(waiting: Iterable[DebateRecord], running: Mapping[str, int]) -> Iterator[DebateRecord]:
-    """Yield the debates that wait in the order in which they should be begun; `running` are the numbers of tenants.
+    """Yield waiting debates in the order in which they should start. `running` is the number of running debates by tenant.
 
-    Next is always the tenant that has the fewest debates running, those already yielded included; of several, the one
+    The next tenant is the one with the fewest running debates, including those already yielded; among several, the one
     whose oldest debate has waited longest.
     """
     queues: defaultdict[str, deque[DebateRecord]] = defaultdict(deque)
@@ -21,8 +21,8 @@ def order_fairly(waiting: Iterable[DebateRecord], running: Mapping[str, int]) ->
     heap = [(running.get(tenant, 0), queue[0].created, tenant) for tenant, queue in queues.items()]
     heapq.heapify(heap)
     while heap:
-        begun, _, tenant = heapq.heappop(heap)
+        started, _, tenant = heapq.heappop(heap)
         queue = queues[tenant]
         yield queue.popleft()
         if queue:
-            heapq.heappush(heap, (begun + 1, queue[0].created, tenant))
+            heapq.heappush(heap, (started + 1, queue[0].created, tenant))

@@ -1,7 +1,7 @@
-"""Telling the ratings what people say of debates: at once if they are there, and otherwise until they have it.
+"""Reports feedback to the ratings: at once if they are available, else again until they have it.
 
-A word is in the store before anybody is told of it, and the ratings count it once however often they are told; so neither
-a crash nor a second replica loses it or counts it twice.
+Feedback is in the store before it is reported, and the ratings count it once however often it is reported. So neither a crash
+nor a second replica loses it or counts it twice.
 """
 
 import asyncio
@@ -20,25 +20,25 @@ __all__ = ["FeedbackReporter"]
 
 _BACKOFF = Backoff(first=0.5, maximum=60.0)
 _POLL_SECONDS = 60.0
-"""Time between two looks for words that another replica took in and could not report."""
+"""How often feedback is looked for that another replica recorded and could not report."""
 _REPORT_NOW_SECONDS = 2.0
-"""How long whoever gave feedback waits to hear that the ratings have it."""
+"""How long the caller waits until the ratings have the feedback."""
 
 _logger = get_logger(__name__)
 
 
 class FeedbackReporter:
-    """Tells the ratings of every word while `run` runs."""
+    """Reports all feedback to the ratings."""
 
     def __init__(self, store: FeedbackStore, ratings: Ratings, clock: Clock) -> None:
-        """Look for words in `store`."""
+        """Report the feedback in `store`."""
         self._store = store
         self._ratings = ratings
         self._clock = clock
         self._wake = asyncio.Event()
 
     async def report_now_or_later(self, feedback: Feedback) -> Feedback:
-        """Tell the ratings of a word, now or else later; return it as it stands then."""
+        """Report feedback now, or else later in `run`. Return it with its present state."""
         try:
             async with asyncio.timeout(_REPORT_NOW_SECONDS):
                 feedback = await self._report(feedback)
@@ -49,7 +49,7 @@ class FeedbackReporter:
         return feedback
 
     async def run(self) -> None:
-        """Tell the ratings of what they have not heard, until cancelled."""
+        """Report what is not reported yet, until cancelled."""
         pauses = _BACKOFF.pauses()
         while True:
             if await self._report_all():
@@ -59,7 +59,7 @@ class FeedbackReporter:
             await self._wait(pause)
 
     async def _wait(self, seconds: float) -> None:
-        """Wait so long, or until somebody has a word that the ratings have not."""
+        """Wait so long, or until there is new feedback to report."""
         sleeping = asyncio.create_task(self._clock.sleep(seconds))
         woken = asyncio.create_task(self._wake.wait())
         try:
@@ -71,20 +71,20 @@ class FeedbackReporter:
         self._wake.clear()
 
     async def _report_all(self) -> bool:
-        """Return whether the ratings have everything now."""
+        """Report all feedback. Return whether the ratings have everything now."""
         try:
             reported = [await self._report(each) for each in await self._store.list_unreported()]
         except StorageError as error:
-            _logger.warning("store away; feedback is reported later", error=str(error))
+            _logger.warning("store unavailable; feedback is reported later", error=str(error))
             return False
         except Exception:
-            # One word that cannot be read or told must not end the orchestrator.
+            # One unreadable feedback must not end the orchestrator.
             _logger.exception("feedback could not be reported; trying again later")
             return False
         return all(each.is_reported for each in reported)
 
     async def _report(self, feedback: Feedback) -> Feedback:
-        """Tell the ratings of a word, if they were not told; return it as it stands then."""
+        """Report feedback, unless it was reported. Return it with its present state."""
         if feedback.is_reported:
             return feedback
         request = RecordFeedbackRequest(
@@ -97,11 +97,11 @@ class FeedbackReporter:
         with label_scope(tenant=feedback.tenant, debate=feedback.debate):
             try:
                 await self._ratings.record_feedback(request)
-            except ServiceUnavailableError as away:
-                _logger.info("feedback is reported later", error=str(away))
+            except ServiceUnavailableError as unavailable:
+                _logger.info("feedback is reported later", error=str(unavailable))
                 return feedback
             except StepError as refused:
-                # It would be refused again for ever; what was said stays with the debate.
+                # Every retry would be refused. The feedback stays with the debate.
                 _logger.error("the ratings refuse feedback", reason=refused.reason, error=str(refused))  # noqa: TRY400
                 return await self._store.mark_reported(feedback, is_rated=False)
             return await self._store.mark_reported(feedback, is_rated=True)

@@ -1,4 +1,4 @@
-"""What the engine and the edge ask of a format; the formats themselves are handed in."""
+"""What the engine and the API need of a format. The formats themselves are passed in."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,17 +17,17 @@ __all__ = ["AnswerPart", "Format", "Formats", "Settings", "Subject", "UnknownFor
 
 
 class UnknownFormatError(ValueError):
-    """There is no format of this name and version."""
+    """No format has this name and version."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPart:
-    """A part of an answer, as people read it; one that says nothing is left out.
+    """A part of an answer for people. A part without content is left out.
 
     Attributes:
-        title: Of the part; empty for the answer itself, which comes first.
+        title: Empty for the answer itself, which comes first.
         text: CommonMark.
-        items: A list, in place of a text.
+        items: A list instead of a text.
         quoted: Whether an agent wrote it, rather than the format.
     """
 
@@ -55,8 +55,8 @@ class Settings:
 
     Attributes:
         name: The field there.
-        defaults: The message with every field set; what a specification leaves unset is taken from it.
-        demonstration: The defaults of a debate that a very small model holds; None: the same.
+        defaults: The message with every field set. Fields that a specification leaves unset get these values.
+        demonstration: The defaults for debates on a very small model; None: the same.
         check_rules: Notes the fields, below `spec.NAME`, that break a rule between fields, or with the number of agents. Ranges are
             in the contract.
         check_names: Notes the fields that name an agent that is not among those that debate.
@@ -74,7 +74,7 @@ class Settings:
         self.check_rules(violations, given, agents)
 
     def with_defaults(self, given: Message | None, *, is_demonstration: bool = False) -> Message:
-        """Return the settings with defaults in place of what is unset, or 0."""
+        """Return the settings with defaults for fields that are unset or 0."""
         defaults = (
             self.demonstration if is_demonstration and self.demonstration is not None else self.defaults
         )
@@ -87,11 +87,11 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Another debate that debates of a format are about. It must be completed, and is read when they are accepted.
+    """Another debate that debates of a format are about. It must be completed. It is read when they are accepted.
 
     Attributes:
-        debate_id: Returns its id, from a specification that was checked.
-        apply: Returns the specification with what is needed of it, and a question.
+        debate_id: Returns its id from a checked specification.
+        apply: Returns the specification with a question and the needed content of that debate.
     """
 
     debate_id: Callable[[DebateSpec], str]
@@ -100,23 +100,23 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """An order of phases, under a name and a version.
+    """An order of phases, with a name and a version.
 
-    A debate finishes on the version it began with: its words and its order of steps never change once it was released.
+    A debate ends with the version that it started with: its prompts and its order of steps never change after a release.
 
     Attributes:
         run: Runs a debate to its outcome.
         settings: None for a format that has none.
-        limits: What a debate may take where its specification does not say.
-        debater_sections: Prompts that the role of an agent that debates must hold.
-        judge_sections: Those of the judge's role.
-        concurrency: Labels of its tasks: a specification may say how many calls of each run at a time.
+        limits: The limits of a debate that its specification leaves unset.
+        debater_sections: Prompts that the role of a debating agent must have.
+        judge_sections: Prompts that the judge's role must have.
+        concurrency: Labels of its tasks. A specification may set how many calls of each label run at a time.
         activities: Its phases, in the order in which a report shows their contributions.
         answer: Yields the answer with all its parts.
-        subject: What its debates are about, where that is another debate; None where it is a question.
-        fallback_role: The role whose prompts an agent takes where its own role lacks them; empty where it may not.
-        is_judged: Whether the judge has a part in it.
-        is_recorded: Whether ratings and memory are told of its outcomes.
+        subject: The other debate that its debates are about; None if they are about a question.
+        fallback_role: The role whose prompts an agent gets if its own role lacks them; empty: they are required.
+        is_judged: Whether the judge takes part.
+        is_recorded: Whether its outcomes are sent to ratings and memory.
     """
 
     name: str
@@ -144,7 +144,7 @@ class Formats:
     """The formats that a replica knows."""
 
     def __init__(self, formats: Iterable[Format]) -> None:
-        """Know these; the first one's name is meant where a debate names none."""
+        """Register these. The name of the first one is the default."""
         self._by_id: Mapping[str, Format] = {each.id: each for each in formats}
         self._latest: dict[str, Format] = {}
         for each in self._by_id.values():
@@ -161,14 +161,14 @@ class Formats:
         return tuple(sorted(self._latest))
 
     def default(self) -> str:
-        """Return the name that is meant where a debate names none."""
+        """Return the name of the default format."""
         return next(iter(self._latest))
 
     def get(self, name: str) -> Format:
         """Return the format with this name, and this version or else the latest.
 
         Raises:
-            UnknownFormatError: there is none; the message lists the known ones.
+            UnknownFormatError: no format has this name; the message lists the known names.
         """
         found = self._by_id.get(name) or self._latest.get(name)
         if found is None:
@@ -176,7 +176,7 @@ class Formats:
         return found
 
     def settings(self, name: str) -> Settings | None:
-        """Return the settings that stand in this field of a specification, or None."""
+        """Return the settings in this field of a specification, or None."""
         return next(
             (each.settings for each in self.all() if each.settings and each.settings.name == name), None
         )

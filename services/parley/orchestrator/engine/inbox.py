@@ -1,4 +1,4 @@
-"""The inbox of interventions: anyone may put one in, the debate's owner takes it up once and says so."""
+"""The inbox of interventions: any replica may add one; the debate's owner handles it once and writes the result there."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -44,12 +44,12 @@ class InboxEntry:
 
     Attributes:
         debate: Key of the debate's record.
-        created: Time it was put in (ISO 8601, UTC, microseconds) and its key: orders entries by age.
-        state: `list_waiting`, `mark_recorded`, `mark_ended` where the debate ended first, or `mark_refused` where the debate's state forbids it.
-        sequence: Of the event that records it; 0 until then.
-        epoch: The latest claim whose owner decides whether it is refused; 0 until one does.
+        created: Time at which it was added (ISO 8601, UTC, microseconds) and its key. Orders entries by age.
+        state: `waiting`, `recorded`, `ended` if the debate ended first, or `refused` if the debate's state forbids it.
+        sequence: Sequence of the event that records it; 0 until then.
+        epoch: The latest claim whose owner decides on it; 0 until an owner does.
         refusal: Why it is refused: `CHECKPOINT_CLOSED`, `NO_CHECKPOINT`, `UNKNOWN_QUESTION`, `UNKNOWN_AGENT` or `LAST_AGENT`.
-        known_ids: Where it is refused for an id, those it could have named: of the questions that are asked, or of the agents.
+        known_ids: If it is refused for an unknown id: the ids of the questions of the checkpoint, or of the agents.
     """
 
     debate: str
@@ -68,12 +68,12 @@ class InboxEntry:
 
     @property
     def act(self) -> str:
-        """What is done, by its name in the contract: `cancel`, `pause`, …; empty for what only a newer version knows."""
+        """What is done, by its name in the contract: `cancel`, `pause`, …; empty if only a newer version knows it."""
         return self.intervened.intervention.WhichOneof("act") or ""
 
     @property
     def question_ids(self) -> frozenset[str]:
-        """Ids of the single questions that it answers."""
+        """Ids of the questions that it answers."""
         return frozenset(each.question_id for each in self.intervened.intervention.answer.answers)
 
     @property
@@ -84,19 +84,19 @@ class InboxEntry:
 
     @property
     def checkpoint(self) -> str:
-        """Key of the one checkpoint that it is for; empty for whichever is open."""
+        """Key of the checkpoint that it is for; empty for any open one."""
         return self.intervened.intervention.checkpoint
 
 
 class Inbox:
-    """All interventions that were put in."""
+    """Stores all interventions until they are decided, and some time longer."""
 
     def __init__(self, documents: Documents) -> None:
-        """Keep them in a store whose collection INBOX is prepared."""
+        """Use a store whose collection INBOX is prepared."""
         self._documents = documents
 
     async def put(self, entry: InboxEntry) -> bool:
-        """Put an intervention in; the same one again changes nothing. False: another one has this request id."""
+        """Add an intervention; the same one again changes nothing. Return False if a different one has this request id."""
         stored: Fields = {
             "debate": entry.debate,
             "made": entry.created,
@@ -111,17 +111,17 @@ class Inbox:
         try:
             await self._documents.insert(INBOX, entry.key, stored)
         except DuplicateError:
-            there = await self._documents.get(INBOX, entry.key)
-            return there is not None and there.fields["digest"] == stored["digest"]
+            existing = await self._documents.get(INBOX, entry.key)
+            return existing is not None and existing.fields["digest"] == stored["digest"]
         return True
 
     async def get(self, key: str) -> InboxEntry | None:
-        """Return an entry by its key."""
+        """Return the entry with this key, or None."""
         found = await self._documents.get(INBOX, key)
         return _entry(found) if found else None
 
     async def list_waiting(self) -> Sequence[InboxEntry]:
-        """Return the interventions that nobody has taken up, oldest first; those of a newer version are left to it."""
+        """Return the interventions without a decision, oldest first, except those that only a newer version knows."""
         entries: list[InboxEntry] = []
         after = ""
         while True:
@@ -133,42 +133,42 @@ class Inbox:
             after = str(found[-1].fields["made"])
 
     async def list_waiting_for(self, debate: str) -> Sequence[InboxEntry]:
-        """Return those of one debate, by the key of its record; the oldest if they are many. Others are left as above."""
+        """Return up to 1,000 of one debate, by the key of its record, as `list_waiting` does."""
         where: Where = {"debate": debate, "state": WAITING}
         found = await self._documents.find(INBOX, where, order=(Order("made"),), limit=_PAGE_SIZE)
         return [entry for entry in _entries(found) if entry.act]
 
     async def mark_recorded(self, key: str, sequence: int) -> None:
-        """Note that the log holds an intervention."""
+        """Mark an intervention as recorded in the log."""
         changes: Fields = {"state": RECORDED, "sequence": sequence}
         await self._documents.update(INBOX, key, changes, {"state": WAITING})
 
     async def claim(self, key: str, epoch: int) -> bool:
-        """Let the owner of an epoch alone decide on an entry; false where it is decided, or a later owner decides.
+        """Reserve the decision on an entry for the owner of an epoch. Return False if it is decided, or a later owner has it.
 
-        Without this an owner that has lost its claim, and does not know, could refuse what the next one records.
+        Without this, an owner that lost its claim without knowing could refuse what the next owner records.
         """
         return await self._documents.update(
             INBOX, key, {"epoch": epoch}, {"state": WAITING, "epoch": Below(epoch + 1)}
         )
 
-    async def mark_refused(self, key: str, epoch: int, refusal: str, asked: Sequence[str] = ()) -> None:
-        """Note why an entry is refused, unless a later owner decides; `known_ids` is what it could have named."""
-        changes: Fields = {"state": REFUSED, "refusal": refusal, "asked": list(asked)}
+    async def mark_refused(self, key: str, epoch: int, refusal: str, known_ids: Sequence[str] = ()) -> None:
+        """Mark an entry as refused, with the reason, unless a later owner decides. `known_ids`: the ids it could have named."""
+        changes: Fields = {"state": REFUSED, "refusal": refusal, "asked": list(known_ids)}
         await self._documents.update(INBOX, key, changes, {"state": WAITING, "epoch": epoch})
 
     async def mark_ended(self, key: str) -> None:
-        """Note that the debate ended before the intervention was taken up."""
+        """Mark an intervention as too late: the debate ended first."""
         await self._documents.update(INBOX, key, {"state": ENDED}, {"state": WAITING})
 
     async def delete_for_debate(self, debate: str) -> None:
-        """Remove all that was put in for a debate, by the key of its record."""
+        """Remove all entries of a debate, by the key of its record."""
         while found := await self._documents.find(INBOX, {"debate": debate}, limit=_PAGE_SIZE):
             for each in found:
                 await self._documents.delete(INBOX, each.key)
 
     async def delete_decided(self, before: str) -> None:
-        """Remove what was decided, and put in before a time."""
+        """Remove decided entries that were added before a time."""
         for state in (RECORDED, ENDED, REFUSED):
             where: Where = {"state": state, "made": Below(before)}
             while found := await self._documents.find(INBOX, where, order=(Order("made"),), limit=_PAGE_SIZE):

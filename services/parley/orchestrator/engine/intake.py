@@ -1,4 +1,4 @@
-"""Taking debates and interventions in: the writes that a caller's answer stands for."""
+"""Accepts debates and interventions: makes them durable before the caller gets its answer."""
 
 import asyncio
 from collections.abc import Sequence
@@ -55,16 +55,16 @@ __all__ = ["Intake"]
 
 _MAX_SHOWN_QUESTION = 200
 _MAX_OPENING_CHARACTERS = 14_000_000
-"""What every store keeps in one document, less what stands around a debate's first event."""
+"""The largest document of every store, less the other fields of a record."""
 _LARGE_OPENING = 256 * 1024
-"""Characters. A record is written anew with each change, and read by a dozen indexes: one of 5 MB keeps SQLite from all other writes for
-0.4 s. So what is larger stands in the log alone, which is then written before the record."""
+"""Characters. A record is rewritten at each change and read by a dozen indexes: one of 5 MB blocks all other writes of SQLite for
+0.4 s. So a larger first event is only in the log, which is then written before the record."""
 _POLL_BACKOFF = Backoff(first=0.01, maximum=0.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """Takes debates and interventions in."""
+    """Accepts debates and interventions."""
 
     log: Log
     index: DebateIndex
@@ -83,24 +83,24 @@ class Intake:
         subject: str | None = None,
         requested_by: str = "",
     ) -> tuple[str, bool]:
-        """Accept a debate; return its id, and whether an earlier request had made it. It is durable then.
+        """Accept a debate and make it durable. Return its id, and whether the same request had created it before.
 
-        `warnings` are recorded before its first step. `subject` is the id of the debate that it is about, if it is;
-        `requested_by` is who asks.
+        `warnings` are recorded before its first step. `subject` is the id of the debate that it is about, if any;
+        `requested_by` names the caller.
 
         Raises:
-            ParleyError: the request id stands for something else, the debate is too large to be stored, or the store is
-                away.
+            ParleyError: the request id was already used for a different debate, the debate is too large to be stored, or
+                the store is unavailable.
         """
         now = self.clock.now()
         debate = new_debate_id(now)
         created = now.isoformat(timespec="microseconds")
         traceparent = inject().get("traceparent", "")
-        made = partial(_encode_first_event, request_id, spec, traceparent, warnings, requested_by)
-        first, opening = await in_thread_if_large((each.text for each in spec.context), made)
+        encode = partial(_encode_first_event, request_id, spec, traceparent, warnings, requested_by)
+        first, opening = await in_thread_if_large((each.text for each in spec.context), encode)
         _check_size(opening)
         if len(opening) > _LARGE_OPENING:
-            # Nobody would know of the log where this process ends before its record is there.
+            # The note makes the log known if this process ends before the record is written.
             await self.deletions.record_log_start(tenant, debate, created)
             await Journal(self.log, self.clock, tenant, debate).write_first_event(Draft("created", first))
             opening = ""
@@ -133,7 +133,7 @@ class Intake:
             await self._discard_log(record)
             return earlier, True
         if record.owner is None or not await self.runner.start_debate(record):
-            # No slot, or the claim was not the first to write: the same request may have come twice at once.
+            # No slot, or another claim was faster: the same request may arrive twice at once.
             if record.opening:
                 await self._write_first_event(record)
             self.runner.run_soon(record)
@@ -142,63 +142,63 @@ class Intake:
         return debate, False
 
     async def find_earlier(self, tenant: str, request_id: str, request_digest: str) -> str | None:
-        """Return the id of the debate that the same request made; None where there is none. It is durable.
+        """Return the id of the debate that the same request created, or None. The debate is durable.
 
         Raises:
-            ParleyError: the request id stands for something else.
+            ParleyError: the request id was already used for a different debate.
         """
         record = await self.index.find_by_request(tenant, request_id)
         return None if record is None else await self._check_same_request(record, request_digest)
 
     async def intervene(self, tenant: str, debate: str, intervened: Intervened) -> int:
-        """Put an intervention to a debate and return the sequence of the event that records it.
+        """Send an intervention to a debate. Return the sequence of the event that records it.
 
         Raises:
-            ParleyError: there is no such debate, it ended first, the checkpoint that it is for is not open, it answers
-                a question that is not asked, it mutes whom it may not, or the request id stands for another intervention.
+            ParleyError: the debate does not exist or ended first, the checkpoint is not open, it answers an unknown question,
+                it mutes an agent that must not be muted, or the request id was already used for a different intervention.
         """
         key, now = record_key(tenant, debate), self.clock.now().isoformat(timespec="microseconds")
         entry = InboxEntry(key, f"{now}/{key}/{intervened.request_id}", intervened)
         has_ended = await self._has_ended(tenant, debate)
-        # Looked at after the debate: it may have come to another replica too, and be what ended the debate.
+        # Checked after the debate: the same intervention may have reached another replica and ended the debate.
         if has_ended and await self.inbox.get(entry.key) is None:
             raise failed_precondition("DEBATE_ENDED", f"debate {debate} has ended")
         if not await self.inbox.put(entry):
             request_id = intervened.request_id
-            message = f"request id {request_id!r} stands for another intervention"
+            message = f"request id {request_id!r} was already used for a different intervention"
             raise _reuse_error("intervention", request_id, message)
         await self.index.reopen(tenant, debate)
         self.runner.wake()
         return await self._wait_until_recorded(tenant, debate, entry.key)
 
     async def _insert(self, record: DebateRecord) -> str | None:
-        """Add a debate's record; return the id of the debate that the same request has made meanwhile, None where there is none."""
+        """Add a record. Return the id of the debate that the same request has created meanwhile, or None."""
         while True:
             try:
                 await self.index.insert(record)
             except DuplicateError:
                 earlier = await self.find_earlier(record.tenant, record.request_id, record.request_digest)
-                if earlier is not None:  # else that debate has just been deleted
+                if earlier is not None:  # else that debate was deleted just now, so try again
                     return None if earlier == record.debate else earlier
             else:
                 return None
 
     async def _discard_log(self, record: DebateRecord) -> None:
-        """Delete the log of a debate that is not to be, where it was written before its record."""
+        """Delete the log of a debate that is not created, if it was written before its record."""
         if not record.opening:
             await self.log.delete(log_name(record.tenant, record.debate))
             await self.deletions.remove(record.key)
 
     async def _check_same_request(self, record: DebateRecord, request_digest: str) -> str:
         if record.request_digest != request_digest:
-            message = f"request id {record.request_id!r} stands for a debate with other content"
+            message = f"request id {record.request_id!r} was already used for a different debate"
             raise _reuse_error("debate", record.request_id, message)
         if record.opening:
             await self._write_first_event(record)
         return record.debate
 
     async def _write_first_event(self, record: DebateRecord) -> None:
-        """Make the acceptance of a debate durable without running it here."""
+        """Write the first event of a debate without running it here."""
         journal = Journal(self.log, self.clock, record.tenant, record.debate)
         opening = await in_thread_if_large([record.opening], record.opening_event)
         assert opening is not None
@@ -223,7 +223,7 @@ class Intake:
             if entry is not None and entry.state == REFUSED:
                 raise _refusal_error(debate, entry)
             if entry is None or entry.state == ENDED:
-                message = f"debate {debate} ended before the intervention was taken up"
+                message = f"debate {debate} ended before the intervention was recorded"
                 raise failed_precondition("DEBATE_ENDED", message)
             if await self._has_ended(tenant, debate):
                 await self._resolve_after_end(tenant, debate, entry)
@@ -232,7 +232,7 @@ class Intake:
         raise AssertionError
 
     async def _resolve_after_end(self, tenant: str, debate: str, entry: InboxEntry) -> None:
-        """Note what an intervention on an ended debate came to: nobody takes it up any more, but its log may hold it."""
+        """Mark an intervention on an ended debate: as recorded if the log has it, else as too late."""
         for event in await read_events(self.log, tenant, debate):
             payload = event.payload
             if isinstance(payload, Intervened) and payload.request_id == entry.intervened.request_id:
@@ -244,13 +244,13 @@ class Intake:
 def _encode_first_event(
     request_id: str, spec: DebateSpec, traceparent: str, warnings: Sequence[str], requested_by: str
 ) -> tuple[DebateCreated, str]:
-    """Return the first event's payload, and the same as a record keeps it."""
+    """Return the first event's payload, and its text for the record."""
     created = first_event(request_id, spec, traceparent, warnings, requested_by)
     return created, opening_text(created)
 
 
 def _check_size(opening: str) -> None:
-    """Refuse a debate whose first event is too large."""
+    """Raise ParleyError if the first event is too large to be stored."""
     if len(opening) > _MAX_OPENING_CHARACTERS:
         message = f"takes {len(opening)} bytes to store, more than {_MAX_OPENING_CHARACTERS}"
         raise invalid_argument([FieldViolation("spec", message)])
@@ -263,7 +263,9 @@ def _refusal_error(debate: str, entry: InboxEntry) -> ParleyError:
         message = f"unknown agent {entry.agent[:80]!r}; agents of this debate: {', '.join(entry.known_ids)}"
         return invalid_argument([FieldViolation(f"intervention.{entry.act}.agent_id", message)])
     if entry.refusal == LAST_AGENT:
-        message = f"{entry.agent} is the last agent of debate {debate} that is heard; nothing was recorded"
+        message = (
+            f"{entry.agent} is the last agent of debate {debate} that is not muted; nothing was recorded"
+        )
         return failed_precondition(entry.refusal, message)
     if entry.refusal == CHECKPOINT_CLOSED:
         message = f"checkpoint {entry.checkpoint} of debate {debate} is not open; nothing was recorded"
@@ -274,11 +276,11 @@ def _refusal_error(debate: str, entry: InboxEntry) -> ParleyError:
 
 
 def _unknown_question_violations(entry: InboxEntry) -> list[FieldViolation]:
-    asked = f"asked: {', '.join(entry.known_ids)}" if entry.known_ids else "none is asked by an id"
+    known = f"questions: {', '.join(entry.known_ids)}" if entry.known_ids else "it has no questions with ids"
     return [
         FieldViolation(
             f"intervention.answer.answers[{place}].question_id",
-            f"{each.question_id!r} is no question of the checkpoint; {asked}",
+            f"{each.question_id!r} is no question of the checkpoint; {known}",
         )
         for place, each in enumerate(entry.intervened.intervention.answer.answers)
         if each.question_id not in entry.known_ids

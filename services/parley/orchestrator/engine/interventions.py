@@ -1,4 +1,4 @@
-"""Taking up interventions on one debate: each is recorded once, with what follows from it, and its caller is answered."""
+"""Handles the interventions on one debate: records each once, with its effects, and writes the result to the inbox."""
 
 import asyncio
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class _NoCallsInFlight:
 
 
 async def stop_calls(journal: Journal, agents: Agents) -> list[StoppedCall]:
-    """Stop all calls of a debate that were begun and have no outcome; return those that are to be counted, by step."""
+    """Stop all calls of a debate that have started and have no outcome. Return those whose usage counts, by step."""
     recorded = journal.recorded
     unfinished = sorted(
         (step, attempt)
@@ -40,19 +40,19 @@ async def stop_calls(journal: Journal, agents: Agents) -> list[StoppedCall]:
     calls = [Call(journal.tenant, journal.debate, step, attempt) for step, attempt in unfinished]
     async with asyncio.TaskGroup() as tasks:
         stopping = [tasks.create_task(agents.cancel(each)) for each in calls]
-    told = [(call, task.result()) for call, task in zip(calls, stopping, strict=True)]
+    results = [(call, task.result()) for call, task in zip(calls, stopping, strict=True)]
     return [
         StoppedCall(step=call.step, attempt=call.attempt, run=each.run, usage=each.usage)
-        for call, each in told
+        for call, each in results
         if each.counts and each.run not in recorded.stopped_runs
     ]
 
 
 class InterventionHandler:
-    """What is handed to a debate's owner, and what the owner makes of it."""
+    """The interventions on one debate, as its owner handles them."""
 
     def __init__(self, inbox: Inbox, agents: Agents) -> None:
-        """Start with none; `attach` before any is taken up."""
+        """Start with an empty queue. Call `attach` before interventions are handled."""
         self._inbox = inbox
         self._agents = agents
         self._queue: asyncio.Queue[InboxEntry | _NoCallsInFlight] = asyncio.Queue()
@@ -62,23 +62,23 @@ class InterventionHandler:
         self._execution: Execution
 
     def attach(self, journal: Journal, debate: Debate, execution: Execution) -> None:
-        """Work on a debate that is claimed."""
+        """Set the claimed debate."""
         self._journal = journal
         self._debate = debate
         self._execution = execution
 
     def deliver(self, entry: InboxEntry) -> None:
-        """Hand over an intervention; one that was handed over already is passed over."""
+        """Add an intervention to the queue, unless it was added before."""
         if entry.key not in self._delivered_keys:
             self._delivered_keys.add(entry.key)
             self._queue.put_nowait(entry)
 
     def notify_work_ended(self) -> None:
-        """Say that the format has stopped, so that `process_all` comes to its end."""
+        """Notify `process_all` that the format has stopped, so that it returns."""
         self._queue.put_nowait(_NoCallsInFlight())
 
     async def process_all(self, work: asyncio.Task[None]) -> None:
-        """Take up interventions until one ends the run; those that come after the end stay where they are."""
+        """Handle interventions until one ends the run. Those that arrive later stay in the inbox."""
         async with asyncio.TaskGroup() as waits:
             while True:
                 entry = await self._queue.get()
@@ -88,7 +88,7 @@ class InterventionHandler:
                     return
 
     async def process_at_rest(self, entries: Sequence[InboxEntry]) -> None:
-        """Take up interventions while no format runs."""
+        """Handle interventions while no format runs."""
         for entry in entries:
             self._delivered_keys.add(entry.key)
             await self._process_one_at_rest(entry)
@@ -96,7 +96,7 @@ class InterventionHandler:
     async def _process(
         self, entry: InboxEntry | _NoCallsInFlight, work: asyncio.Task[None], waits: asyncio.TaskGroup
     ) -> bool:
-        """Take up an intervention while the format runs; return whether that ends the run."""
+        """Handle an intervention while the format runs. Return whether it ends the run."""
         recorded = self._journal.recorded
         if isinstance(entry, _NoCallsInFlight):
             if rests := recorded.pausing and self._debate.gate.is_empty:
@@ -112,7 +112,7 @@ class InterventionHandler:
                 return True
             case "pause" if entry.intervened.intervention.pause.stop_calls:
                 await self._stop(work)
-                await self._record(entry)  # its calls are stopped before it rests
+                await self._record(entry)  # the owner stops its calls before the debate rests
                 return True
             case "pause":
                 self._debate.gate.close()
@@ -148,30 +148,29 @@ class InterventionHandler:
                 await self._close_checkpoint_or_record(entry)
 
     async def _record_or_refuse(self, entry: InboxEntry) -> None:
-        """Record who is muted or heard again; refuse whoever does not debate, and to mute the last who is heard."""
+        """Record a mute or unmute. Refuse an unknown agent, and a mute of the last agent that is not muted."""
         epoch = self._journal.epoch
         if not await self._inbox.claim(entry.key, epoch) or self._execution.is_over:
-            return  # where the run ended, what comes after it answers the caller
-        everybody = [each.id for each in self._debate.all_participants]
-        if entry.agent not in everybody:
-            await self._inbox.mark_refused(entry.key, epoch, UNKNOWN_AGENT, everybody)
-        elif entry.act == "mute" and self._journal.recorded.muted | {entry.agent} >= set(everybody):
+            return  # if the run ended, the next step of the owner answers the caller
+        agents = [each.id for each in self._debate.all_participants]
+        if entry.agent not in agents:
+            await self._inbox.mark_refused(entry.key, epoch, UNKNOWN_AGENT, agents)
+        elif entry.act == "mute" and self._journal.recorded.muted | {entry.agent} >= set(agents):
             await self._inbox.mark_refused(entry.key, epoch, LAST_AGENT)
         else:
             await self._record(entry)
 
     async def _close_checkpoint_or_record(self, entry: InboxEntry) -> None:
-        """Record an intervention, which closes the checkpoint that it is for.
+        """Record an intervention and close its checkpoint, if any.
 
-        One that names a checkpoint, or means nothing without one, is refused where that is not open, and so is an answer
-        to a question that is not asked there.
+        Refuse it if it names or needs a checkpoint that is not open, or answers a question that the checkpoint does not ask.
         """
         recorded = self._journal.recorded
         refusable = bool(entry.checkpoint) or entry.act in ACTS_FOR_CHECKPOINT
         if refusable:
             taken = await self._inbox.claim(entry.key, self._journal.epoch)
             if not taken or self._execution.is_over:
-                return  # where the run ended, what comes after it answers the caller
+                return  # if the run ended, the next step of the owner answers the caller
         rests = recorded.pausing or recorded.failure is not None
         key = None
         if entry.act in CLOSING_ACTS and not rests:
@@ -198,7 +197,7 @@ class InterventionHandler:
             await self._inbox.mark_refused(entry.key, epoch, NO_CHECKPOINT)
 
     async def _record(self, entry: InboxEntry, *after: Draft) -> None:
-        """Record an intervention once, with what follows from it in the same record, and answer its caller."""
+        """Record an intervention once, with its effects in the same record, and mark it in the inbox."""
         interventions = self._journal.recorded.interventions
         request_id = entry.intervened.request_id
         if request_id not in interventions:
@@ -209,7 +208,7 @@ class InterventionHandler:
         return entry.intervened.request_id in self._journal.recorded.interventions
 
     async def _stop(self, work: asyncio.Task[None]) -> None:
-        """Stop the format for good, so that it records nothing any more."""
+        """Stop the format, so that it records nothing any more."""
         self._execution.is_over = True
         work.cancel()
         await asyncio.wait({work})

@@ -1,7 +1,7 @@
-"""The limits of a debate at work: what is late is failed, and once the debate must end, nothing begins but the answer.
+"""Enforces the limits of a debate: late steps fail, and once the debate must end, only the answer may still start.
 
-A limit that was reached is recorded, with the steps that were late for it, before anything follows from it. A replay
-therefore comes to the same outcomes, and refuses the same steps.
+A reached limit is recorded, with the steps that are late, before it has any effect. So a replay gets the same outcomes and
+refuses the same steps.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from parley.v1.event_pb2 import LimitReached, Settled, StepFailed
 __all__ = ["Budget", "Limiter"]
 
 _MIN_POLL_SECONDS = 0.05
-"""Time between two looks at a running time that stands still, as it does while the debate is paused."""
+"""How often a running time is read that may stand still, as it does in a pause."""
 _SAME_TIME_SECONDS = 0.001
 _CALL_END_SECONDS = 1.0
-"""How long a call that was stopped is waited for, to hear what it used."""
+"""How long to wait for the usage of a stopped call."""
 
 _ENDINGS = {
     TOTAL_TIMEOUT: "its time limit",
@@ -39,13 +39,13 @@ _ENDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a part of a debate may take.
+    """The limits of a part of a debate.
 
     Attributes:
-        label: Whose limits these are, for people.
-        answer: Set aside for the answer until it is there; None after it.
-        share: One part in so many of what is left is what a call may set aside.
-        bounds_services: Whether steps of services end with the time limit too, and not those of agents alone.
+        label: Whose limits these are, for messages.
+        answer: What is reserved for the answer until it exists; None after it.
+        share: A call may reserve one part in so many of what is left.
+        bounds_services: Whether the time limit also ends steps of services, not only those of agents.
     """
 
     limits: Limits
@@ -56,12 +56,12 @@ class Budget:
 
 
 class Limiter:
-    """What keeps one debate to its limits.
+    """Enforces the limits of one debate.
 
     Attributes:
-        in_flight: The steps that are on their way, by key.
-        left_out: The groups of steps that nothing more is begun for, since enough others were in.
-        ending: The limit that lets nothing new begin but the answer, such as `total_timeout`; empty for none.
+        in_flight: The steps in progress, by key.
+        left_out: The groups of steps that must not start any more, since enough others have ended.
+        ending: The limit after which only the answer may still start, such as `total_timeout`; empty if none was reached.
         ended: Set once that is recorded.
     """
 
@@ -72,7 +72,7 @@ class Limiter:
         clock: Clock,
         stop_call: Callable[[str, int], Awaitable[Usage]],
     ) -> None:
-        """Stand on a journal that is being written; `stop_call` stops the call of a step's attempt, and tells its usage."""
+        """Use a journal whose writer runs. `stop_call` stops the call of a step's attempt and returns its usage."""
         self.in_flight: dict[str, StepAttempt] = {}
         self.left_out: set[str] = set()
         self.ending = ""
@@ -88,11 +88,11 @@ class Limiter:
         )
 
     def use_task_group(self, tasks: asyncio.TaskGroup) -> None:
-        """Do what follows from a limit in these tasks, since the step that met it may be stopped meanwhile."""
+        """Record limits in this task group, since the step that reached a limit may be stopped meanwhile."""
         self._tasks = tasks
 
     def start_run(self) -> None:
-        """Start with no step on its way."""
+        """Start a run without steps in progress."""
         self.in_flight.clear()
         self.left_out.clear()
         self._reservations.clear()
@@ -102,15 +102,15 @@ class Limiter:
 
     @asynccontextmanager
     async def reserve(self, attempt: StepAttempt) -> AsyncIterator[None]:
-        """Have what a call may take set aside of the budgets in the block; before it, wait while others have too much of them."""
-        wanted = attempt.request.estimate
-        if wanted is None or not self._reservations.has_budget:
+        """Reserve what a call may use while the block runs. Before that, wait while the reservations of others leave too little."""
+        estimate = attempt.request.estimate
+        if estimate is None or not self._reservations.has_budget:
             yield
             return
         is_answer = attempt.request.is_answer
         while not self._reservations.try_reserve(
             attempt,
-            wanted,
+            estimate,
             is_answered=self._recorded.is_answered(),
             must=is_answer or attempt.started,
             may_wait=not attempt.started and (is_answer or not self.ending),
@@ -119,12 +119,12 @@ class Limiter:
         try:
             yield
         finally:
-            self._reservations.release(attempt, wanted)
+            self._reservations.release(attempt, estimate)
 
     async def check_limits(self, attempt: StepAttempt) -> StepFailed | None:
-        """Return why a call may not be made, or None where it may. A limit that it would exceed is recorded as reached.
+        """Return the failure of a call that a limit forbids, or None. A limit that it would exceed is recorded as reached.
 
-        What an owner before had begun may be paid for, so that only the time limit refuses it.
+        A call that an earlier owner started may be paid for already, so only the time limit refuses it.
         """
         request = attempt.request
         if attempt.is_late():
@@ -146,9 +146,9 @@ class Limiter:
         )
 
     async def enforce_total_limit(self) -> None:
-        """End the debate when its time is over: calls in flight are late, and nothing but the answer is asked for.
+        """End the debate when its time is over: calls in flight are late, and only the answer may still start.
 
-        Once the answer was begun, the limit only concerns what is asked beside it and after it.
+        Once the answer has started, the limit only applies to other steps.
         """
         limit = self._budget.limits.total_seconds
         if limit:
@@ -178,16 +178,16 @@ class Limiter:
                 since = self._work_seconds()
 
     async def stop_left_out(self, key: str, counted: Iterable[str], left_out: Sequence[str]) -> None:
-        """Record which of several steps counted; then stop those on their way that belong to a group left out."""
+        """Record which of several steps counted. Then stop the steps in progress of the groups that are left out."""
         scopes = {f"{key}/{name}" for name in left_out}
-        self.left_out |= scopes  # a step that these would begin from now on would have nobody to stop it
+        self.left_out |= scopes  # nothing would stop a step that these start from now on
         late = [each for each in self.in_flight.values() if each.request.scopes & scopes]
         settled = Settled(counted=counted, left_out=left_out, late=_keys(late))
         self._mark_late(late)
         await self._fail_steps(Draft(key, settled), late, SETTLED)
 
     async def fail_left_out(self, settled: Settled) -> None:
-        """Record the failures of steps that an owner before had left out, and could not record."""
+        """Record the failures of steps that an earlier owner left out and could not record."""
         async with asyncio.TaskGroup() as tasks:
             for key in settled.late:
                 if key in self._recorded.late:
@@ -196,26 +196,26 @@ class Limiter:
                     tasks.create_task(self._fail_late(key, started.work, started.digest, number))
 
     def _is_bound(self, attempt: StepAttempt) -> bool:
-        """Whether limits concern a step at all."""
+        """Return whether limits apply to a step."""
         request = attempt.request
         return not request.is_answer and (request.estimate is not None or self._budget.bounds_services)
 
     def _steps_to_limit(self) -> list[StepAttempt]:
-        """Return the steps on their way that limits concern."""
+        """Return the steps in progress that limits apply to."""
         return [each for each in self.in_flight.values() if self._is_bound(each)]
 
     def _is_answering(self) -> bool:
         return bool(self._recorded.answer) or any(each.request.is_answer for each in self.in_flight.values())
 
     def _find_exceeded_limit(self, attempt: StepAttempt) -> str:
-        """Return the limit that a call would exceed, or that was exceeded while only the answer was asked for."""
+        """Return the limit that a call would exceed, or that was exceeded while only the answer was in progress; else an empty text."""
         limits = self._budget.limits
         if limits.total_seconds and self._total_seconds() >= limits.total_seconds:
             return TOTAL_TIMEOUT
         return attempt.exceeds
 
     async def _end_for_limit(self, limit: str) -> None:
-        """Let nothing new begin but the answer."""
+        """Record a limit, if any. Only the answer may start from now on."""
         if not limit or self.ending:
             return
         self.ending = limit
@@ -239,15 +239,15 @@ class Limiter:
         return float(meter.tokens if limit == TOKEN_BUDGET else meter.cost_micros)
 
     def _mark_late(self, late: Sequence[StepAttempt]) -> None:
-        """Take steps out of their calls' hands, in the same moment in which they were found late."""
+        """Mark steps as late, so that their calls cannot end them any more."""
         for attempt in late:
             attempt.mark_late()
             del self.in_flight[attempt.request.key]
 
     async def _fail_steps(self, draft: Draft, late: Sequence[StepAttempt], reason: str) -> None:
-        """Record what made steps late; then stop their calls, and record what these had used."""
+        """Record why steps are late. Then stop their calls, and record the failures with what the calls used."""
         await self._journal.append(draft)
-        # Only now is it known that the debate is still this owner's. The next one's calls have the same names.
+        # The append has shown that this owner still has the debate. A later owner's calls would have the same names.
         async with asyncio.TaskGroup() as tasks:
             for attempt in late:
                 tasks.create_task(self._stop_attempt(attempt))
@@ -264,7 +264,7 @@ class Limiter:
             attempt.recorded.set()
 
     async def _fail_late(self, key: str, work: Work, digest: str, number: int) -> StepFailed:
-        """Record the failure of a step that an owner before had found late, and could not record."""
+        """Record the failure of a step that was late at an earlier owner, which could not record it."""
         used = await self._stop_call(key, number) if work.agent_id else Usage()
         failed = self._failure(work, digest, self._recorded.late[key], used)
         await self._journal.append(Draft(key, failed, number))
@@ -288,7 +288,7 @@ class Limiter:
                 attempt.usage = used
 
     async def _wait_until(self, reading: float, read: Callable[[], float]) -> None:
-        """Wait until a running time has come so far; it may stand still meanwhile."""
+        """Wait until a running time reaches a value. The time may stand still meanwhile."""
         while (left := reading - read()) > _SAME_TIME_SECONDS:
             await self._clock.sleep(max(left, _MIN_POLL_SECONDS))
 

@@ -1,4 +1,4 @@
-"""One debate in the hands of the replica that claimed it: from the claim to its end, or to where it rests."""
+"""The owner of one debate at the replica that claimed it: from the claim until the debate ends or rests."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -58,12 +58,12 @@ _tracer = tracer(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OwnerDependencies:
-    """What an owner works with.
+    """The parts that an owner uses.
 
     Attributes:
-        follow_up: What is done after an answer, within `follow_up_limits`.
-        owner: The name that this replica claims under, new for every process.
-        lease_heartbeat_seconds: How often the owner shows that it lives.
+        follow_up: What follows an answer, within `follow_up_limits`.
+        owner: The name of this replica in claims, new for every process.
+        lease_heartbeat_seconds: How often the owner renews its lease.
     """
 
     log: Log
@@ -80,16 +80,16 @@ class OwnerDependencies:
 
 
 class DebateOwner:
-    """One debate, owned. Make it, `run` it, hand it interventions.
+    """The owner of one debate. Create it, call `run`, and pass it interventions with `deliver`.
 
     Attributes:
-        tenant: Whose debate it is.
+        tenant: The tenant of the debate.
         accepted: Set once the first event is known to be durable.
-        brief: Whether it costs no model call: the debate has ended, or nothing but its interventions is taken up.
-        slot: What it takes of its replica while it is not brief.
-        unable: Why it was given up, where this replica cannot go on with what another one began; else empty.
-        goes_on: Whether it was given up, and goes on wherever there is a slot for it.
-        waits: Whether it was given up, and waits for a person.
+        brief: Whether it makes no model call: the debate has ended, or only its interventions are handled.
+        slot: The slot that it holds unless it is brief.
+        unable_reason: Why this replica cannot continue what another one started; else empty.
+        resumes_later: Whether it was released, and continues at any replica with a free slot.
+        waits_for_person: Whether it was released, and waits for a person.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class DebateOwner:
         *,
         brief: bool = False,
     ) -> None:
-        """Prepare to own a debate; `entries` wait for it now, and are all there is to do if it is `brief`."""
+        """Prepare to own a debate. `entries` are its waiting interventions; if it is `brief`, only these are handled."""
         self.tenant = record.tenant
         self.accepted = asyncio.Event()
         self.brief = brief or record.status in (COMPLETED, CANCELLED)
@@ -120,33 +120,33 @@ class DebateOwner:
         self._execution: Execution
 
     def deliver(self, entry: InboxEntry) -> None:
-        """Hand over an intervention; one that was handed over already is passed over."""
+        """Pass an intervention to the debate, unless it was passed before."""
         self._interventions.deliver(entry)
 
     async def run(self) -> None:
         """Claim the debate and run it until it ends, fails or rests.
 
         Raises:
-            ClaimLostError: another replica has it.
-            UnknownEventError: its log holds what only a newer version knows; it is not claimed.
-            StorageError: the store could not be used; nothing is lost.
+            ClaimLostError: another replica has claimed it.
+            UnknownEventError: only a newer version knows an event of its log; it is not claimed.
+            StorageError: the store is unavailable; nothing is lost.
         """
         created = await self._claim()
         if self._journal.recorded.closed:
             return
-        needs, spec = self._dependencies, spec_of(created)
+        parts, spec = self._dependencies, spec_of(created)
         self._debate = Debate(
             spec,
             self._journal,
-            needs.agents,
-            needs.services,
-            needs.clock,
+            parts.agents,
+            parts.services,
+            parts.clock,
             self._status_writer.notify_status,
             self.slot,
         )
-        self._format = needs.formats.get(spec.format)
+        self._format = parts.formats.get(spec.format)
         self._execution = Execution(
-            self._debate, self._format, self._journal, needs.clock, self._status_writer.notify_status
+            self._debate, self._format, self._journal, parts.clock, self._status_writer.notify_status
         )
         self._interventions.attach(self._journal, self._debate, self._execution)
         carrier = {"traceparent": created.traceparent} if created.traceparent else {}
@@ -165,7 +165,7 @@ class DebateOwner:
 
     @contextmanager
     def _measure_debate(self, debate_format: str) -> Iterator[None]:
-        """Measure the debate if it ends in the block."""
+        """Record metrics of the debate if it ends while the block runs."""
         recorded, record = self._journal.recorded, self._record
         before, meter = (recorded.concluded, recorded.failure), recorded.meter
         with metrics.count_running():
@@ -191,22 +191,26 @@ class DebateOwner:
         return journal is not None and 0 < journal.claimed_at < journal.sequence
 
     async def mark_failed(self, why: str) -> None:
-        """Mark the debate as failed, since work on it keeps ending in a fault; it may be resumed. An answer stands.
+        """Mark the debate as failed, since running it keeps ending in a fault. It may be resumed. An answer stays valid.
 
-        Where its log cannot be read, only its record tells.
+        If its log cannot be read, only its record changes.
 
         Raises:
-            ClaimLostError: another replica has it.
-            UnknownEventError: only a newer version can go on with it.
-            StorageError: the store could not be used.
+            ClaimLostError: another replica has claimed it.
+            UnknownEventError: only a newer version can continue it.
+            StorageError: the store is unavailable.
         """
-        record, needs = self._record, self._dependencies
+        record, parts = self._record, self._dependencies
         try:
-            events = await read_events(needs.log, record.tenant, record.debate)
+            events = await read_events(parts.log, record.tenant, record.debate)
             opening = None if events else record.opening_event()
-        except (CorruptEventError, DecodeError, ValueError):  # ValueError: an opening that is no base64
-            updated = time_text(needs.clock.now())
-            await needs.index.update_status(
+        except (
+            CorruptEventError,
+            DecodeError,
+            ValueError,
+        ):  # ValueError: the first event in the record is no base64
+            updated = time_text(parts.clock.now())
+            await parts.index.update_status(
                 record, record.epoch, status=FAILED, is_open=False, owner=None, updated=updated
             )
             return
@@ -216,38 +220,38 @@ class DebateOwner:
             return
         failure = DebateFailed(failure=DebateFailure(reason="NO_PROGRESS", message=why))
         first = [Draft("created", opening)] if opening else []
-        await self._journal.claim(needs.owner, *first, then=[Draft("failed", failure, recorded.attempt)])
+        await self._journal.claim(parts.owner, *first, then=[Draft("failed", failure, recorded.attempt)])
         await self._status_writer.write_claim()
         await self._status_writer.write_rest(FAILED)
 
     async def release(self) -> None:
-        """Give the debate up after `run` was cancelled, so that another replica can go on at once."""
+        """Release the debate after `run` was cancelled, so that another replica can continue at once."""
         if self.accepted.is_set():
             await self._status_writer.release()
 
     def _load_log(self, events: Sequence[Envelope]) -> None:
-        """Stand on what the log holds."""
-        record, needs = self._record, self._dependencies
-        self._journal = Journal(needs.log, needs.clock, record.tenant, record.debate, events)
+        """Create the journal and the status writer for these events."""
+        record, parts = self._record, self._dependencies
+        self._journal = Journal(parts.log, parts.clock, record.tenant, record.debate, events)
         self._status_writer = StatusWriter(
-            record, self._journal, needs.index, needs.inbox, needs.clock, needs.owner
+            record, self._journal, parts.index, parts.inbox, parts.clock, parts.owner
         )
 
     async def _claim(self) -> DebateCreated:
-        record, needs = self._record, self._dependencies
-        events = await read_events(needs.log, record.tenant, record.debate)
+        record, parts = self._record, self._dependencies
+        events = await read_events(parts.log, record.tenant, record.debate)
         self._load_log(events)
         opening = None if events else await in_thread_if_large([record.opening], record.opening_event)
         created = self._journal.recorded.created or opening
         if created is None:
             raise CorruptEventError(f"the log of {record.debate} does not begin with its creation")
         if self._journal.recorded.closed:
-            # The owner before stopped between its last event and its record; nothing comes after `Closed`.
+            # The earlier owner stopped between the last event and the record. Nothing follows `Closed`.
             await self._status_writer.write_claim()
             await self._status_writer.write_closed()
             return created
         try:
-            await self._journal.claim(needs.owner, *([Draft("created", opening)] if opening else []))
+            await self._journal.claim(parts.owner, *([Draft("created", opening)] if opening else []))
         except ClaimLostError:
             metrics.count_claim(taken=False)
             raise
@@ -257,40 +261,40 @@ class DebateOwner:
         return created
 
     async def _run_with_lease(self) -> None:
-        """Work while the journal is written and the heartbeat goes on; either ends the work when the claim is lost.
+        """Run the debate, the journal's writer and the lease's renewal concurrently. A lost claim ends all of them.
 
         Raises:
-            ClaimLostError: it is.
-            StorageError: the store could not be used.
+            ClaimLostError: another replica has claimed it.
+            StorageError: the store is unavailable.
         """
         try:
             async with asyncio.TaskGroup() as tasks:
-                beside = [
+                background = [
                     tasks.create_task(self._journal.run_writer()),
                     tasks.create_task(self._renew_lease()),
                 ]
                 await self._work()
-                for task in beside:
+                for task in background:
                     task.cancel()
         except ExceptionGroup as group:
-            for told in (ClaimLostError, StorageError):
+            for kind in (ClaimLostError, StorageError):
                 for leaf in leaf_exceptions(group):
-                    if isinstance(leaf, told):
+                    if isinstance(leaf, kind):
                         raise leaf from group
             raise
 
     async def _renew_lease(self) -> None:
-        needs, heartbeat = self._dependencies, self._record.heartbeat + 1
+        parts, heartbeat = self._dependencies, self._record.heartbeat + 1
         while True:
-            await needs.clock.sleep(needs.lease_heartbeat_seconds)
+            await parts.clock.sleep(parts.lease_heartbeat_seconds)
             heartbeat += 1
             try:
-                lives = await self._status_writer.renew_lease(heartbeat)
-            except StoreUnavailableError as away:
-                # Safety is the log's doing; a missed heartbeat only brings a takeover nearer.
-                _logger.warning("store away; the next heartbeat comes soon", error=str(away))
+                is_claimed = await self._status_writer.renew_lease(heartbeat)
+            except StoreUnavailableError as unavailable:
+                # The log guarantees safety; a missed heartbeat only makes a takeover more likely.
+                _logger.warning("store unavailable; the lease is renewed later", error=str(unavailable))
                 continue
-            if not lives:
+            if not is_claimed:
                 raise ClaimLostError(f"debate {self._record.debate} was claimed by another replica")
 
     async def _work(self) -> None:
@@ -317,8 +321,8 @@ class DebateOwner:
             await self._hand_over()
 
     async def _hand_over(self) -> None:
-        """Let whoever has a slot and knows how go on, in turn with others; or nobody, until a person has come."""
-        # What is on its way to the log comes first: it would stand where the next owner writes its claim.
+        """Release the debate: to any replica that can continue it, or without an owner until a person acts."""
+        # Pending appends come first: they would take the place of the next owner's claim.
         await self._journal.wait_until_written()
         self.unable_reason = self._execution.unable_reason
         if self._debate.checkpoints.unattended.is_set() and self._journal.recorded.open_checkpoints:
@@ -328,7 +332,7 @@ class DebateOwner:
             await self._status_writer.request_owner(RUNNING)
 
     async def _postpone(self) -> None:
-        """Leave what was not run, since no slot was free or nothing but a person is waited for."""
+        """Release a debate that was not run: no slot was free, or it only waits for a person."""
         recorded, status = self._journal.recorded, self._record.status
         overdue = [
             key
@@ -347,33 +351,33 @@ class DebateOwner:
             await self._status_writer.request_owner(status if waits else PENDING)
 
     async def _wait_for_person(self) -> None:
-        """Let the debate wait without an owner, until somebody comes or the time for that is over."""
+        """Let the debate wait without an owner, until a person acts or the checkpoint is due."""
         self.waits_for_person = True
         until = min(time_of(each.until) for each in self._journal.recorded.open_checkpoints.values())
         await self._status_writer.write_rest(WAITING, until)
 
     async def _execute(self) -> None:
-        """Run the format and take up interventions, until one of both ends the debate or brings it to rest.
+        """Run the format and handle interventions, until one of them ends or stops the debate.
 
-        A format that lacks a slot is stopped too, and one that waits for a person who does not come at once.
+        The format is also stopped if it needs a slot and none is free, or if it waits long for a person.
         """
         work = asyncio.create_task(self._execution.run())
         steering = asyncio.create_task(self._interventions.process_all(work))
-        lacking = asyncio.create_task(self.slot.revoked.wait())
-        alone = asyncio.create_task(self._debate.checkpoints.unattended.wait())
+        revoked = asyncio.create_task(self.slot.revoked.wait())
+        unattended = asyncio.create_task(self._debate.checkpoints.unattended.wait())
         try:
-            await asyncio.wait({work, steering, lacking, alone}, return_when=asyncio.FIRST_COMPLETED)
-            if lacking.done() or alone.done():
+            await asyncio.wait({work, steering, revoked, unattended}, return_when=asyncio.FIRST_COMPLETED)
+            if revoked.done() or unattended.done():
                 work.cancel()
                 await asyncio.wait({work})
             if work.done():
-                # One that is being recorded now, or that stopped the format, is recorded before the run is left.
+                # An intervention that is being recorded, or that stopped the format, is recorded before the run ends.
                 self._interventions.notify_work_ended()
                 await asyncio.wait({steering})
         finally:
-            for task in (work, steering, lacking, alone):
+            for task in (work, steering, revoked, unattended):
                 task.cancel()
-            await asyncio.gather(work, steering, lacking, alone, return_exceptions=True)
+            await asyncio.gather(work, steering, revoked, unattended, return_exceptions=True)
         for task in (work, steering):
             if not task.cancelled():
                 task.result()
@@ -381,7 +385,7 @@ class DebateOwner:
     async def _pause(self) -> None:
         recorded = self._journal.recorded
         if not recorded.paused:
-            # Counted in the record that brings it to rest, so that whoever takes it over before that counts them, and nobody after.
+            # Counted in the record that ends the run: an owner that takes over before it counts them, a later one does not.
             stopped = await stop_calls(self._journal, self._dependencies.agents) if recorded.stopping else ()
             await self._journal.append(Draft("paused", Paused(stopped=stopped), recorded.attempt))
         await self._status_writer.write_rest(PAUSED)
@@ -393,13 +397,13 @@ class DebateOwner:
         if not concluded.HasField("outcome"):
             stopped = await stop_calls(self._journal, self._dependencies.agents)
         if not self._journal.recorded.closed:
-            # The answer is there; what follows may wait for services that are away.
+            # The answer exists; what follows may wait for services that are unavailable.
             await self._status_writer.write_status(final_status(concluded))
-            self._debate.gate.open()  # a pause that came too late is of no account
+            self._debate.gate.open()  # a pause that came too late has no effect
             if concluded.HasField("outcome") and self._format.is_recorded:
-                needs = self._dependencies
+                parts = self._dependencies
                 await run_follow_up(
-                    self._debate, self._journal, concluded.outcome, needs.follow_up, needs.follow_up_limits
+                    self._debate, self._journal, concluded.outcome, parts.follow_up, parts.follow_up_limits
                 )
             await self._journal.append(Draft("closed", Closed(stopped=stopped)))
         await self._status_writer.write_closed()

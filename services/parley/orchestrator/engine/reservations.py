@@ -1,11 +1,11 @@
-"""What calls set aside of a debate's budgets before they are made, so that what is spent stays within them.
+"""What calls reserve of a debate's budgets before they are made, so that the debate stays within them.
 
-A call sets aside what its prompt counts and what its answer may count, and gives both back when its outcome is recorded. A call
-that finds too little left waits for those in flight, which mostly take less than they set aside. So budgets are exceeded by calls
-alone that took more than they were given. Whether a route keeps its bound nobody can tell before it was asked, and an answer that
-was shorter than its bound anyway says only how long answers are there. So a route is trusted with bounds that its answers were
-never longer than, and with any bound once it has kept one that was shorter; from when it did not keep one, with none. A call that
-is not trusted with its bound is made while no other one is: one such call is what a debate may be over.
+A call reserves what its prompt and its answer may count, and frees it once its outcome is recorded. If too little is left, a call
+waits for those in flight, which mostly use less than they reserved. So only a call that uses more than its bound exceeds a budget.
+
+Whether a route keeps a bound is only known from its answers. A route is trusted with bounds that none of its answers exceeded,
+and with any bound once it has kept one that was shorter than earlier answers; after it exceeds a bound, with none. A call whose
+route is not trusted with the bound runs alone, so that a debate exceeds its budgets by one such call at most.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ __all__ = ["Reservations"]
 
 @dataclass(frozen=True, slots=True)
 class _Reservation:
-    """What one call has set aside, by budget; `alone`: no other call is made beside it."""
+    """What one call has reserved, by budget. `alone`: no other call runs at the same time."""
 
     amounts: dict[str, float]
     balances: tuple[BudgetBalance, ...]
@@ -34,13 +34,13 @@ class _Reservation:
 
 @dataclass(slots=True)
 class Reservations:
-    """What the calls in flight of one debate have set aside.
+    """What the calls in flight of one debate have reserved.
 
     Attributes:
         limits: The budgets.
-        meter: Returns what was used so far.
-        answer: What is set aside for the answer; None: nothing.
-        share: One part in so many of what is left is what a call may set aside, where more than it needs at least is left.
+        meter: Returns what the debate has used so far.
+        answer: What is reserved for the answer; None: nothing.
+        share: A call may reserve one part in so many of what is left, but at least what it needs.
     """
 
     limits: Limits
@@ -49,70 +49,70 @@ class Reservations:
     share: int
     _in_flight: dict[str, _Reservation] = field(default_factory=dict)
     _trusted_bounds: dict[tuple[str, ...], float] = field(default_factory=dict)
-    """The shortest bound that calls of these routes are trusted with; missing: none yet."""
+    """The lowest bound that these routes are trusted with; missing: none yet."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def has_budget(self) -> bool:
-        """Whether there is a budget at all."""
+        """Whether the debate has a budget."""
         return bool(self.limits.max_tokens or self.limits.max_cost_micros)
 
     def clear(self) -> None:
-        """Begin with no call in flight."""
+        """Remove all reservations."""
         self._in_flight.clear()
         self.notify_changed()
 
     def notify_changed(self) -> None:
-        """Let those that wait look again."""
+        """Wake the calls that wait, so that they try again."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
     async def wait_for_change(self) -> None:
-        """Wait until a call has given back what it had set aside, or those that wait are to look again."""
+        """Wait until a reservation is freed, or `notify_changed` is called."""
         await self._changed.wait()
 
     def try_reserve(
-        self, attempt: StepAttempt, wanted: Estimate, *, is_answered: bool, must: bool, may_wait: bool
+        self, attempt: StepAttempt, estimate: Estimate, *, is_answered: bool, must: bool, may_wait: bool
     ) -> bool:
-        """Set aside what a call may take, and say on the attempt how long its answer may be; False: it has to wait.
+        """Reserve what a call may use, and set the bound of its answer in the attempt. Return False if it has to wait.
 
-        Where it would exceed a budget with no other call in flight, the attempt says which. A call that `must` be made is given
-        what there is, and never less than it needs.
+        If it would exceed a budget with no other call in flight, set that budget in the attempt. A call that `must` be made gets
+        what is left, but at least what it needs.
         """
         request, waits = attempt.request, may_wait and bool(self._in_flight)
         if waits and any(each.alone for each in self._in_flight.values()):
             return False
         is_asked = request.is_answer or any(each.is_answer for each in self._in_flight.values())
         answer = None if is_answered or is_asked else self.answer
-        held = [each.amounts for each in self._in_flight.values()]
-        found = budget_balances(self.limits, self.meter(), held, wanted, answer)
-        exceeded = [each.name for each in found if each.affordable(wanted.read, 1) < wanted.least]
+        reserved = [each.amounts for each in self._in_flight.values()]
+        balances = budget_balances(self.limits, self.meter(), reserved, estimate, answer)
+        exceeded = [each.name for each in balances if each.affordable(estimate.read, 1) < estimate.least]
         if exceeded and waits:
             return False
         if exceeded and not must:
             attempt.exceeds = exceeded[0]
             return True
         share = 1.0 if request.is_answer else 1 / self.share
-        given = min((each.affordable(wanted.read, share) for each in found), default=inf)
-        bound = max(wanted.least, int(min(given, wanted.most)))
-        alone = bound < self._trusted_bounds.get(wanted.routes, inf)
+        affordable = min((each.affordable(estimate.read, share) for each in balances), default=inf)
+        bound = max(estimate.least, int(min(affordable, estimate.most)))
+        alone = bound < self._trusted_bounds.get(estimate.routes, inf)
         if waits and alone:
             return False
         attempt.bound = bound
-        amounts = {each.name: each.amount(wanted.read, attempt.bound) for each in found}
-        self._in_flight[request.key] = _Reservation(amounts, found, alone, request.is_answer)
+        amounts = {each.name: each.amount(estimate.read, attempt.bound) for each in balances}
+        self._in_flight[request.key] = _Reservation(amounts, balances, alone, request.is_answer)
         return True
 
-    def release(self, attempt: StepAttempt, wanted: Estimate) -> None:
-        """Give back what a call had set aside, and learn from its outcome which bounds its routes are trusted with."""
-        held = self._in_flight.pop(attempt.request.key, None)
-        if held is not None and attempt.usage.requests:
-            self._trusted_bounds[wanted.routes] = self._learn_bound(held, attempt, wanted)
+    def release(self, attempt: StepAttempt, estimate: Estimate) -> None:
+        """Free the reservation of a call, and learn from its outcome which bounds its routes are trusted with."""
+        reservation = self._in_flight.pop(attempt.request.key, None)
+        if reservation is not None and attempt.usage.requests:
+            self._trusted_bounds[estimate.routes] = self._learn_bound(reservation, attempt, estimate)
         self.notify_changed()
 
-    def _learn_bound(self, held: _Reservation, attempt: StepAttempt, wanted: Estimate) -> float:
-        trusted, written = self._trusted_bounds.get(wanted.routes), attempt.usage.output_tokens
-        if trusted == inf or not _was_enough(held, attempt.usage):
+    def _learn_bound(self, reservation: _Reservation, attempt: StepAttempt, estimate: Estimate) -> float:
+        trusted, written = self._trusted_bounds.get(estimate.routes), attempt.usage.output_tokens
+        if trusted == inf or not _was_enough(reservation, attempt.usage):
             return inf
         if trusted is None:
             return written
@@ -121,8 +121,8 @@ class Reservations:
         return max(trusted, written)
 
 
-def _was_enough(held: _Reservation, usage: Usage) -> bool:
+def _was_enough(reservation: _Reservation, usage: Usage) -> bool:
     return all(
-        each.amount(usage.input_tokens, usage.output_tokens) <= held.amounts[each.name]
-        for each in held.balances
+        each.amount(usage.input_tokens, usage.output_tokens) <= reservation.amounts[each.name]
+        for each in reservation.balances
     )

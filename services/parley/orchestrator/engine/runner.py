@@ -1,6 +1,6 @@
-"""A replica's debates: it claims those that need an owner, runs them, and gives them up when it drains.
+"""Runs the debates of a replica: claims those that need an owner, runs them, and releases them when it drains.
 
-Leases only decide how soon another replica takes over. That two never write the same debate is the log's doing.
+Leases only decide how soon another replica takes over. The log ensures that two replicas never write the same debate.
 """
 
 import asyncio
@@ -31,26 +31,25 @@ _MAX_FAULTS = 3
 _MAX_PAUSE = 600.0
 _MAX_REASON = 1000
 _MAX_COUNTED = 100
-"""Debates of a tenant that are counted as running; with more it has as many as any other."""
+"""Running debates of a tenant are counted up to this number; more make no difference."""
 _EXTRA_SHARE = 8
-"""One part in so many of its slots is what a replica has beyond them for tenants that have none."""
+"""A replica has one extra slot for so many slots, for tenants that hold none."""
 _MAX_IDLE = 1000
-"""Debates that only wait and hold no slot; of more, each is counted as one that is run, since it costs heartbeats."""
+"""How many debates may wait without a slot. Each further one counts as running, since it costs heartbeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerSettings:
-    """How a replica takes debates on.
+    """How a replica claims and runs debates.
 
     Attributes:
-        lease_seconds: How long an owner may show no life before another replica claims.
-        poll_seconds: Time between two looks at the store for debates and interventions.
-        max_debates: Debates run at a time, and as many more that are owned for a moment: they have ended, or there is
-            no slot to run them and only interventions are taken up. Those that wait for a person, or for time to
-            pass, are not run meanwhile. Of tenants that have none running here an eighth more are run, so that no tenant
-            keeps all others out.
-        exclusive: Whether no other process can use the store, so that any other owner is known to be gone.
-        adopt: Whether debates are taken on that were neither made here nor are steered now.
+        lease_seconds: How long an owner may send no heartbeat before another replica claims.
+        poll_seconds: Seconds between two scans of the store for debates and interventions.
+        max_debates: Debates that run at a time, and as many more that are owned for a moment: they have ended, or there is
+            no slot and only their interventions are handled. Debates that wait for a person or a timer do not count. An eighth
+            more run for tenants that have none running here, so that no tenant blocks all others.
+        exclusive: Whether no other process can use the store, so that any other owner has ended.
+        adopt: Whether to claim debates that were not created here and have no interventions now.
     """
 
     lease_seconds: float = 15.0
@@ -68,10 +67,10 @@ class _Observation:
 
 
 class Runner:
-    """Runs this replica's debates while `run` runs."""
+    """Runs the debates of this replica."""
 
     def __init__(self, dependencies: OwnerDependencies, settings: RunnerSettings) -> None:
-        """Own debates under the owner name that the dependencies hold."""
+        """Own debates under the owner name in the dependencies."""
         self._dependencies = dependencies
         self._settings = settings
         self._owned: dict[str, tuple[DebateOwner, asyncio.Task[None]]] = {}
@@ -89,13 +88,13 @@ class Runner:
 
     @property
     def owner(self) -> str:
-        """The name this replica claims under."""
+        """The name of this replica in claims."""
         return self._dependencies.owner
 
     def has_slot(self, tenant: str) -> bool:
-        """Tell whether a new debate of a tenant may be run here at once: there is a slot for it, and no other debate's turn is before.
+        """Return whether a new debate of a tenant may start here at once: a slot is free, and no other debate is first.
 
-        Those that have ended and only owe what follows take no slot.
+        Debates that have ended and only have their follow-up left need no slot.
         """
         if not self._count_free_slots(tenant, brief=False):
             return False
@@ -103,29 +102,29 @@ class Runner:
 
     @property
     def is_draining(self) -> bool:
-        """Whether this replica stops and takes nothing on any more."""
+        """Whether this replica stops and claims no debates any more."""
         return self._draining
 
     def run_soon(self, record: DebateRecord) -> None:
-        """Run a debate that was accepted here as soon as there is a slot for it."""
+        """Run a debate that was accepted here as soon as a slot is free."""
         self._expected_keys.add(record.key)
         self.wake()
 
     def wake(self) -> None:
-        """Look at the store now rather than at the next poll."""
+        """Scan the store now."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Look for debates and interventions until cancelled. A store that is away is waited for."""
+        """Scan for debates and interventions until cancelled. If the store is unavailable, wait for it."""
         async with asyncio.TaskGroup() as self._tasks:
             while True:
                 try:
                     await self._scan()
                 except StorageError as error:
-                    _logger.warning("store away; looking again soon", error=str(error))
+                    _logger.warning("store unavailable; scanning again soon", error=str(error))
                 except Exception:
-                    # One record that cannot be read must not end the watch over all others.
-                    _logger.exception("a look at the store failed; looking again soon")
+                    # One unreadable record must not stop the others.
+                    _logger.exception("a scan of the store failed; scanning again soon")
                 try:
                     async with asyncio.timeout(self._settings.poll_seconds):
                         await self._wake.wait()
@@ -135,12 +134,12 @@ class Runner:
                     self._wake.clear()
 
     async def start_debate(self, record: DebateRecord) -> bool:
-        """Own a new debate; true once its first event is durable, false where that is not known or there is no slot."""
+        """Own a new debate. Return True once its first event is durable, False if that is unknown or no slot is free."""
         if self._draining:
             return False
-        # A scan that saw the record in the meantime may own it already.
+        # A scan may have claimed the debate already.
         if record.key not in self._owned and not self.has_slot(record.tenant):
-            # Others took the slot while the record was written; where a replica has one, the debate may begin there.
+            # Another debate took the slot while the record was written. Any replica with a free slot may start this one.
             self._unreleased_keys.add(record.key)
             await self._dependencies.index.release(record, record.epoch)
             return False
@@ -153,7 +152,7 @@ class Runner:
         return debate_owner.accepted.is_set()
 
     async def drain(self) -> None:
-        """Stop every debate where it stands and give it up; a second call waits for the first one's end."""
+        """Stop and release every debate. A second call waits for the first one."""
         if self._drain_task is None:
             self._drain_task = asyncio.create_task(self._release_all())
         await asyncio.shield(self._drain_task)
@@ -166,45 +165,47 @@ class Runner:
         await asyncio.gather(*(_release_after_stop(*each) for each in owned), return_exceptions=True)
 
     async def _scan(self) -> None:
-        held = set(self._owned)
+        owned_before = set(self._owned)
         entries = await self._deliver_interventions()
         now = self._dependencies.clock.now()
-        heard = None if self._settings.exclusive else self._liveness_window(now)
-        found = await self._dependencies.index.list_open(heard)
+        alive_window = None if self._settings.exclusive else self._liveness_window(now)
+        found = await self._dependencies.index.list_open(alive_window)
         overdue = await self._dependencies.index.list_overdue(now.isoformat(timespec="microseconds"))
-        # One that is given up between the two looks is in both, and the second is right.
+        # A debate that is released between the two searches is in both; the second one is right.
         seen = {record.key: record for record in (*found.owned, *found.waiting)}
         for record in await self._find_unreleased(seen.keys()):
             seen[record.key] = record
         for key in entries.keys() - seen.keys():
-            if record_of_it := await self._resolve_unlisted(key, entries[key]):
-                seen[key] = record_of_it
+            if unlisted := await self._resolve_unlisted(key, entries[key]):
+                seen[key] = unlisted
         self._forget_absent(seen.keys() | {record.key for record in overdue}, whole=found.is_complete)
         waiting = [
             record
             for record in seen.values()
-            if self._is_claimable(record, heard, steered=record.key in entries)
-            # Its owner here has let go of it since this look began: the next one sees how it stands now.
-            and not (record.key in held and record.owner == self._dependencies.owner)
+            if self._is_claimable(record, alive_window, steered=record.key in entries)
+            # Its owner here released it during this scan: the next scan sees its present state.
+            and not (record.key in owned_before and record.owner == self._dependencies.owner)
         ]
         queued = set()
         for record in order_fairly(waiting, await self._count_running(waiting)):
-            theirs = tuple(entries.get(record.key, ()))
+            interventions = tuple(entries.get(record.key, ()))
             if self._count_free_slots(record.tenant, brief=_has_ended(record)):
-                self._start_owner(record, theirs)
+                self._start_owner(record, interventions)
             else:
                 if not _has_ended(record):
                     queued.add(record.tenant)
-                if theirs and self._count_free_slots(record.tenant, brief=True):
-                    self._start_owner(record, theirs, brief=True)
+                if interventions and self._count_free_slots(record.tenant, brief=True):
+                    self._start_owner(record, interventions, brief=True)
         self._queued = queued
         for record in overdue:
-            may_claim = record.key not in entries and self._is_claimable(record, heard)
+            may_claim = record.key not in entries and self._is_claimable(record, alive_window)
             if may_claim and self._count_free_slots(record.tenant, brief=True):
-                self._start_owner(record, (), brief=True)  # it calls nobody to record that nobody came
+                self._start_owner(
+                    record, (), brief=True
+                )  # it makes no call to record that the checkpoint expired
 
     async def _deliver_interventions(self) -> dict[str, list[InboxEntry]]:
-        """Hand interventions over to the debates owned here; return all that wait, by debate."""
+        """Pass interventions to the debates that are owned here. Return all that wait, by debate."""
         entries: dict[str, list[InboxEntry]] = {}
         for entry in await self._dependencies.inbox.list_waiting():
             entries.setdefault(entry.debate, []).append(entry)
@@ -213,13 +214,13 @@ class Runner:
         return entries
 
     def _liveness_window(self, now: datetime) -> LivenessWindow:
-        """Return when an owner that lives was heard of: it tells every third of a lease, and its clock may be another."""
+        """Return the times between which a live owner last sent a heartbeat. It does so every third of a lease; clocks may differ."""
         around = timedelta(seconds=self._settings.lease_seconds / 2)
         since, until = (each.isoformat(timespec="microseconds") for each in (now - around, now + around))
         return LivenessWindow(since, until)
 
     async def _count_running(self, waiting: Sequence[DebateRecord]) -> Counter[str]:
-        """Count what the tenants of debates that wait have running on all replicas; where they are of one, that is of no account."""
+        """Count the running debates on all replicas for each tenant with waiting debates. For one tenant alone it makes no difference."""
         tenants = {record.tenant for record in waiting}
         if len(tenants) < 2 or not any(self._count_free_slots(tenant, brief=False) for tenant in tenants):
             return Counter()
@@ -228,13 +229,13 @@ class Runner:
         return owned - Counter(record.tenant for record in waiting if record.owner is not None)
 
     async def _find_unreleased(self, seen: Iterable[str]) -> list[DebateRecord]:
-        """Return the records of debates that ended here and still name this replica: it is known at once that nobody runs them."""
+        """Return the records of debates that stopped here and still name this replica as owner: they run nowhere."""
         found = []
         self._unreleased_keys -= self._owned.keys()
         for key in self._unreleased_keys.difference(seen):
             try:
                 record = await self._dependencies.index.get_by_key(key)
-            except UnreadableError:  # told of by whoever read it
+            except UnreadableError:  # skipped: the reader has logged it
                 record = None
             if record is not None and record.open and record.owner == self._dependencies.owner:
                 found.append(record)
@@ -243,15 +244,15 @@ class Runner:
         return found
 
     async def _resolve_unlisted(self, key: str, entries: Sequence[InboxEntry]) -> DebateRecord | None:
-        """Return the record of a debate with interventions that is not in sight, if it needs an owner.
+        """Return the record of a debate with interventions that the scan did not find, if it needs an owner.
 
-        Who put one in may be gone since, before it asked for an owner or learned that there will be none.
+        The process that added an intervention may have ended before it reopened the debate.
         """
         if key in self._owned:
             return None
         try:
             record = await self._dependencies.index.get_by_key(key)
-        except UnreadableError:  # told of by whoever read it; its interventions wait for a version that can
+        except UnreadableError:  # already logged; its interventions wait for a version that can read it
             return None
         if record is not None and record.open:
             return record
@@ -263,7 +264,7 @@ class Runner:
         return None
 
     def _count_free_slots(self, tenant: str, *, brief: bool) -> int:
-        """How many more debates of a tenant may be owned, of those that are soon done with or of those that are run."""
+        """Return how many more debates of a tenant may be owned: brief ones, or ones that run."""
         if self._draining or self._tasks is None:
             return 0
         most = self._settings.max_debates
@@ -281,16 +282,16 @@ class Runner:
         )
 
     def _is_claimable(
-        self, record: DebateRecord, heard: LivenessWindow | None, *, steered: bool = False
+        self, record: DebateRecord, alive_window: LivenessWindow | None, *, steered: bool = False
     ) -> bool:
-        return record.key not in self._owned and self._may_claim(record, heard, steered=steered)
+        return record.key not in self._owned and self._may_claim(record, alive_window, steered=steered)
 
-    def _may_claim(self, record: DebateRecord, heard: LivenessWindow | None, *, steered: bool) -> bool:
+    def _may_claim(self, record: DebateRecord, alive_window: LivenessWindow | None, *, steered: bool) -> bool:
         if self._dependencies.clock.monotonic() < self._retry_at.get(record.key, 0.0):
             return False
         if self._dependencies.formats.find(record.format) is None:
-            return False  # a replica that knows it goes on with the debate
-        # What an answered debate owes costs no model call.
+            return False  # a replica that knows the format continues the debate
+        # The follow-up of an answered debate needs no model call.
         ours = (
             record.owner == self._dependencies.owner
             or record.key in self._expected_keys
@@ -298,29 +299,29 @@ class Runner:
         )
         if not (self._settings.adopt or steered or _has_ended(record) or ours):
             return False
-        if record.owner is None or record.owner == self._dependencies.owner or heard is None:
+        if record.owner is None or record.owner == self._dependencies.owner or alive_window is None:
             return True
         now = self._dependencies.clock.monotonic()
         seen = self._observations.get(record.key)
         if seen is None or (seen.owner, seen.heartbeat) != (record.owner, record.heartbeat):
-            # It came into sight for having been silent for half a lease, by the clocks; the other half is looked at. Where a
-            # heartbeat was seen, `alive` is no sign: the clock is behind, or the owner's version tells no time.
-            silent = seen is None and record.alive is not None and record.alive < heard.since
+            # It was found since it sent no heartbeat for half a lease, by the clocks; the other half is observed here. If a
+            # heartbeat was seen, `alive` proves nothing: a clock is behind, or the owner's version writes no time.
+            silent = seen is None and record.alive is not None and record.alive < alive_window.since
             at = now - self._settings.lease_seconds / 2 if silent else now
             self._observations[record.key] = _Observation(record.owner, record.heartbeat, at)
             return False
         return now - seen.at >= self._settings.lease_seconds
 
     def _delay_retry(self, record: DebateRecord, seconds: float) -> None:
-        """Try this debate again only after a while: trouble that lasts must not become a loop."""
+        """Do not claim this debate again for so long: a lasting error must not become a busy loop."""
         self._retry_at[record.key] = self._dependencies.clock.monotonic() + seconds
 
     def _forget_absent(self, present: set[str], *, whole: bool) -> None:
         for known in (self._observations, self._retry_at, self._faults):
-            # Those that are owned here and well are in nobody's sight.
+            # A scan does not find live debates that are owned here.
             for key in known.keys() - present - self._owned.keys():
                 del known[key]
-        if whole:  # else one that is expected may just not be in sight
+        if whole:  # else an expected debate may only be missing from this scan
             self._expected_keys &= present
 
     def _start_owner(
@@ -330,19 +331,19 @@ class Runner:
         self._left_waiting.discard(record.key)
         slot = Slot(lambda: self.has_slot(record.tenant), self.wake)
         debate_owner = DebateOwner(record, self._dependencies, slot, entries, brief=brief)
-        # A context of its own: the deadline and the span of the request that made it are not the debate's.
+        # A new context: the deadline and the span of the request must not apply to the debate.
         task = self._tasks.create_task(self._run_owner(record, debate_owner), context=Context())
         self._owned[record.key] = (debate_owner, task)
         return self._owned[record.key]
 
     async def _run_owner(self, record: DebateRecord, debate_owner: DebateOwner) -> None:
-        """Run one debate; whatever becomes of it, the others go on."""
+        """Run one debate. Its errors do not affect the others."""
         with label_scope(tenant=record.tenant, debate=record.debate):
             try:
                 await debate_owner.run()
                 if debate_owner.unable_reason:
                     _logger.error(
-                        "debate given up for a replica that can go on", error=debate_owner.unable_reason
+                        "debate released for a replica that can continue it", error=debate_owner.unable_reason
                     )
                     self._delay_retry(record, self._settings.lease_seconds)
                 if debate_owner.resumes_later:
@@ -351,16 +352,16 @@ class Runner:
                     self._left_waiting.add(record.key)
             except ClaimLostError as lost:
                 _logger.info("claim lost", reason=str(lost))
-                # By then the record tells of the one that was faster; or it was the last write of one that is gone.
+                # By then the record names the faster owner, or that owner wrote last before it ended.
                 self._delay_retry(record, self._settings.poll_seconds)
             except UnknownEventError as newer:
-                _logger.error("debate cannot be run here", error=str(newer))  # noqa: TRY400 - it says it all
+                _logger.error("debate cannot be run here", error=str(newer))  # noqa: TRY400 - the message is enough
                 self._delay_retry(record, self._settings.lease_seconds)
             except CorruptEventError as unreadable:
-                _logger.error("debate cannot be run", error=str(unreadable))  # noqa: TRY400 - it says it all
+                _logger.error("debate cannot be run", error=str(unreadable))  # noqa: TRY400 - the message is enough
                 await self._handle_fault(record, debate_owner, unreadable)
             except StorageError as error:
-                _logger.warning("store away; the debate goes on when it is back", error=str(error))
+                _logger.warning("store unavailable; the debate continues when it is back", error=str(error))
                 self._delay_retry(record, self._settings.lease_seconds)
             except Exception as fault:
                 _logger.exception("debate stopped by a fault of the orchestrator")
@@ -371,24 +372,24 @@ class Runner:
                 self._wake.set()
 
     async def _handle_fault(self, record: DebateRecord, debate_owner: DebateOwner, fault: Exception) -> None:
-        """Wait longer after each fault that came before any progress, and mark the debate as failed after a few."""
+        """Wait longer after each fault without progress, and mark the debate as failed after three."""
         count = 1 if debate_owner.has_progressed else self._faults.get(record.key, 0) + 1
         self._faults[record.key] = count
         self._delay_retry(record, min(self._settings.lease_seconds * 2 ** (count - 1), _MAX_PAUSE))
         if count < _MAX_FAULTS:
             return
         first = next(leaf_exceptions(fault))
-        why = f"{count} times in a row nothing came of going on: {type(first).__name__}: {first}"[
+        why = f"{count} runs in a row ended in a fault without progress: {type(first).__name__}: {first}"[
             :_MAX_REASON
         ]
         try:
             await debate_owner.mark_failed(f"{why}; resume the debate to try again")
-        except Exception as error:  # noqa: BLE001 - the next look comes after a while, and the others go on
+        except Exception as error:  # noqa: BLE001 - a later scan tries again; other debates continue
             _logger.warning("the debate could not be marked as failed", error=str(error))
 
 
 async def _release_after_stop(debate_owner: DebateOwner, task: asyncio.Task[None]) -> None:
-    """Give a debate up as soon as its own work has stopped, whatever becomes of others."""
+    """Release a debate as soon as its own task has stopped."""
     await asyncio.wait({task})
     await debate_owner.release()
 

@@ -1,4 +1,4 @@
-"""Where a debate stands, as its record in the index tells others: noted under a claim, and never over a later one."""
+"""Writes the status of a debate to its record in the index, under a claim; never over a later claim."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ _logger = get_logger(__name__)
 
 
 class StatusWriter:
-    """The record of a debate, in the hands of its owner."""
+    """Writes the record of one debate for its owner."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class StatusWriter:
         clock: Clock,
         owner: str,
     ) -> None:
-        """Note under the journal's epoch; `owner` is the name that this replica claims under."""
+        """Write under the journal's epoch. `owner` is the name of this replica in claims."""
         self._record = record
         self._journal = journal
         self._index = index
@@ -38,39 +38,39 @@ class StatusWriter:
         self._owner = owner
 
     async def write_claim(self) -> None:
-        """Note the claim that the log holds."""
+        """Write the claim that the log records."""
         await self._index.record_claim(self._record, self._owner, self._journal.epoch, self._now())
 
     async def renew_lease(self, heartbeat: int) -> bool:
-        """Show that the owner lives; false where a later claim is noted."""
+        """Renew the owner's lease. Return False if the record has a later claim."""
         return await self._index.renew_lease(self._record, self._journal.epoch, heartbeat, self._now())
 
     async def write_status(self, status: str) -> None:
-        """Note that its owner works on it."""
+        """Write a status of a debate that this owner runs."""
         await self._write(status, is_open=True, owner=self._owner)
 
     async def notify_status(self, status: str) -> None:
-        """Note the same while it is worked on. A store that is away is of no account: the log is the truth."""
+        """Write a status as `write_status` does, but ignore an unavailable store: the log is the truth."""
         if status == WAITING:
             metrics.count_wait(self._record.format)
         try:
             await self.write_status(status)
-        except StoreUnavailableError as away:
-            # Only lists show another status until the next one is told.
-            _logger.warning("store away; the debate's record lags behind", error=str(away))
+        except StoreUnavailableError as unavailable:
+            # Only lists show an old status until the next one is written.
+            _logger.warning("store unavailable; the debate's record is updated later", error=str(unavailable))
 
     async def request_owner(self, status: str) -> None:
-        """Note that whoever knows how may go on with it at once."""
+        """Write that any replica that can continue the debate may claim it at once."""
         await self._write(status, is_open=True, owner=None)
 
     async def write_rest(self, status: str, due: datetime | None = None) -> None:
-        """Note that it needs no owner until it is `due`, or until somebody intervenes, as they may have done just now."""
+        """Write that it needs no owner until it is `due` or gets an intervention. Reopen it if one has just arrived."""
         await self._write(status, is_open=False, owner=None, due=due)
         if await self._list_waiting():
             await self._index.reopen(self._record.tenant, self._record.debate)
 
     async def write_closed(self) -> None:
-        """Note that it has ended for good, and answer the interventions that nobody takes up any more."""
+        """Write that it is closed, and mark the interventions that are left."""
         recorded = self._journal.recorded
         assert recorded.concluded is not None
         for entry in await self._list_waiting():
@@ -82,10 +82,10 @@ class StatusWriter:
             await self._inbox.mark_ended(entry.key)
 
     async def release(self) -> None:
-        """Give it up where it stands, so that another replica can go on at once."""
+        """Release the debate, so that another replica can continue at once."""
         recorded = self._journal.recorded
         if recorded.concluded is not None and not recorded.closed:
-            # It may have been cancelled before its record told of the end, by which others know what is left to do.
+            # The record may not have the final status yet, by which other replicas see what is left to do.
             await self.request_owner(final_status(recorded.concluded))
         else:
             await self._index.release(self._record, self._journal.epoch)
@@ -111,10 +111,10 @@ class StatusWriter:
 
 
 def time_text(time: datetime) -> str:
-    """Return a time as records hold it."""
+    """Return a time as records store it."""
     return time.isoformat(timespec="microseconds")
 
 
 def final_status(concluded: Concluded) -> str:
-    """Return the status of a debate that has come to an end."""
+    """Return the final status of a debate."""
     return COMPLETED if concluded.HasField("outcome") else CANCELLED

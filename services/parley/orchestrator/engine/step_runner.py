@@ -1,4 +1,4 @@
-"""Making a step once: what is recorded comes back, and all else is called until there is an outcome, which is recorded."""
+"""Runs each step once: returns its recorded outcome, or makes calls until there is an outcome, and records it."""
 
 from asyncio import Event, Semaphore
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,25 +21,25 @@ __all__ = ["MakeCall", "StepRunner"]
 
 _UNRECORDABLE = "UNRECORDABLE"
 _RETRY_AFTER_SECONDS = 5.0
-"""How long after a failure that may soon have passed an agent is asked again."""
+"""Seconds between a failure that may pass soon and the second try."""
 _BACKOFF = Backoff(first=0.2, maximum=5.0)
 
 MakeCall = Callable[[StepAttempt], Awaitable[StepSucceeded]]
-"""Makes the call of an attempt. Raises StepError for an outcome, OutOfReachError where there is none."""
+"""Makes the call of an attempt. Raises StepError for a failure, ServiceUnavailableError if there is no outcome."""
 
 
 class StepRunner:
-    """Makes the steps of one debate.
+    """Runs the steps of one debate.
 
     Attributes:
-        gate: Where calls wait while the debate is paused.
-        limiter: What keeps it to its limits.
+        gate: The gate at which calls wait while the debate is paused.
+        limiter: Enforces the limits of the debate.
     """
 
     def __init__(
         self, journal: Journal, clock: Clock, limiter: Limiter, slot: Slot, concurrency: Mapping[str, int]
     ) -> None:
-        """Let as many calls run at a time as `concurrency` says for their label; one that is absent has no limit."""
+        """`concurrency` is the number of concurrent calls by label; a label that is missing has no limit."""
         self.gate = Gate()
         self.limiter = limiter
         self._journal = journal
@@ -48,57 +48,57 @@ class StepRunner:
         self._slot = slot
         self._concurrency = {label: Semaphore(count) for label, count in concurrency.items()}
 
-    async def run(self, asked: StepRequest, call: MakeCall) -> Outcome:
+    async def run(self, request: StepRequest, call: MakeCall) -> Outcome:
         """Return the outcome of a step, recorded before or now.
 
         Raises:
-            ReplayError: something else was asked under its key before.
+            ReplayError: the recorded step with this key request something else.
         """
-        number, recorded = self._look_up(asked)
-        if recorded is not None and not self._should_retry(asked, number, recorded):
+        number, recorded = self._look_up(request)
+        if recorded is not None and not self._should_retry(request, number, recorded):
             return recorded
         with self._slot.track_step():
-            outcome = recorded or await self._make_attempt(asked, number, call)
-            if self._should_retry(asked, number, outcome):
-                # A limit that was reached meanwhile refuses it like any other step, and as well in a replay.
+            outcome = recorded or await self._make_attempt(request, number, call)
+            if self._should_retry(request, number, outcome):
+                # A limit that was reached meanwhile refuses the second try, also in a replay.
                 await wait_or_timeout(self.limiter.ended, self._clock, _RETRY_AFTER_SECONDS)
-                outcome = await self._make_attempt(asked, 2, call)
+                outcome = await self._make_attempt(request, 2, call)
             return outcome
 
-    def _should_retry(self, asked: StepRequest, number: int, outcome: Outcome) -> bool:
-        return number == 1 and asked.retry_once and _is_short_lived_failure(outcome)
+    def _should_retry(self, request: StepRequest, number: int, outcome: Outcome) -> bool:
+        return number == 1 and request.retry_once and _is_short_lived_failure(outcome)
 
-    async def _make_attempt(self, asked: StepRequest, number: int, call: MakeCall) -> Outcome:
-        attempt = StepAttempt(asked, number, started=(asked.key, number) in self._recorded.started)
-        async with self._concurrency_limit(asked), self.limiter.reserve(attempt):
+    async def _make_attempt(self, request: StepRequest, number: int, call: MakeCall) -> Outcome:
+        attempt = StepAttempt(request, number, started=(request.key, number) in self._recorded.started)
+        async with self._concurrency_limit(request), self.limiter.reserve(attempt):
             try:
                 return await attempt.run_with_limits(self._call_until_outcome(attempt, call))
             finally:
-                self.limiter.in_flight.pop(asked.key, None)
+                self.limiter.in_flight.pop(request.key, None)
 
-    def _look_up(self, asked: StepRequest) -> tuple[int, Outcome | None]:
-        """Return the present attempt at a step and its recorded outcome."""
-        key, number = asked.key, 1
+    def _look_up(self, request: StepRequest) -> tuple[int, Outcome | None]:
+        """Return the number of the present attempt at a step, and its recorded outcome or None."""
+        key, number = request.key, 1
         if key in self._recorded.outcomes:
             number, recorded = self._recorded.outcomes[key]
-            _check_same_request(key, recorded.digest, asked.digest)
-            if key not in self._recorded.retried or (self.limiter.ending and not asked.is_answer):
+            _check_same_request(key, recorded.digest, request.digest)
+            if key not in self._recorded.retried or (self.limiter.ending and not request.is_answer):
                 return number, recorded
             number += 1
         started = self._recorded.started.get((key, number))
         if started is not None:
-            _check_same_request(key, started.digest, asked.digest)
+            _check_same_request(key, started.digest, request.digest)
         return number, None
 
-    def _concurrency_limit(self, asked: StepRequest) -> AbstractAsyncContextManager[object]:
-        return self._concurrency.get(asked.concurrency) or nullcontext()
+    def _concurrency_limit(self, request: StepRequest) -> AbstractAsyncContextManager[object]:
+        return self._concurrency.get(request.concurrency) or nullcontext()
 
     async def _call_until_outcome(self, attempt: StepAttempt, call: MakeCall) -> Outcome:
-        asked = attempt.request
+        request = attempt.request
         for pause in _BACKOFF.pauses():
             async with self.gate.pass_through(), self._slot.hold_for_call():
-                if asked.scopes & self.limiter.left_out:
-                    await Event().wait()  # its task is about to be stopped
+                if request.scopes & self.limiter.left_out:
+                    await Event().wait()  # its task is stopped soon
                 refused = await self.limiter.check_limits(attempt)
                 if refused is not None:
                     return refused
@@ -106,53 +106,53 @@ class StepRunner:
                     return await attempt.wait_for_failure()
                 if not attempt.started:
                     started = StepStarted(
-                        work=asked.work,
-                        digest=asked.digest,
-                        is_answer=asked.is_answer,
-                        is_structured=asked.is_structured,
+                        work=request.work,
+                        digest=request.digest,
+                        is_answer=request.is_answer,
+                        is_structured=request.is_structured,
                     )
-                    self._journal.enqueue(Draft(asked.key, started, attempt.number))
+                    self._journal.enqueue(Draft(request.key, started, attempt.number))
                     attempt.started = True
-                self.limiter.in_flight[asked.key] = attempt
+                self.limiter.in_flight[request.key] = attempt
                 outcome = await self._call_once(attempt, call)
                 if attempt.is_late():
                     return await attempt.wait_for_failure()
                 if outcome is not None:
-                    del self.limiter.in_flight[asked.key]  # from here on no limit can change it
+                    del self.limiter.in_flight[request.key]  # from here on no limit can change it
                     return await self._record_outcome(attempt, outcome)
-            # Waited for outside of the gate, so that a pause need not wait for it too.
+            # Outside of the gate, so that a pause does not wait for this.
             await self._clock.sleep(pause)
         raise AssertionError
 
     async def _record_outcome(self, attempt: StepAttempt, outcome: Outcome) -> Outcome:
-        """Record an outcome and return it; one that cannot be recorded fails the step, and nothing else."""
-        asked = attempt.request
+        """Record an outcome and return it. If it cannot be recorded, the step fails."""
+        request = attempt.request
         try:
-            await self._journal.append(Draft(asked.key, outcome, attempt.number))
+            await self._journal.append(Draft(request.key, outcome, attempt.number))
         except UnrecordableError as error:
             outcome = StepFailed(
-                work=asked.work,
-                digest=asked.digest,
+                work=request.work,
+                digest=request.digest,
                 reason=_UNRECORDABLE,
                 message=str(error),
                 usage=attempt.usage,
             )
-            await self._journal.append(Draft(asked.key, outcome, attempt.number))
+            await self._journal.append(Draft(request.key, outcome, attempt.number))
         return outcome
 
     async def _call_once(self, attempt: StepAttempt, call: MakeCall) -> Outcome | None:
-        """Return the outcome of a call; None for trouble of our own, which is none and is never recorded."""
-        began = self._clock.monotonic()
+        """Return the outcome of a call, or None if a service was unavailable: that is no outcome and never recorded."""
+        started_at = self._clock.monotonic()
         with attempt.track_call():
             try:
-                answered = await call(attempt)
+                succeeded = await call(attempt)
             except StepError as error:
                 attempt.usage, attempt.partial_text = error.usage, error.partial_text
-                took = round(self._clock.monotonic() - began, 3)
-                asked = attempt.request
+                took = round(self._clock.monotonic() - started_at, 3)
+                request = attempt.request
                 return StepFailed(
-                    work=asked.work,
-                    digest=asked.digest,
+                    work=request.work,
+                    digest=request.digest,
                     reason=error.reason,
                     message=str(error),
                     usage=error.usage,
@@ -162,9 +162,9 @@ class StepRunner:
             except ServiceUnavailableError as error:
                 attempt.usage, attempt.partial_text = error.usage, error.partial_text
                 return None
-            if answered.HasField("reply"):
-                attempt.usage = answered.reply.usage
-            return answered
+            if succeeded.HasField("reply"):
+                attempt.usage = succeeded.reply.usage
+            return succeeded
 
 
 def _is_short_lived_failure(outcome: Outcome) -> bool:

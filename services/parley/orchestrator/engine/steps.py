@@ -42,12 +42,12 @@ class StepRequest:
     """What a step asks.
 
     Attributes:
-        estimate: What its call may take; None where a service is asked, which costs nothing.
-        is_answer: Whether it makes the debate's answer, which is asked for in spite of limits.
-        is_structured: Whether a structured answer is asked for.
-        concurrency: The label of its limit; empty for none.
-        retry_once: Whether it is asked once more where it failed for a reason that may soon have passed.
-        scopes: The groups of steps that are settled together and that it belongs to.
+        estimate: What its call may use; None for a service, which costs nothing.
+        is_answer: Whether it creates the debate's answer, which limits do not stop.
+        is_structured: Whether the answer is structured.
+        concurrency: The label of its concurrency limit; empty for none.
+        retry_once: Whether it is tried once more if it fails for a reason that may pass soon.
+        scopes: The groups of parallel steps that it belongs to.
     """
 
     key: str
@@ -67,11 +67,11 @@ class StepAttempt:
 
     Attributes:
         number: From 1.
-        started: Whether the log says, or is about to say, that it was begun.
-        usage: What its latest call used; `partial_text`: what it had written where it was stopped.
+        started: Whether the log records its start, or soon will.
+        usage: What its latest call used; `partial_text`: the text of a stopped call.
         recorded: Set once its failure is durable.
-        bound: Tokens that its answer may have, by what is left of the budgets; 0: as many as it likes.
-        exceeds: The budget that has no room for it; empty for none.
+        bound: The most tokens of its answer, by what is left of the budgets; 0: no bound.
+        exceeds: The budget that it would exceed; empty for none.
     """
 
     request: StepRequest
@@ -89,12 +89,12 @@ class StepAttempt:
 
     @property
     def is_calling(self) -> bool:
-        """Whether a call is being made now, rather than waited with for a service that is away."""
+        """Whether a call is in flight now, rather than a wait for an unavailable service."""
         return self._call is not None
 
     @contextmanager
     def track_call(self) -> Iterator[None]:
-        """Make the step's call in the block."""
+        """Note that the block makes the step's call."""
         self._call = ended = asyncio.Event()
         try:
             yield
@@ -103,14 +103,14 @@ class StepAttempt:
             ended.set()
 
     async def wait_for_call_end(self, seconds: float) -> None:
-        """Wait until no call is being made, but only so long."""
+        """Wait until no call is in flight, at most so long."""
         if self._call is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._call.wait()
 
     async def run_with_limits(self, making: Awaitable[Outcome]) -> Outcome:
-        """Return the outcome, or the failure that a limit makes of it first."""
+        """Return the outcome, or the failure if a limit ends the attempt first."""
         try:
             async with asyncio.timeout(None) as self._scope:
                 return await making
@@ -122,28 +122,28 @@ class StepAttempt:
             self._scope = None
 
     def is_late(self) -> bool:
-        """Tell whether it fails for a limit that was reached, whatever its call comes to."""
+        """Return whether the attempt fails because of a limit, whatever its call returns."""
         return self._late
 
     def mark_late(self) -> None:
-        """Take the step out of its call's hands; what is left is to `fail` it."""
+        """Mark the attempt as late: its call cannot end it any more. Call `fail` next."""
         self._late = True
 
     async def wait_for_failure(self) -> StepFailed:
-        """Return what a limit makes of a step that is late, once that is recorded."""
+        """Return the failure of a late step once it is recorded."""
         await self.recorded.wait()
         assert self._failed is not None
         return self._failed
 
     def fail(self, failed: StepFailed) -> None:
-        """Stop the attempt at once. Its failure is returned once `recorded` is set."""
+        """Stop the attempt at once. `run_with_limits` returns the failure once `recorded` is set."""
         self._failed = failed
         if self._scope is not None:
             self._scope.reschedule(asyncio.get_running_loop().time())
 
 
 async def wait_or_timeout(event: asyncio.Event, clock: Clock, seconds: float) -> bool:
-    """Wait for an event, but only so long by this clock; return whether it came."""
+    """Wait for an event, at most so long by this clock. Return whether it is set."""
     waits = [asyncio.ensure_future(event.wait()), asyncio.ensure_future(clock.sleep(seconds))]
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -168,9 +168,9 @@ def digest_of_ask(
     seconds: float,
     documents: Mapping[str, str],
 ) -> str:
-    """Return 32 hex digits that stand for what an agent is asked.
+    """Return the digest of what an agent is asked, 32 hex digits.
 
-    What is left at its default is left out, so that a setting which is added later changes no digest of before.
+    Default values are left out, so that a setting that is added later does not change old digests.
     """
     asked = {
         "agent": _dict(agent_to_proto(agent)),
@@ -184,37 +184,37 @@ def digest_of_ask(
 
 
 def digest_of_step(request: Message) -> str:
-    """Return 32 hex digits that stand for what a service is asked."""
+    """Return the digest of what a service is asked, 32 hex digits."""
     return digest({"request": _dict(request), "type": request.DESCRIPTOR.full_name})
 
 
 def _part(part: PromptPart, documents: Mapping[str, str]) -> dict[str, Any]:
     text = {"digest": documents[part.document]} if part.document in documents else {"text": part.text}
-    held = {"role": _ROLES[part.role], "give": part.shrink_priority, "document": part.document, **text}
-    return {name: value for name, value in held.items() if value}
+    fields = {"role": _ROLES[part.role], "give": part.shrink_priority, "document": part.document, **text}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _dict(message: Message) -> dict[str, Any]:
-    held: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
-    return held
+    fields: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
+    return fields
 
 
 M = TypeVar("M", bound=BaseModel)
 
 
 def render_answer(shape: AnswerShape[M], reply: Reply) -> str:
-    """Return a structured answer as a person reads it. Raises StepError where it is not of its shape."""
+    """Return a structured answer as text for people. Raise StepError if it does not match its shape."""
     try:
         return shape.render(shape.parse(reply.text))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "its root"
-        message = f"the answer is not of its shape at {where}: {first['msg']}"
+        path = ".".join(str(part) for part in first["loc"]) or "its root"
+        message = f"the answer does not match its shape at {path}: {first['msg']}"
         raise StepError("INVALID_STRUCTURED_ANSWER", message, reply.usage) from error
 
 
 def shorten_answer(reply: Reply, characters: int) -> None:
-    """Cut an answer that is longer than it may be, at a blank if there is one near."""
+    """Shorten an answer to so many characters, at a space if one is near the end."""
     text = reply.text.strip()
     if len(text) > characters:
         end = text.rfind(" ", characters * 9 // 10, characters)
@@ -224,13 +224,11 @@ def shorten_answer(reply: Reply, characters: int) -> None:
 
 
 def unpack_answer(key: str, outcome: StepSucceeded) -> Message:
-    """Return a service's recorded answer as the message that it is. Raises ReplayError where its kind is not known."""
+    """Return the recorded answer of a service as a message. Raise ReplayError if its type is unknown."""
     try:
         kind = descriptor_pool.Default().FindMessageTypeByName(outcome.value.TypeName())
     except KeyError as error:
-        raise ReplayError(
-            f"step {key} was recorded with an answer of a kind that is not known here"
-        ) from error
+        raise ReplayError(f"step {key} was recorded with an answer of an unknown type") from error
     answer: Message = GetMessageClass(kind)()
     outcome.value.Unpack(answer)
     return answer

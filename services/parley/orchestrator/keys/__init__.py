@@ -1,1 +1,1 @@
-"""API keys: made, kept as hashes, and known again when a caller shows one. Knows the store."""
+"""API keys: created, stored as hashes, and verified when a caller sends one. Knows the store."""

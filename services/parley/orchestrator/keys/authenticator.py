@@ -1,4 +1,4 @@
-"""The way in with an API key."""
+"""Identifies callers by their API key."""
 
 import hmac
 import re
@@ -15,22 +15,22 @@ from parley.storage.ports import StorageError
 __all__ = ["CACHE_SECONDS", "ApiKeyAuthenticator"]
 
 CACHE_SECONDS: Final = 10.0
-"""How long a key is known without a look at the store, and so how long one that was revoked may still work."""
+"""How long a key is cached. A revoked key may work so much longer."""
 _KEY: Final = re.compile(r"parley_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 
 
 class ApiKeyAuthenticator:
-    """Knows callers by the keys that the store has."""
+    """Identifies callers by the API keys in the store."""
 
     def __init__(self, keys: KeyStore, clock: Clock) -> None:
-        """Look keys up in `keys`."""
+        """Load keys from `keys`."""
         self._keys = keys
         self._clock = clock
         self._cache = ExpiringCache[str, ApiKey | None]()
-        """By id, also where the id is no key's: whoever guesses ids costs the store nothing twice."""
+        """By id. Unknown ids are cached too, so that guessing the same id again does not reach the store."""
 
     async def identify(self, shown: Credentials) -> Identity | None:
-        """Return whose key is shown. Raise ParleyError where the store is away."""
+        """Return the identity of the key, or None if it is not valid. Raise ParleyError if the store is unavailable."""
         found = _KEY.fullmatch(shown.bearer)
         if found is None:
             return None
@@ -46,6 +46,8 @@ class ApiKeyAuthenticator:
         try:
             key = await self._keys.get(key_id)
         except StorageError as error:
-            raise unavailable("STORE_UNAVAILABLE", "the store is away; try again", retry_after=1.0) from error
+            raise unavailable(
+                "STORE_UNAVAILABLE", "the store is unavailable; try again", retry_after=1.0
+            ) from error
         self._cache.put(key_id, key, now + CACHE_SECONDS)
         return key

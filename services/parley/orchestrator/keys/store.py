@@ -1,4 +1,4 @@
-"""API keys, as the store has them: the hash of a key is kept, the key itself nowhere."""
+"""API keys as the store keeps them: the hash of a key, never the key itself."""
 
 import hashlib
 import secrets
@@ -25,14 +25,14 @@ _PAGE_SIZE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """What is known of a key.
+    """An API key.
 
     Attributes:
-        id: Names it in public, as in `parley_ID_SECRET`: 12 hex digits.
-        name: What its holder is called, for people.
-        hash: SHA-256 of its secret part, which is 32 random bytes: there is nothing to guess, and so nothing to slow down.
-        created: Time it was made (ISO 8601, UTC, microseconds) and its id: orders keys by age.
-        revoked: When it was revoked; empty while it holds.
+        id: Its public part, as in `parley_ID_SECRET`: 12 hex digits.
+        name: Its holder's name, for people.
+        hash: SHA-256 of its secret part. That is 32 random bytes, which cannot be guessed, so a fast hash is safe.
+        created: Time of creation (ISO 8601, UTC, microseconds) and its id. Orders keys by age.
+        revoked: Time at which it was revoked; empty while it is valid.
     """
 
     id: str
@@ -44,7 +44,7 @@ class ApiKey:
     revoked: str = ""
 
     def visible_fields(self) -> dict[str, str]:
-        """Return what people may see of it."""
+        """Return the fields that people may see, by name."""
         return {
             "id": self.id,
             "tenant": self.tenant,
@@ -56,41 +56,41 @@ class ApiKey:
 
 
 class KeyStore:
-    """All keys."""
+    """Stores all keys."""
 
     def __init__(self, documents: Documents) -> None:
-        """Keep them in a store whose collection KEYS is prepared."""
+        """Use a store whose collection KEYS is prepared."""
         self._documents = documents
 
     async def add(
         self, tenant: str, name: str, roles: frozenset[Role], now: datetime, key_id: str = ""
     ) -> tuple[ApiKey, str]:
-        """Make a key, by default of a random id; return it with its text, which cannot be had again.
+        """Create a key, by default with a random id. Return it with its text, which is not stored.
 
         Raises:
-            DuplicateError: there is a key of this id.
+            DuplicateError: a key with this id exists.
         """
         key_id, secret = key_id or secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
-        made = f"{now.isoformat(timespec='microseconds')}/{key_id}"
-        key = ApiKey(key_id, tenant, name, roles, hash_of(secret), made)
+        created = f"{now.isoformat(timespec='microseconds')}/{key_id}"
+        key = ApiKey(key_id, tenant, name, roles, hash_of(secret), created)
         fields = {
             "tenant": tenant,
             "name": name,
             "roles": sorted(map(role_name, roles)),
             "hash": key.hash,
-            "made": made,
+            "made": created,
             "revoked": "",
         }
         await self._documents.insert(KEYS, key_id, fields)
         return key, f"{_PREFIX}_{key_id}_{secret}"
 
     async def get(self, key_id: str) -> ApiKey | None:
-        """Return a key by its id, also one that was revoked."""
+        """Return the key with this id, even if it is revoked; None if there is none."""
         found = await self._documents.get(KEYS, key_id)
         return _key(found) if found else None
 
     async def list_all(self, tenant: str | None = None) -> Sequence[ApiKey]:
-        """Return a tenant's keys, or all, oldest first; also those that were revoked."""
+        """Return the keys of a tenant, or of all tenants, oldest first. Includes revoked keys."""
         keys: list[ApiKey] = []
         after = ""
         while True:
@@ -101,9 +101,9 @@ class KeyStore:
             after = str(found[-1].fields["made"])
 
     async def list_page(self, tenant: str, after: str, limit: int) -> Sequence[ApiKey]:
-        """Return some of a tenant's keys, oldest first, beyond the one that was made as `after` says; empty: from the first."""
+        """Return up to `limit` keys of a tenant, oldest first, created after `after` (as `ApiKey.created`; empty: from the first)."""
         keys: list[ApiKey] = []
-        while len(keys) < limit:  # else one that cannot be read would end the list
+        while len(keys) < limit:  # an unreadable key must not end the list
             found = await self._find(tenant, after, limit)
             keys += _read_keys(found)
             if len(found) < limit:
@@ -112,7 +112,7 @@ class KeyStore:
         return keys[:limit]
 
     async def is_full(self, tenant: str, most: int) -> bool:
-        """Return whether a tenant has so many keys, revoked ones too."""
+        """Return whether a tenant has `most` keys. Counts revoked keys."""
         return len(await self._find(tenant, "", most)) == most
 
     async def _find(self, tenant: str | None, after: str, limit: int) -> Sequence[Document]:
@@ -120,7 +120,7 @@ class KeyStore:
         return await self._documents.find(KEYS, where, order=(Order("made"),), limit=limit)
 
     async def revoke(self, key_id: str, now: datetime) -> bool:
-        """Revoke a key; return whether there is one that held until now."""
+        """Revoke a key. Return False if it does not exist or was revoked before."""
         changes = {"revoked": now.isoformat(timespec="microseconds")}
         return await self._documents.update(KEYS, key_id, changes, {"revoked": ""})
 
@@ -130,7 +130,7 @@ def _read_keys(found: Sequence[Document]) -> list[ApiKey]:
 
 
 def hash_of(secret: str) -> str:
-    """Return what is kept of a key's secret part."""
+    """Return the hash that is stored for a secret part."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -149,7 +149,11 @@ def _key(document: Document) -> ApiKey:
 
 @asynccontextmanager
 async def open_keys(url: str) -> AsyncGenerator[KeyStore, None]:
-    """Open the keys of the store that PARLEY_STORE names, beside an orchestrator that may run on it. Raises ConfigurationError."""
+    """Open the keys of the store at `url`, also while an orchestrator uses it: the first key is created before a caller has one.
+
+    Raises:
+        ConfigurationError: the store cannot be used.
+    """
     async with AsyncExitStack() as stack:
         with refuse_unusable_store():
             store = await stack.enter_async_context(open_store(url, "orchestrator"))

@@ -1,4 +1,4 @@
-"""Keys as a tenant's administrators make, list and revoke them over the wire, among those of their own tenant alone."""
+"""The keys of a tenant, which its administrators create, list and revoke by RPC."""
 
 import hashlib
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from parley.storage.ports import DuplicateError
 __all__ = ["TenantKeys"]
 
 _MAX_KEYS: Final = 10_000
-"""Of one tenant, revoked ones too, since all are kept."""
+"""Keys of one tenant. Counts revoked keys, since they stay in the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantKeys:
-    """The keys of each tenant. `is_enabled` says whether this server lets anybody in by them."""
+    """The keys of each tenant. `is_enabled`: whether this server accepts API keys."""
 
     store: KeyStore
     clock: Clock
@@ -30,33 +30,33 @@ class TenantKeys:
     async def create(
         self, tenant: str, request_id: str, name: str, roles: frozenset[Role]
     ) -> tuple[ApiKey, str]:
-        """Make a key; return it with its text, which cannot be had again, not even by the same request.
+        """Create a key. Return it with its text, which cannot be read again, not even with the same request id.
 
         Raises:
-            ParleyError: the request has made one before, there are too many, or keys are not used.
+            ParleyError: the request id was already used, the tenant has too many keys, or API keys are not enabled.
         """
         self._check_enabled()
         if await self.store.is_full(tenant, _MAX_KEYS):
-            message = f"{tenant} has {_MAX_KEYS} keys, revoked ones counted; no more are made"
+            message = f"tenant {tenant} has {_MAX_KEYS} keys, revoked ones included, which is the limit"
             raise resource_exhausted("TOO_MANY_KEYS", message)
         key_id = hashlib.sha256(f"{tenant}/{request_id}".encode()).hexdigest()[:12]
         try:
             return await self.store.add(tenant, name, roles, self.clock.now(), key_id)
         except DuplicateError:
             message = (
-                f"request id {request_id!r} made the key {key_id}, whose text was told then; "
-                "if it is lost, revoke the key and ask with another request id"
+                f"request id {request_id!r} already created the key {key_id}, whose text is sent once; "
+                "if it is lost, revoke the key and create another one with a new request id"
             )
             code, resource = grpc.StatusCode.ALREADY_EXISTS, ("key", key_id)
             raise ParleyError(code, "KEY_EXISTS", message, resource=resource) from None
 
     async def list_page(self, tenant: str, after: str, limit: int) -> Sequence[ApiKey]:
-        """Return a tenant's keys beyond the one made as `after` says, oldest first; also revoked ones."""
+        """Return keys of a tenant created after `after`, oldest first. Includes revoked keys."""
         self._check_enabled()
         return await self.store.list_page(tenant, after, limit)
 
     async def revoke(self, tenant: str, key_id: str) -> ApiKey:
-        """Revoke a key and return it. Raises ParleyError where the tenant has no such key, or keys are not used."""
+        """Revoke a key and return it. Raise ParleyError if the tenant has no such key, or API keys are not enabled."""
         self._check_enabled()
         key = await self.store.get(key_id)
         if key is None or key.tenant != tenant:
@@ -66,5 +66,5 @@ class TenantKeys:
 
     def _check_enabled(self) -> None:
         if not self.is_enabled:
-            message = "this server lets nobody in by API keys; PARLEY_AUTH=key has it do so"
+            message = "this server does not accept API keys; set PARLEY_AUTH=key to enable them"
             raise failed_precondition("KEYS_NOT_USED", message)

@@ -1,4 +1,4 @@
-"""Which debates are listed."""
+"""A filter for lists of debates."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,15 @@ __all__ = ["DebateFilter"]
 
 @dataclass(frozen=True, slots=True)
 class DebateFilter:
-    """Which of a tenant's debates are listed, and in which order.
+    """Selects and orders the debates of a tenant in a list.
 
     Attributes:
-        statuses: They are in one of these states; empty: in any.
-        formats: They are held in one of these formats, with version; empty: in any.
-        since: Accepted at this time (as `DebateRecord.updated`) or later; empty: at any.
-        before: Accepted before this time; empty: at any.
-        labels: They have all of these, as `label_texts` makes them; empty: any.
-        oldest_first: Else the newest is first.
+        statuses: Status is one of these; empty: any.
+        formats: Format with version is one of these; empty: any.
+        since: Accepted at this time (as `DebateRecord.updated`) or later; empty: any time.
+        before: Accepted before this time; empty: any time.
+        labels: Has all of these labels, as `label_texts` returns them; empty: any.
+        oldest_first: Order; by default the newest comes first.
     """
 
     statuses: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class DebateFilter:
     oldest_first: bool = False
 
     def start_condition(self, after: str) -> Above | Below:
-        """Return where the search begins. A field has one condition, so that the other bound is looked at afterwards."""
+        """Return the condition on `created` for a page after `after`. A search takes one bound; the caller checks the other one."""
         if self.oldest_first:
             return Above(max(self.since, after))
         before = min(filter(None, (self.before, after)), default="")

@@ -1,6 +1,6 @@
-"""What is being deleted: a note for each debate, from the moment nobody can read it until nothing of it is left.
+"""Deletions in progress: a note for each debate, from the moment it cannot be read any more until all its data is removed.
 
-A debate whose log is written before its record has one too, until its record is there.
+A debate whose log is written before its record has a note too, until its record exists.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _PAGE_SIZE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A debate that is being deleted. `ratings`: whether they forget its match too."""
+    """A debate that is being deleted. `ratings`: whether its match is removed from the ratings too."""
 
     tenant: str
     debate: str
@@ -41,34 +41,34 @@ class Deletion:
 
 
 class DeletionStore:
-    """All debates that are being deleted."""
+    """Stores the notes of all deletions in progress."""
 
     def __init__(self, documents: Documents) -> None:
-        """Keep them in a store whose collection DELETIONS is prepared."""
+        """Use a store whose collection DELETIONS is prepared."""
         self._documents = documents
 
     async def put(self, deletion: Deletion) -> None:
-        """Note a deletion. Of one that is noted already, only whether ratings forget it may be added."""
+        """Add a note. If there is one already, only `ratings` may be set in it."""
         place = {"place": deletion.key}
         try:
             await self._documents.insert(DELETIONS, deletion.key, {**asdict(deletion), **place})
         except DuplicateError:
-            forgets = {"ratings": True} if deletion.ratings else {}
-            await self._documents.update(DELETIONS, deletion.key, {**place, **forgets})
+            ratings = {"ratings": True} if deletion.ratings else {}
+            await self._documents.update(DELETIONS, deletion.key, {**place, **ratings})
 
     async def record_log_start(self, tenant: str, debate: str, now: str) -> None:
-        """Note that a debate's log is about to be written, and its record after it."""
+        """Note that the log of a debate is written next, and its record after it."""
         # Without a place, so that a version that does not know of this deletes nothing.
         deletion = Deletion(tenant, debate, ratings=False)
         await self._documents.insert(DELETIONS, deletion.key, {**asdict(deletion), "begun": now})
 
     async def list_started(self, before: str) -> Sequence[Deletion]:
-        """Return debates whose log was about to be written before a time, which may have no record; not all if they are many."""
+        """Return up to 1,000 debates whose log was started before a time and which may have no record."""
         found = await self._documents.find(DELETIONS, {"begun": Below(before)}, limit=_PAGE_SIZE)
         return [_deletion(each) for each in found]
 
     async def list_all(self) -> Sequence[Deletion]:
-        """Return every deletion that is noted, by key."""
+        """Return all notes, ordered by key."""
         found: list[Deletion] = []
         after = ""
         while True:
@@ -80,7 +80,7 @@ class DeletionStore:
             after = page[-1].key
 
     async def remove(self, key: str) -> None:
-        """Note that nothing is left to do about a debate, by the key of its record."""
+        """Remove the note of a debate, by the key of its record: nothing is left to do."""
         await self._documents.delete(DELETIONS, key)
 
 

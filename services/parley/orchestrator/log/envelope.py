@@ -1,4 +1,4 @@
-"""An event as the log stores it: the serialized message of the contract, chained to the event before by its hash."""
+"""An event as the log stores it: the serialized message of the contract, chained to the previous event by its hash."""
 
 import hashlib
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ GENESIS: Final = bytes(32)
 """The hash before the first event."""
 
 _HASH_FIELD: Final = b"\x7a\x20"
-"""Field 15, 32 bytes long: how the hash begins, which stands last in the stored bytes."""
+"""Field 15, 32 bytes long: the tag of the hash, which is the last field of the stored bytes."""
 _HASH_BYTES: Final = len(_HASH_FIELD) + 32
 _MAX_BYTES: Final = 10_000_000
-"""Of what is recorded at once: with what it shares a record with, less than any store refuses."""
+"""Bytes of events that are recorded together. With the rest of their record, less than any store refuses."""
 
 
 class UnrecordableError(Exception):
@@ -30,7 +30,7 @@ class UnrecordableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event that is to be recorded. `attempt` is that of the contract's `Event`."""
+    """An event to record. `attempt` is as in the contract's `Event`."""
 
     key: str
     payload: Payload
@@ -39,13 +39,13 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A recorded event: the contract's `Event`, opened.
+    """A recorded event with its stored bytes.
 
     Attributes:
         entry: The stored bytes.
-        message: The same, read.
+        message: The contract's `Event`, parsed from them.
         time: When it was recorded (UTC).
-        kind: Such as `step_succeeded`; empty where this version of Parley does not know it.
+        kind: Such as `step_succeeded`; empty if this version of Parley does not know it.
         payload: The message of that kind, or None.
     """
 
@@ -72,7 +72,7 @@ class Envelope:
 
     @property
     def epoch(self) -> int:
-        """The claim it was written under; 0 before any."""
+        """The claim that it was written under; 0 before the first claim."""
         return self.message.epoch
 
     @property
@@ -87,12 +87,12 @@ class Envelope:
 
     @property
     def hash(self) -> bytes:
-        """SHA-256 over the hash before and the stored bytes up to here, 32 bytes."""
+        """SHA-256 over the previous hash and the stored bytes before this field, 32 bytes."""
         return self.message.hash
 
 
 def check_recordable(drafts: Sequence[Draft]) -> None:
-    """Raise UnrecordableError unless these drafts can be recorded at once."""
+    """Raise UnrecordableError unless these drafts can be recorded together."""
     size = 0
     for draft in drafts:
         try:
@@ -101,7 +101,7 @@ def check_recordable(drafts: Sequence[Draft]) -> None:
         except Exception as error:
             raise UnrecordableError(f"{draft.key} cannot be encoded: {error}") from error
     if size > _MAX_BYTES:
-        raise UnrecordableError(f"{drafts[0].key} has {size} bytes, at most {_MAX_BYTES} are recorded")
+        raise UnrecordableError(f"{drafts[0].key} has {size} bytes, more than {_MAX_BYTES}")
 
 
 def seal(
@@ -119,24 +119,24 @@ def seal(
         time=timestamp(time),
         ignorable=is_ignorable(draft.payload),
     )
-    held: Message = getattr(event, kind)
-    held.CopyFrom(draft.payload)
-    held.SetInParent()  # a payload without fields would be left out otherwise
+    payload: Message = getattr(event, kind)
+    payload.CopyFrom(draft.payload)
+    payload.SetInParent()  # a payload without fields would be left out otherwise
     body = event.SerializeToString()
     event.hash = _chain_hash(before, body)
-    return Envelope(body + _HASH_FIELD + event.hash, event, time.astimezone(UTC), kind, held)
+    return Envelope(body + _HASH_FIELD + event.hash, event, time.astimezone(UTC), kind, payload)
 
 
 def open_entry(entry: bytes, before: bytes | None) -> Envelope:
-    """Return the envelope of stored bytes; where `before` is None its place in the chain is not checked.
+    """Return the envelope of stored bytes; if `before` is None, its place in the chain is not checked.
 
     Raises:
-        CorruptEventError: they are damaged, or were not written after the event whose hash is `before`.
+        CorruptEventError: the bytes are damaged, or do not follow the event with the hash `before`.
     """
     try:
         event = event_pb2.Event.FromString(entry)
         time = time_of(event.time)
-    except (DecodeError, ValueError) as error:  # ValueError: a time that is none
+    except (DecodeError, ValueError) as error:  # ValueError: an invalid time
         raise CorruptEventError(f"stored event is damaged: {error}") from error
     sealed = entry[-_HASH_BYTES:] == _HASH_FIELD + event.hash
     if not sealed or (before is not None and _chain_hash(before, entry[:-_HASH_BYTES]) != event.hash):

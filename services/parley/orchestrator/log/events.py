@@ -28,11 +28,11 @@ _KINDS: Final = {field.message_type.full_name: field.name for field in _PAYLOADS
 
 
 class CorruptEventError(Exception):
-    """A stored event is not what its kind says. The log was changed from outside."""
+    """A stored event is damaged or of the wrong content: something else has changed the log."""
 
 
 class UnknownEventError(Exception):
-    """The log holds a kind of event that this version of Parley does not know; a newer one must go on with the debate."""
+    """The log has a kind of event that this version of Parley does not know: a newer version must continue the debate."""
 
 
 def kind_of(payload: Payload) -> str:
@@ -41,7 +41,7 @@ def kind_of(payload: Payload) -> str:
 
 
 def is_ignorable(payload: Payload) -> bool:
-    """Return whether an owner that does not know this kind may pass over it."""
+    """Return whether an owner that does not know this kind may ignore it."""
     return bool(payload.DESCRIPTOR.GetOptions().Extensions[event_pb2.ignorable])
 
 
@@ -52,9 +52,9 @@ def first_event(
     warnings: Sequence[str] = (),
     requested_by: str = "",
 ) -> event_pb2.DebateCreated:
-    """Return the first event of a debate: it freezes the specification and what the agents' roles are told."""
-    told = {agent.role: agent.instructions for agent in (*spec.agents, spec.judge)}
-    roles = [event_pb2.RolePrompts(role=role, sections=sections) for role, sections in told.items()]
+    """Return the first event of a debate, with its specification and the prompts of its agents' roles."""
+    prompts = {agent.role: agent.instructions for agent in (*spec.agents, spec.judge)}
+    roles = [event_pb2.RolePrompts(role=role, sections=sections) for role, sections in prompts.items()]
     return event_pb2.DebateCreated(
         request_id=request_id,
         spec=spec_to_proto(spec),
@@ -67,6 +67,6 @@ def first_event(
 
 
 def spec_of(created: event_pb2.DebateCreated) -> DebateSpec:
-    """Return the specification that a first event froze."""
+    """Return the specification in a first event."""
     spec = spec_from_proto(created.spec, {each.role: dict(each.sections) for each in created.roles})
     return replace(spec, demonstration=created.demonstration)

@@ -1,6 +1,6 @@
-"""What people say of completed debates. It is kept beside the log, whose last event was recorded when it ended.
+"""Feedback of people on completed debates. It is not part of the log, whose last event was recorded when the debate ended.
 
-Each word is a document and stays; the latest one of a debate counts.
+Each feedback is a document and stays; the latest one of a debate counts.
 """
 
 import json
@@ -19,20 +19,20 @@ _PAGE_SIZE: Final = 1000
 
 
 class FeedbackReusedError(Exception):
-    """The request id stands for another word."""
+    """The request id was already used for a different feedback."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """A word on a debate.
+    """Feedback of a person on a debate.
 
     Attributes:
         value: 1 or -1.
-        given_at: ISO 8601, UTC, microseconds, and the key: orders words by age.
-        agents: Ids of the agents whose ratings it counts for.
-        number: Which word on its debate it is, from 1; 0 until it is recorded.
-        is_reported: Whether nobody needs to be told of it any more.
-        is_rated: Whether the ratings have it.
+        given_at: Time (ISO 8601, UTC, microseconds) and the key. Orders feedback by age.
+        agents: Ids of the agents whose ratings it changes.
+        number: Its number among the feedback on its debate, from 1; 0 until it is recorded.
+        is_reported: Whether the ratings have answered it, so that it is not sent again.
+        is_rated: Whether the ratings accepted it.
     """
 
     tenant: str
@@ -53,67 +53,70 @@ class Feedback:
         return f"{self.tenant}/{self.debate}/{self.request_id}"
 
     def has_same_content(self, other: "Feedback") -> bool:
-        """Return whether both say the same, whenever it was said."""
+        """Return whether both have the same content, whatever their time."""
         return (self.key, self.value, self.message) == (other.key, other.value, other.message)
 
 
 class FeedbackStore:
-    """The words on all debates."""
+    """Stores the feedback on all debates."""
 
     def __init__(self, documents: Documents) -> None:
-        """Keep them in a store whose collection FEEDBACK is prepared."""
+        """Use a store whose collection FEEDBACK is prepared."""
         self._documents = documents
 
     async def put(self, feedback: Feedback) -> tuple[Feedback, bool]:
-        """Record a word; return it with its number, and whether it was recorded before.
+        """Record feedback. Return it with its number, and whether it was recorded before.
 
         Raises:
-            FeedbackReusedError: its request id stands for another word.
+            FeedbackReusedError: its request id was already used for a different feedback.
         """
         while True:
-            there = await self.get(feedback.key)
-            if there is not None:
-                if not there.has_same_content(feedback):
+            existing = await self.get(feedback.key)
+            if existing is not None:
+                if not existing.has_same_content(feedback):
                     raise FeedbackReusedError(feedback.request_id)
-                return there, True
+                return existing, True
             latest = await self.get_latest(feedback.tenant, feedback.debate)
             numbered = replace(feedback, number=latest.number + 1 if latest else 1)
             try:
                 await self._documents.insert(FEEDBACK, numbered.key, _fields(numbered))
             except DuplicateError:
-                continue  # the same request, or another word, was first
+                continue  # the same request, or another feedback, was faster
             return numbered, False
 
     async def get(self, key: str) -> Feedback | None:
-        """Return a word by its key."""
+        """Return the feedback with this key, or None."""
         found = await self._documents.get(FEEDBACK, key)
         return _feedback(found) if found else None
 
     async def get_latest(self, tenant: str, debate: str) -> Feedback | None:
-        """Return the word on a debate that counts."""
+        """Return the latest feedback on a debate, which is the one that counts."""
         where: Where = {"debate": f"{tenant}/{debate}"}
         found = await self._documents.find(FEEDBACK, where, order=(Order("place", descending=True),), limit=1)
         return _feedback(found[0]) if found else None
 
     async def delete_for_debate(self, tenant: str, debate: str) -> None:
-        """Remove every word on a debate."""
+        """Remove all feedback on a debate."""
         where: Where = {"debate": f"{tenant}/{debate}"}
         while found := await self._documents.find(FEEDBACK, where, limit=_PAGE_SIZE):
             for each in found:
                 await self._documents.delete(FEEDBACK, each.key)
 
     async def list_unreported(self) -> Sequence[Feedback]:
-        """Return the words that somebody must still be told of, oldest first."""
-        words: list[Feedback] = []
+        """Return the feedback that is not reported to the ratings yet, oldest first."""
+        unreported: list[Feedback] = []
         while True:
-            where: Where = {"is_reported": False, "given_at": Above(words[-1].given_at if words else "")}
+            where: Where = {
+                "is_reported": False,
+                "given_at": Above(unreported[-1].given_at if unreported else ""),
+            }
             found = await self._documents.find(FEEDBACK, where, order=(Order("given_at"),), limit=_PAGE_SIZE)
-            words += map(_feedback, found)
+            unreported += map(_feedback, found)
             if len(found) < _PAGE_SIZE:
-                return words
+                return unreported
 
     async def mark_reported(self, feedback: Feedback, *, is_rated: bool) -> Feedback:
-        """Note that nobody needs to be told of a word any more, and whether the ratings have it; return it so."""
+        """Mark feedback as reported, and whether the ratings accepted it. Return it changed."""
         changes = {"is_reported": True, "is_rated": is_rated}
         await self._documents.update(FEEDBACK, feedback.key, changes)
         return replace(feedback, is_reported=True, is_rated=is_rated)

@@ -1,6 +1,6 @@
-"""The index of debates: a record each, by which a scan finds it, knows who runs it, and a list shows it.
+"""The index of debates: one record a debate, for scans and lists, with its owner and status.
 
-The log remains the truth.
+The log is the truth; the index may lag behind.
 """
 
 import base64
@@ -69,7 +69,7 @@ DEBATES = Collection(
 )
 _RESTING = (COMPLETED, CANCELLED, FAILED, PAUSED)
 _RUNNABLE = (PENDING, RUNNING, COMPLETED, CANCELLED)
-"""States of what an owner works on now: an answer may still owe what follows it."""
+"""Statuses of debates that an owner runs now: after an answer its follow-up may be left."""
 _PAGE_SIZE = 1000
 _PAGE_PER_TENANT = 64
 _KIND = "debate record"
@@ -85,23 +85,23 @@ _WITHOUT_OWNER: Where = {"open": True, "owner": None}
 
 @dataclass(frozen=True, slots=True)
 class DebateRecord:
-    """One debate's record.
+    """The record of one debate.
 
     Attributes:
-        request_digest: Stands for the content of the request that made it.
+        request_digest: Digest of the request that created it.
         open: Whether it needs an owner.
-        owner: The replica that runs it, or None.
-        epoch: The claim the record was last written under.
-        heartbeat: Raised by the owner while it lives.
-        alive: When the owner last showed that it lives, by its own clock and in the form of `updated`; by this a scan finds
-            those that show no life, and nothing else rests on it. None without an owner, or from a version that does not tell.
+        owner: The name of the replica that runs it, or None.
+        epoch: The claim under which the record was last written.
+        heartbeat: A number that the live owner increases.
+        alive: When the owner last sent a heartbeat, by its own clock, as in `updated`. Only scans use it, to find owners that
+            send none. None without an owner, or if the owner's version does not write it.
         created: Time of acceptance (ISO 8601, UTC, microseconds) and the debate's id: orders debates by age.
         question: First 200 characters.
-        opening: The first event's payload (base64 of its bytes), until that event is known to be in the log.
-        address: Where other replicas reach the owner, as `host:port`; empty where that is not known.
-        subject: Id of the debate that this one is about; None for one that is about a question.
-        labels: What it is found by, as `name=value` each.
-        due: Where it waits for a person and has no owner: when it needs one again at the latest, in the form of `updated`.
+        opening: The payload of the first event (base64), until the log is known to contain that event.
+        address: Where other replicas reach the owner, as `host:port`; empty if unknown.
+        subject: Id of the debate that this one is about; None if it is about a question.
+        labels: Labels for searches, each as `name=value`.
+        due: If it waits for a person without an owner: when it needs an owner again at the latest, as in `updated`.
     """
 
     tenant: str
@@ -131,7 +131,7 @@ class DebateRecord:
 
     @property
     def is_resting(self) -> bool:
-        """Whether nothing happens to it before somebody wants something of it; one that waits for a person does not rest."""
+        """Whether nothing happens to it without a request. A debate that waits for a person does not rest."""
         return not self.open and self.status in _RESTING
 
     @property
@@ -140,12 +140,12 @@ class DebateRecord:
         return record_key(self.tenant, self.debate)
 
     def opening_event(self) -> DebateCreated | None:
-        """Return the first event's payload, where the log may not hold that event yet."""
+        """Return the payload of the first event, or None if the log is known to contain it."""
         return DebateCreated.FromString(base64.b64decode(self.opening)) if self.opening else None
 
 
 def opening_text(created: DebateCreated) -> str:
-    """Return a first event's payload as a record keeps it."""
+    """Return the payload of a first event as text for a record."""
     return base64.b64encode(created.SerializeToString()).decode()
 
 
@@ -159,9 +159,9 @@ class OpenDebates:
     """Records of debates that need an owner, oldest first.
 
     Attributes:
-        owned: Those that have one, which may be gone: all that were asked for.
-        waiting: Those that have none: the oldest of all, and of each tenant.
-        is_complete: Whether these are all that wait.
+        owned: All that have an owner, which may have ended.
+        waiting: Those without an owner: the oldest ones, and the oldest of each tenant.
+        is_complete: Whether `waiting` contains all of them.
     """
 
     owned: Sequence[DebateRecord]
@@ -171,26 +171,26 @@ class OpenDebates:
 
 @dataclass(frozen=True, slots=True)
 class LivenessWindow:
-    """When an owner that lives was last heard of: between these two times, in the form of `DebateRecord.updated`."""
+    """The times between which a live owner last sent a heartbeat, as in `DebateRecord.updated`."""
 
     since: str
     until: str
 
 
 class DebateIndex:
-    """The records of all debates.
+    """Stores the records of all debates.
 
     Attributes:
-        address: Where the owner of what is claimed through these records is reached, once that is known.
+        address: Where other replicas reach this one, which claims debates through this index; empty until known.
     """
 
     def __init__(self, documents: Documents, address: str = "") -> None:
-        """Keep them in a store whose collection DEBATES is prepared."""
+        """Use a store whose collection DEBATES is prepared."""
         self.address = address
         self._documents = documents
 
     async def insert(self, record: DebateRecord) -> None:
-        """Add a record. Raises DuplicateError where the request id is taken."""
+        """Add a record. Raise DuplicateError if the request id was already used."""
         await self._documents.insert(DEBATES, record.key, asdict(record))
 
     async def get(self, tenant: str, debate: str) -> DebateRecord | None:
@@ -198,19 +198,19 @@ class DebateIndex:
         return await self.get_by_key(record_key(tenant, debate))
 
     async def get_by_key(self, key: str) -> DebateRecord | None:
-        """Return a debate's record by its key. Raises UnreadableError where it cannot be read."""
+        """Return a debate's record by its key, or None. Raise UnreadableError if it cannot be read."""
         found = await self._documents.get(DEBATES, key)
         return read_or_raise(found, _record, _KIND, _key) if found else None
 
     async def find_by_request(self, tenant: str, request_id: str) -> DebateRecord | None:
-        """Return the record that a request made."""
+        """Return the record that a request created, or None."""
         found = await self._documents.find(DEBATES, {"tenant": tenant, "request_id": request_id}, limit=1)
         return _record(found[0]) if found else None
 
-    async def list_open(self, heard: LivenessWindow | None = None) -> OpenDebates:
-        """Return the debates that need an owner; of those that have one, where `heard` is said, only those that were not heard of then."""
+    async def list_open(self, alive: LivenessWindow | None = None) -> OpenDebates:
+        """Return the debates that need an owner. With `alive`, leave out those whose owner sent a heartbeat in that window."""
         owned = (
-            await self._find_owned({"owner": Above("")}) if heard is None else await self._find_silent(heard)
+            await self._find_owned({"owner": Above("")}) if alive is None else await self._find_silent(alive)
         )
         documents = await self._documents.find(
             DEBATES, _WITHOUT_OWNER, order=(Order("created"),), limit=_PAGE_SIZE
@@ -224,8 +224,10 @@ class DebateIndex:
         return OpenDebates(owned, waiting, whole)
 
     async def list_overdue(self, now: str) -> Sequence[DebateRecord]:
-        """Return the debates without an owner in which a person was waited for until now; the oldest if they are many."""
-        through_now = Below(f"{now}~")  # longer than what is due at this very moment, and so above it
+        """Return up to 1,000 debates without an owner whose checkpoint is due, the longest due first."""
+        through_now = Below(
+            f"{now}~"
+        )  # "~" sorts after the end of the time, so that what is due now is included
         return await self._find({"due": through_now}, Order("due"), limit=_PAGE_SIZE)
 
     async def count_running(self, tenant: str, at_most: int) -> int:
@@ -233,15 +235,15 @@ class DebateIndex:
         where: Where = {"tenant": tenant, "open": True, "owner": Above(""), "status": OneOf(_RUNNABLE)}
         return len(await self._documents.find(DEBATES, where, limit=at_most))
 
-    async def _find_silent(self, heard: LivenessWindow) -> list[DebateRecord]:
-        """Look for what is outside of a time, so that the cost is that of what is found.
+    async def _find_silent(self, alive: LivenessWindow) -> list[DebateRecord]:
+        """Return the debates whose owner sent no heartbeat in a window. The cost depends on their number alone.
 
-        A clock that is ahead would else let the debates of its replica look alive for as long, after it has died.
+        Times after the window count too: else debates of a replica whose clock was ahead would look alive after its end.
         """
-        # A version that tells no time is looked at in full, while it runs beside this one.
+        # A version that writes no time may run at the same time; all its debates are returned.
         conditions: Sequence[Where] = (
-            {"alive": Below(heard.since)},
-            {"alive": Above(heard.until)},
+            {"alive": Below(alive.since)},
+            {"alive": Above(alive.until)},
             {"alive": None, "owner": Above("")},
         )
         return [record for where in conditions for record in await self._find_owned(where)]
@@ -258,7 +260,7 @@ class DebateIndex:
             after = _text(found[-1], "created")
 
     async def _find_oldest_of_each_tenant(self) -> list[DebateRecord]:
-        """Look from tenant to tenant, so that those of one cannot hide those of another."""
+        """Search tenant by tenant, so that the debates of one do not hide those of another."""
         records: list[DebateRecord] = []
         tenant = ""
         order = Order("tenant"), Order("created")
@@ -270,33 +272,33 @@ class DebateIndex:
         return records
 
     async def list_page(
-        self, tenant: str, wanted: DebateFilter, after: str = "", limit: int = 50
+        self, tenant: str, selected: DebateFilter, after: str = "", limit: int = 50
     ) -> Sequence[DebateRecord]:
-        """Return those of a tenant's debates that are wanted, beyond the one created as `after` says; empty: from the first."""
+        """Return a tenant's selected debates after the one created at `after` (as `DebateRecord.created`; empty: from the first)."""
         where: dict[str, Any] = {"tenant": tenant}
-        if wanted.statuses:
-            where["status"] = OneOf(wanted.statuses)
-        if wanted.formats:
-            where["format"] = OneOf(wanted.formats)
-        if wanted.labels:
-            where["labels"] = HasAll(wanted.labels)
-        order = Order("created", descending=not wanted.oldest_first)
+        if selected.statuses:
+            where["status"] = OneOf(selected.statuses)
+        if selected.formats:
+            where["format"] = OneOf(selected.formats)
+        if selected.labels:
+            where["labels"] = HasAll(selected.labels)
+        order = Order("created", descending=not selected.oldest_first)
         found: list[DebateRecord] = []
-        while len(found) < limit:  # else one that cannot be read would end the list
-            bounded = {**where, "created": wanted.start_condition(after)}
+        while len(found) < limit:  # an unreadable record must not end the list
+            bounded = {**where, "created": selected.start_condition(after)}
             documents = await self._documents.find(DEBATES, bounded, order=(order,), limit=limit)
             found += _records(documents)
             if len(documents) < limit:
                 break
             after = _text(documents[-1], "created")
         found = found[:limit]
-        # They are ordered by age: those that the other bound leaves out come last.
-        if wanted.oldest_first:
-            return [record for record in found if not wanted.before or record.created < wanted.before]
-        return [record for record in found if record.created > wanted.since]
+        # Ordered by age: debates beyond the other bound come last.
+        if selected.oldest_first:
+            return [record for record in found if not selected.before or record.created < selected.before]
+        return [record for record in found if record.created > selected.since]
 
     async def count(self, tenant: str, statuses: Sequence[str], at_most: int) -> int:
-        """Count a tenant's debates in some states, up to a number."""
+        """Count a tenant's debates with one of these statuses, up to a number."""
         if not at_most:
             return 0
         where: Where = {"tenant": tenant, "status": OneOf(tuple(statuses))}
@@ -308,7 +310,7 @@ class DebateIndex:
         return await self._find(where, Order("created", descending=True), limit=limit)
 
     async def record_claim(self, record: DebateRecord, owner: str, epoch: int, updated: str) -> bool:
-        """Note a claim that the log already holds, unless a later one is noted."""
+        """Write a claim that the log already records, unless the record has a later one."""
         changes = {
             "epoch": epoch,
             "heartbeat": record.heartbeat + 1,
@@ -321,11 +323,11 @@ class DebateIndex:
         return await self._update(record, changes, {"epoch": Below(epoch)})
 
     async def record_first_event(self, record: DebateRecord) -> bool:
-        """Note that the log holds the first event of a debate that nobody has claimed."""
+        """Write that the log contains the first event of a debate without a claim."""
         return await self._update(record, {"opening": ""}, {"epoch": 0})
 
     async def renew_lease(self, record: DebateRecord, epoch: int, heartbeat: int, alive: str) -> bool:
-        """Show that the owner of an epoch lives at a time; false where a later claim is noted."""
+        """Write a heartbeat of the owner of an epoch. Return False if the record has a later claim."""
         changes = {"heartbeat": heartbeat, "alive": alive, "address": self.address}
         return await self._update(record, changes, {"epoch": epoch})
 
@@ -340,23 +342,23 @@ class DebateIndex:
         updated: str,
         due: str | None = None,
     ) -> bool:
-        """Note where the debate stands under an epoch; false where a later claim is noted."""
+        """Write the status under an epoch. Return False if the record has a later claim."""
         owned = self._owner_fields(owner, updated)
         changes = {"status": status, "open": is_open, "updated": updated, "due": due, **owned}
         return await self._update(record, changes, {"epoch": epoch})
 
     async def release(self, record: DebateRecord, epoch: int) -> bool:
-        """Give the debate up, so that any replica may claim it at once."""
+        """Release the debate, so that any replica may claim it at once."""
         return await self._update(record, self._owner_fields(None, ""), {"epoch": epoch})
 
     async def reopen(self, tenant: str, debate: str) -> bool:
-        """Ask for an owner for a debate that rests, since someone wants something of it."""
+        """Request an owner for a debate that rests or waits, since there is an intervention."""
         where: Where = {"open": False, "status": OneOf((PAUSED, FAILED, WAITING))}
         changes = {"open": True, "due": None}
         return await self._documents.update(DEBATES, record_key(tenant, debate), changes, where)
 
     async def remove(self, record: DebateRecord) -> bool:
-        """Remove the record of a debate that rests, so that nobody finds it; false where somebody has taken it up since."""
+        """Remove the record of a debate that rests. Return False if it was claimed or reopened since."""
         where: Where = {"open": False, "epoch": record.epoch, "status": record.status}
         return await self._documents.delete(DEBATES, record.key, where)
 
@@ -370,9 +372,9 @@ class DebateIndex:
             yield tenant
 
     async def list_resting(self, tenant: str, before: str, limit: int) -> Sequence[DebateRecord]:
-        """Return debates of a tenant that rest and last changed before a time, those first that rest the longest.
+        """Return debates of a tenant that rest and last changed before a time, the longest unchanged first.
 
-        One that waits for a person is none of them.
+        Debates that wait for a person are not included.
         """
         where: Where = {
             "tenant": tenant,
@@ -414,5 +416,5 @@ def _key(document: Document) -> str:
 
 
 def _text(document: Document, name: str) -> str:
-    """Return a field that was searched by as text."""
+    """Return a text field that was searched by."""
     return str(document.fields[name])

@@ -1,7 +1,7 @@
-"""A debate's log as its owner writes it: one append in flight, everything that waits goes into the next.
+"""The log of a debate for its owner: one append is in flight, and all events that wait go into the next one.
 
-The log is the lock. An append at a place that another replica has written means that the claim is lost, whatever
-any clock says; the owner then stops.
+The log is the lock. If another replica has written at the place of an append, the claim is lost, whatever any clock says, and
+the owner stops.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ __all__ = [
 _PAGE = 1000
 _BATCH = 256
 _BATCH_BYTES = 4_000_000
-"""A record is well below what a store takes at once: after this many bytes the rest waits for the next."""
+"""After so many bytes the other events wait for the next record: stores refuse large records."""
 _LARGE_BYTES = 1024 * 1024
-"""Of events that are opened at once: more of them would hold the loop for a few milliseconds a MiB."""
+"""Bytes of events. More of them are opened in a thread: they would block the loop for some milliseconds per MiB."""
 _BACKOFF = Backoff(first=0.05, maximum=2.0)
 
 
 class ClaimLostError(Exception):
-    """Another replica has written to the log: this one no longer owns the debate and must stop."""
+    """Another replica has written to the log: this one does not own the debate any more and must stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def open_records(records: Sequence[Record], after: int, before: bytes) -> list[E
     """Return the events of records that follow the event at sequence `after`, whose hash is `before`.
 
     Raises:
-        CorruptEventError: an event is missing, damaged or out of its chain.
+        CorruptEventError: an event is missing or damaged, or does not follow the previous one.
     """
     events: list[Envelope] = []
     for record in records:
@@ -77,7 +77,7 @@ def open_records(records: Sequence[Record], after: int, before: bytes) -> list[E
 
 
 async def open_in_thread_if_large(records: Sequence[Record], after: int, before: bytes) -> list[Envelope]:
-    """Return what `open_records` does; what is large is opened in a thread."""
+    """Return what `open_records` returns. Open large records in a thread."""
     size = sum(len(entry) for record in records for entry in record.entries)
     if size <= _LARGE_BYTES:
         return open_records(records, after, before)
@@ -85,12 +85,12 @@ async def open_in_thread_if_large(records: Sequence[Record], after: int, before:
 
 
 async def read_events(log: Log, tenant: str, debate: str) -> list[Envelope]:
-    """Return all events of a debate, checked to be dense and chained."""
+    """Return all events of a debate. Their sequences and hashes are checked."""
     return await _read_from(log, log_name(tenant, debate), 0, GENESIS)
 
 
 async def read_events_after(log: Log, last: Envelope) -> list[Envelope] | None:
-    """Return the events of a debate that follow one of its own, checked likewise; None where the log does not hold that one."""
+    """Return the events of a debate after `last`, checked as in `read_events`; None if the log does not contain `last`."""
     name, place = log_name(last.tenant, last.debate), last.sequence
     records = await log.read(name, place - 1, _PAGE)
     if not records or records[0].entries[place - records[0].first :][:1] != (last.entry,):
@@ -114,18 +114,18 @@ async def _read_from(log: Log, name: str, after: int, before: bytes) -> list[Env
 
 
 class Journal:
-    """The log of one debate, read whole and then appended to by one owner.
+    """The log of one debate: read completely, then appended to by one owner.
 
     Attributes:
-        recorded: What the log holds, up to date with every append.
+        recorded: The state that the log records, updated with each append.
         epoch: The claim that appends are written under.
-        claimed_at: Sequence of that claim; 0 before it is made here.
+        claimed_at: Sequence of that claim; 0 before `claim` is called.
     """
 
     def __init__(
         self, log: Log, clock: Clock, tenant: str, debate: str, events: Sequence[Envelope] = ()
     ) -> None:
-        """Start after `events`, which are all that the log holds."""
+        """Start after `events`, which are all events of the log."""
         self.tenant = tenant
         self.debate = debate
         self.recorded = RecordedState.from_events(events)
@@ -140,7 +140,7 @@ class Journal:
 
     @property
     def sequence(self) -> int:
-        """The last event's; 0 for none."""
+        """The sequence of the last event; 0 if there is none."""
         return self._last.sequence if self._last else 0
 
     async def claim(self, owner: str, *first: Draft, then: Sequence[Draft] = ()) -> None:
@@ -148,7 +148,7 @@ class Journal:
 
         Raises:
             ClaimLostError: another replica was faster.
-            StoreUnavailableError: whether it was written is unknown; read the log again before another try.
+            StoreUnavailableError: it may be written or not; read the log again before another try.
         """
         sealed = self._seal(first)
         self.epoch += 1
@@ -158,30 +158,29 @@ class Journal:
         self.claimed_at = sealed[-1].sequence
 
     async def write_first_event(self, first: Draft) -> None:
-        """Make sure that the log holds its first event, without a claim.
+        """Write the first event, without a claim, unless the log has it.
 
         Raises:
-            StoreUnavailableError: whether it does is unknown.
+            StoreUnavailableError: it may be written or not.
         """
-        with suppress(ClaimLostError):  # whoever was faster has written the same first event
+        with suppress(ClaimLostError):  # a faster writer has written the same first event
             await self._store(self._seal([first]))
 
     async def append(self, *drafts: Draft) -> tuple[Envelope, ...]:
-        """Record events as one record and return them once they are durable. Needs `run_writer` to be running.
+        """Record events as one record. Return them once they are durable. `run_writer` must be running.
 
         Raises:
-            UnrecordableError: they cannot be recorded, which hinders no others.
+            UnrecordableError: they cannot be recorded; other events are not affected.
         """
-        return await asyncio.shield(
-            self._enqueue_drafts(drafts)
-        )  # whoever gives up waiting does not make it undone
+        # Shielded: if the caller is cancelled, the events are still recorded.
+        return await asyncio.shield(self._enqueue_drafts(drafts))
 
     def enqueue(self, draft: Draft) -> None:
-        """Record an event with the next append, without waiting for it; errors as with `append`."""
+        """Record an event with the next append, without waiting for it. Raises as `append`."""
         _ = self._enqueue_drafts((draft,))
 
     async def wait_until_written(self) -> None:
-        """Wait until all that was handed in so far is durable. Needs `run_writer` to be running."""
+        """Wait until all events so far are durable. `run_writer` must be running."""
         if self._latest is not None:
             await asyncio.shield(self._latest)
 
@@ -193,10 +192,10 @@ class Journal:
         return self._latest
 
     async def run_writer(self) -> None:
-        """Append what waits, for ever.
+        """Append waiting events, until cancelled.
 
         Raises:
-            ClaimLostError: the claim is lost; nothing of the batch was written.
+            ClaimLostError: the claim is lost; no event of the batch was written.
         """
         while True:
             await self._wake.wait()
@@ -263,7 +262,7 @@ class Journal:
         self.recorded.apply(sealed, now)
 
     def _measure_wait(self, event: Envelope) -> None:
-        """Measure a wait that an event ends, whoever owned the debate when it began."""
+        """Record the length of a wait that an event ends, also if an earlier owner started it."""
         since, created = self.recorded.waits_since.get(event.key), self.recorded.created
         if since is None or created is None:
             return

@@ -1,4 +1,4 @@
-"""What a debate's log already holds, looked up by key: the memory that makes running again the same as resuming."""
+"""The state that a debate's log records, by key. With it, running the format again is the same as resuming the debate."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -43,14 +43,14 @@ __all__ = ["SETTLED", "Outcome", "RecordedState", "Steering"]
 Outcome = StepSucceeded | StepFailed
 
 SETTLED = "settled"
-"""Why a step fails that was late for a `Settled`."""
+"""The reason of a step that fails since a `Settled` left it out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """The interventions that a format goes on with: guidance in order, who is muted, whether the rounds are to end.
+    """What interventions ask of a format: guidance in order, muted agents, and whether the rounds end.
 
-    `limit` is the limit that ends them, such as `total_timeout`; empty for none.
+    `limit` is the limit that ends them, such as `total_timeout`; empty if none does.
     """
 
     guidance: tuple[str, ...] = ()
@@ -61,35 +61,35 @@ class Steering:
 
 @dataclass(slots=True)
 class RecordedState:
-    """A fold of a debate's events for its owner.
+    """The state of a debate for its owner, computed from its events.
 
     Attributes:
         outcomes: The latest outcome of each step and its attempt.
         started: Each step and attempt that was started.
         notes: Keys of the events that follow from steps.
-        settled: What counted where several steps were settled, by key.
-        joined: Agents that came into being, by the key of their event, in order.
-        timers: When each timer's time comes; `fired_timers`: those whose time has come.
-        control_sequences: For each look at the interventions, the sequence it went up to.
+        settled: Which of several parallel steps counted, by key.
+        joined: Agents that joined during the debate, by the key of their event, in order.
+        timers: When each timer fires; `fired_timers`: those that have fired.
+        control_sequences: For each read of the interventions, the sequence up to which they were read.
         interventions: Each with its sequence, by request id.
-        retried: Steps whose recorded failure is void, since the debate was resumed after failing on them.
-        pausing: Whether a pause is asked for and not yet undone; `stopping`: whether it stops what is in flight.
-        stopped_runs: Runs of calls that were stopped, and are counted.
-        paused: Whether the debate came to rest for it.
-        attempt: Times the debate was begun or resumed; `attempt_epoch`: the claim that this was under.
+        retried: Steps whose recorded failure does not count any more, since the debate was resumed after it.
+        pausing: Whether a pause is requested and not undone yet; `stopping`: whether it stops calls in flight.
+        stopped_runs: Runs of stopped calls whose usage is counted.
+        paused: Whether the debate stopped for that pause.
+        attempt: How often the debate was started or resumed; `attempt_epoch`: the claim of the latest time.
         claims: Claims since the latest outcome of a step or intervention.
-        time: How long it has been worked on, up to its answer and then after it.
-        round_marks: What `time.working` was when a round began, or when its limit was last reached.
+        time: How long it has run, up to its answer, then after it.
+        round_marks: The value of `time.working` when a round started, or when its limit was last reached.
         round_limits: How often each round's limit was reached.
-        meter: What its calls used, up to its answer and then after it.
-        ending: The limit that lets nothing new begin but the answer; empty for none.
-        late: Steps that fail for a limit or a `Settled` and whose failure is not recorded yet, with the reason.
-        answer: Key of the step that makes the answer; empty before it was begun.
-        wait: The wait for providers that goes on.
-        waits: Times that providers were waited for; `waited`: seconds of that by phase.
-        open_checkpoints: Those a person is waited for at, in the order they were opened.
-        checkpoints: How the others were closed.
-        waits_since: When each wait began that goes on, by its key: for providers, or for a person.
+        meter: What its calls used, up to its answer, then after it.
+        ending: The limit after which only the answer may still start; empty if none was reached.
+        late: Steps that fail because of a limit or a `Settled`, with the reason, until their failure is recorded.
+        answer: Key of the step that creates the answer; empty until it starts.
+        wait: The present wait for providers, if any.
+        waits: Number of waits for providers; `waited`: their seconds by phase.
+        open_checkpoints: Checkpoints that wait for a person, in the order in which they were opened.
+        checkpoints: How each closed checkpoint was closed.
+        waits_since: When each present wait (for providers or a person) began, by its key.
     """
 
     created: DebateCreated | None = None
@@ -131,17 +131,17 @@ class RecordedState:
 
     @classmethod
     def from_events(cls, events: Iterable[Envelope]) -> "RecordedState":
-        """Fold events into a new memory.
+        """Return the state after these events.
 
         Raises:
-            UnknownEventError: one of them is of a kind that is not known here and may not be passed over.
+            UnknownEventError: this version does not know the kind of an event, and the event is not ignorable.
         """
         recorded = cls()
         recorded.apply(events)
         return recorded
 
     def apply(self, events: Iterable[Envelope], at: float | None = None) -> None:
-        """Fold more events in. `at`: when they were recorded, by the monotonic clock of the owner that did so just now.
+        """Apply more events. `at`: when they were recorded, by the monotonic clock of the owner that has just done so.
 
         Raises:
             UnknownEventError: as `from_events`.
@@ -152,24 +152,26 @@ class RecordedState:
             self.time.mode = self._mode()
 
     def steering(self, through: int) -> Steering:
-        """Return what the interventions recorded up to a sequence come to."""
-        made = [each.intervention for sequence, each in self.interventions.values() if sequence <= through]
-        acts = [each.WhichOneof("act") for each in made]
+        """Return what the interventions up to a sequence ask for."""
+        interventions = [
+            each.intervention for sequence, each in self.interventions.values() if sequence <= through
+        ]
+        acts = [each.WhichOneof("act") for each in interventions]
         limit = self.ending if 0 < self._ending_sequence <= through else ""
         return Steering(
-            guidance=tuple(each.guide.text for each in made if each.HasField("guide")),
-            muted=_collect_muted(made),
+            guidance=tuple(each.guide.text for each in interventions if each.HasField("guide")),
+            muted=_collect_muted(interventions),
             end="end" in acts or bool(limit),
             limit=limit,
         )
 
     @property
     def muted(self) -> frozenset[str]:
-        """The ids of those who are muted now, though a format may not have seen it yet."""
+        """The ids of the agents that are muted now, though a format may not have read that yet."""
         return _collect_muted(intervened.intervention for _, intervened in self.interventions.values())
 
     def last_steering_sequence(self) -> int:
-        """Return the sequence of the latest event that steering is made of."""
+        """Return the sequence of the latest event that `steering` depends on."""
         latest = max((sequence for sequence, _ in self.interventions.values()), default=0)
         return max(latest, self._ending_sequence)
 
@@ -179,7 +181,7 @@ class RecordedState:
         return [(key, attempt) for key, attempt in self.started if attempt > ended.get(key, 0)]
 
     def is_answered(self) -> bool:
-        """Return whether the step that makes the answer has succeeded."""
+        """Return whether the step that creates the answer has succeeded."""
         _, outcome = self.outcomes.get(self.answer, (0, None))
         return isinstance(outcome, StepSucceeded)
 
@@ -216,8 +218,8 @@ class RecordedState:
                 self._apply_timer(event.key, timer)
             case RoundStarted() | LimitReached() as mark:
                 self._apply_mark(event, mark)
-            case Paused() | Resumed() | DebateFailed() | Concluded() | Closed() as turn:
-                self._apply_status_change(turn, event)
+            case Paused() | Resumed() | DebateFailed() | Concluded() | Closed() as change:
+                self._apply_status_change(change, event)
             case WaitStarted() | WaitFinished() as wait:
                 self._track_wait(event, begins=isinstance(wait, WaitStarted))
                 self._apply_wait(wait)
@@ -257,8 +259,8 @@ class RecordedState:
         if isinstance(wait, WaitStarted):
             self.wait = wait
             self.waits += 1
-            together = wait.waited.ToMilliseconds() + wait.length.ToMilliseconds()
-            self.waited[wait.phase] = together / 1000
+            total = wait.waited.ToMilliseconds() + wait.length.ToMilliseconds()
+            self.waited[wait.phase] = total / 1000
         elif self.wait is not None:
             self.retried.update(self.wait.steps)
             self.wait = None
@@ -276,9 +278,9 @@ class RecordedState:
                 self.pausing = True
 
     def _apply_status_change(
-        self, turn: Paused | Resumed | DebateFailed | Concluded | Closed, event: Envelope
+        self, change: Paused | Resumed | DebateFailed | Concluded | Closed, event: Envelope
     ) -> None:
-        match turn:
+        match change:
             case Paused() as paused:
                 self.paused = True
                 self.stopped_runs |= {each.run for each in paused.stopped if each.run}
@@ -295,7 +297,7 @@ class RecordedState:
 
     def _resume(self) -> None:
         if self.paused or self.failure is not None:
-            self.open_checkpoints.clear()  # they are opened again, with the whole of their time
+            self.open_checkpoints.clear()  # they are opened again, with their full time
         if self.wait is not None:
             self._apply_wait(WaitFinished())
         if self.failure is not None:
@@ -304,7 +306,7 @@ class RecordedState:
         self.pausing = self.stopping = self.paused = False
 
     def _resume_from(self, failed: DebateFailed) -> None:
-        """Try again what the debate failed on; its time limits begin anew."""
+        """Retry the steps that the debate failed on; its time limits start again."""
         self.retried.update(failed.failure.steps)
         self.time.restart()
         self.round_marks.clear()
@@ -314,7 +316,7 @@ class RecordedState:
             self.ending, self._ending_sequence = "", 0
 
     def _conclude(self, concluded: Concluded, at: datetime) -> None:
-        """Let what follows the answer have time and budgets of its own."""
+        """Start time and usage again: what follows the answer has limits of its own."""
         self.concluded, self.concluded_at = concluded, at
         self.ending, self._ending_sequence = "", 0
         self.late.clear()
@@ -329,9 +331,9 @@ class RecordedState:
         return Mode.WAITING if self.wait is not None else Mode.WORKING
 
 
-def _collect_muted(made: Iterable[Intervention]) -> frozenset[str]:
+def _collect_muted(interventions: Iterable[Intervention]) -> frozenset[str]:
     muted: set[str] = set()
-    for each in made:
+    for each in interventions:
         if each.HasField("mute"):
             muted.add(each.mute.agent_id)
         elif each.HasField("unmute"):

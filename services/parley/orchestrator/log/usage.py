@@ -1,4 +1,4 @@
-"""What a debate has used so far: time, tokens and money, as a fold of recorded events."""
+"""What a debate has used so far: time, tokens and money, computed from its recorded events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class Mode(Enum):
 
 @dataclass(slots=True)
 class RunningTime:
-    """How long a debate has been worked on. Time without an owner, paused or at a checkpoint does not count.
+    """How long a debate has run. Time without an owner, in a pause or at a checkpoint does not count.
 
     Attributes:
         working: Seconds.
-        waiting: Seconds in which providers were waited for.
+        waiting: Seconds of waits for providers.
     """
 
     working: float = 0.0
@@ -34,22 +34,22 @@ class RunningTime:
     _since: float = 0.0
 
     def advance(self, epoch: int, at: float) -> None:
-        """Count the time up to an event. Between two owners none passes, so that each may count by a clock of its own."""
+        """Count the time up to an event. No time counts between two owners, so that each may use its own clock."""
         if epoch == self._epoch and epoch > 0:
             self.working += self._seconds_since(at, Mode.WORKING)
             self.waiting += self._seconds_since(at, Mode.WAITING)
         self._epoch, self._since = epoch, at
 
     def work_seconds(self, now: float) -> float:
-        """Return the seconds of work up to now, by the clock that the owner's events are passed on with."""
+        """Return the seconds of work up to now, by the clock that the owner passes to `advance`."""
         return self.working + self._seconds_since(now, Mode.WORKING)
 
     def total_seconds(self, now: float) -> float:
-        """Return the same with the seconds in which providers were waited for."""
+        """Return the seconds of work and of waits for providers up to now."""
         return self.work_seconds(now) + self.waiting + self._seconds_since(now, Mode.WAITING)
 
     def restart(self) -> None:
-        """Count from nothing again."""
+        """Set the times to 0."""
         self.working = self.waiting = 0.0
 
     def _seconds_since(self, now: float, mode: Mode) -> float:
@@ -58,7 +58,7 @@ class RunningTime:
 
 @dataclass(slots=True)
 class UsageMeter:
-    """What calls used. A call whose price is not known counts in `tokens` alone."""
+    """What calls used. A call of unknown price is only part of `tokens` and `written`."""
 
     tokens: int = 0
     written: int = 0
@@ -66,11 +66,11 @@ class UsageMeter:
     priced_tokens: int = 0
 
     def add(self, outcome: StepSucceeded | StepFailed) -> None:
-        """Count a step's outcome."""
+        """Add the usage of a step's outcome."""
         self.count(usage_of(outcome))
 
     def count(self, usage: Usage) -> None:
-        """Count what a call used."""
+        """Add the usage of a call."""
         tokens = usage.input_tokens + usage.output_tokens
         self.tokens += tokens
         self.written += usage.output_tokens
@@ -79,17 +79,17 @@ class UsageMeter:
             self.priced_tokens += tokens
 
     def estimate_cost(self, tokens: int) -> float:
-        """Return what so many tokens may cost, by the calls so far, in millionths of a US dollar."""
+        """Return the likely cost of tokens at the average price so far, in millionths of a US dollar."""
         return tokens * self.cost_micros / self.priced_tokens if self.priced_tokens else 0.0
 
 
 def usage_of(outcome: StepSucceeded | StepFailed) -> Usage:
-    """Return what a step's attempt used."""
+    """Return the usage of a step's attempt."""
     return outcome.usage if isinstance(outcome, StepFailed) else outcome.reply.usage
 
 
 def usage_of_stopped(calls: Iterable[StoppedCall]) -> Usage:
-    """Return what calls had used that were stopped; a call of which that is not known makes the cost unknown."""
+    """Return the sum of what stopped calls used. A call of unknown usage makes the cost unknown."""
     used = Usage()
     for each in calls:
         used = add_usage(used, each.usage if each.HasField("usage") else Usage(requests=1))
@@ -97,7 +97,7 @@ def usage_of_stopped(calls: Iterable[StoppedCall]) -> Usage:
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:
-    """Return the sum; an unknown cost makes it unknown, unless nothing was asked of a model there."""
+    """Return the sum. An unknown cost makes the sum's cost unknown, unless that part has no requests."""
     known = [each for each in (one, other) if each.requests]
     cost = None
     if known and all(each.HasField("cost_micros") for each in known):

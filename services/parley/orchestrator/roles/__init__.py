@@ -1,1 +1,1 @@
-"""Roles: what an agent of a role is told, one Markdown file a role. Knows no other room of the orchestrator."""
+"""Roles: the prompts that an agent of a role gets, one Markdown file a role. Knows no other room of the orchestrator."""

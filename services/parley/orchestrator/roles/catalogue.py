@@ -1,6 +1,6 @@
-"""Roles: what an agent of a role is told in each phase. A role is one file in this folder, and nothing else.
+"""Roles: the prompts of an agent in each phase. A role is one file in this folder, and nothing else.
 
-The file's name is the role's. Which sections a role needs is said by the formats.
+The file's name is the role's name. The formats define which sections a role needs.
 """
 
 from collections.abc import Collection, Iterable
@@ -13,24 +13,24 @@ __all__ = ["Role", "RoleFileError", "Roles", "UnknownRoleError", "load_shipped_r
 
 
 class UnknownRoleError(Exception):
-    """No role has this name. The message lists those there are."""
+    """No role has this name. The message lists the known roles."""
 
 
 class Roles:
     """The roles that a replica knows."""
 
     def __init__(self, roles: Iterable[Role]) -> None:
-        """Know these, each under its name and its aliases.
+        """Register these roles, each under its name and its aliases.
 
         Raises:
-            RoleFileError: two of them take one name.
+            RoleFileError: two roles use the same name.
         """
         self._by_name: dict[str, Role] = {}
         for role in roles:
             for name in (role.name, *role.aliases):
                 if name in self._by_name:
                     raise _file_error(
-                        role.name, f"takes the name {name}, which is {self._by_name[name].name}'s already"
+                        role.name, f"uses the name {name}, which role {self._by_name[name].name} already uses"
                     )
                 self._by_name[name] = role
 
@@ -39,14 +39,14 @@ class Roles:
         return tuple(sorted({each.name: each for each in self._by_name.values()}.values(), key=_name_of))
 
     def names(self) -> tuple[str, ...]:
-        """Return their names, sorted, without aliases."""
+        """Return the names of all roles, sorted, without aliases."""
         return tuple(each.name for each in self.all())
 
     def get(self, name: str) -> Role:
         """Return a role by its name or an alias.
 
         Raises:
-            UnknownRoleError: there is none of this name.
+            UnknownRoleError: no role has this name.
         """
         role = self.find(name)
         if role is None:
@@ -58,10 +58,10 @@ class Roles:
         return self._by_name.get(name)
 
     def check(self, duties: Collection[Collection[str]]) -> None:
-        """Check that each role serves at least one of these duties, by their sections, and has none that nothing reads.
+        """Check that each role has all sections of at least one duty, and no section that no duty reads.
 
         Raises:
-            RoleFileError: one does not.
+            RoleFileError: a role does not.
         """
         read = set().union(*duties)
         for role in self.all():
@@ -75,7 +75,7 @@ class Roles:
 
 @cache
 def load_shipped_roles() -> Roles:
-    """Read the roles that Parley ships, once.
+    """Return the roles that Parley ships; their files are read once.
 
     Raises:
         RoleFileError: a file cannot be used.

@@ -1,1 +1,1 @@
-"""Following a debate: its events from the log, text of steps in flight, from any replica. Knows the log and the model."""
+"""Watching a debate from any replica: its events from the log, and the text of steps in flight. Knows the log and the model."""

@@ -28,7 +28,7 @@ from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 __all__ = ["MAX_WAITING_PIECES", "OWNER_KEY", "DeltaBroker", "DeltaForwarder"]
 
 MAX_WAITING_PIECES = 256
-"""Pieces that wait for one listener; of more, the oldest are dropped."""
+"""Pieces that wait for one listener. If there are more, the oldest are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,40 +38,40 @@ class _Listeners:
 
 
 class DeltaBroker:
-    """Hands each debate's pieces to those who listen to it."""
+    """Passes the text of each debate to its listeners."""
 
     def __init__(self) -> None:
-        """Start with no listeners."""
+        """Start without listeners."""
         self._listeners: dict[str, _Listeners] = {}
         self._wake_queues = WakeQueues()
 
     def publish(self, debate: str, delta: Delta) -> None:
-        """Hand a piece on. A listener that has fallen behind misses older ones, which offsets show."""
-        audience = self._listeners.get(debate)
-        if audience is not None:
-            for queue in audience.queues.values():
+        """Pass a piece of text to all listeners. A slow listener misses older pieces, which it sees by their offsets."""
+        listeners = self._listeners.get(debate)
+        if listeners is not None:
+            for queue in listeners.queues.values():
                 queue.append(delta)
-            audience.wake_group.notify()
+            listeners.wake_group.notify()
 
     @contextmanager
     def listen(self, tenant: str, debate: str, news: asyncio.Event) -> Generator[deque[Delta], None, None]:
-        """Collect the pieces of a tenant's debate while the block runs, and set `news` when there are some."""
-        audience = self._listeners.get(debate)
-        if audience is None:
-            audience = self._listeners[debate] = _Listeners(WakeGroup(self._wake_queues.for_tenant(tenant)))
-        queue = audience.queues[news] = deque(maxlen=MAX_WAITING_PIECES)
-        audience.wake_group.add(news)
+        """Collect the text of a tenant's debate while the block runs. `news` is set if there is some."""
+        listeners = self._listeners.get(debate)
+        if listeners is None:
+            listeners = self._listeners[debate] = _Listeners(WakeGroup(self._wake_queues.for_tenant(tenant)))
+        queue = listeners.queues[news] = deque(maxlen=MAX_WAITING_PIECES)
+        listeners.wake_group.add(news)
         try:
             yield queue
         finally:
-            del audience.queues[news]
-            audience.wake_group.remove(news)
-            if not audience.queues:
+            del listeners.queues[news]
+            listeners.wake_group.remove(news)
+            if not listeners.queues:
                 del self._listeners[debate]
 
 
 OWNER_KEY = "parley-owner"
-"""Metadata of a watch between replicas: the owner that it is meant for, which sends text only and asks no other."""
+"""Metadata of a watch between replicas: the owner that it is for. That owner sends text only, and asks no other replica."""
 _BACKOFF = Backoff(first=0.1, maximum=5.0)
 
 _logger = get_logger(__name__)
@@ -90,7 +90,7 @@ class _SharedChannel:
 
 
 class DeltaForwarder:
-    """Brings text while somebody here wants it."""
+    """Fetches text of debates that other replicas run, while a watcher here needs it."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class DeltaForwarder:
         owner: str,
         connect: Callable[[str], grpc.aio.Channel] = channel,
     ) -> None:
-        """Publish to `deltas` what owners other than `owner`, which is this replica, tell; `connect` opens a channel to one."""
+        """Publish the text of other owners to `deltas`. `owner` is the name of this replica; `connect` opens a channel."""
         self._index = index
         self._feeds = feeds
         self._deltas = deltas
@@ -111,21 +111,21 @@ class DeltaForwarder:
 
     @asynccontextmanager
     async def forward_while_watched(self, tenant: str, debate: str) -> AsyncGenerator[None, None]:
-        """Bring a debate's text while the block runs. Never fails: there may just be no text."""
+        """Fetch a debate's text while the block runs. Never fails: at worst there is no text."""
         key = record_key(tenant, debate)
         if key not in self._forwards:
-            # A context of its own: the deadline and the span of the first watcher are not the others'.
+            # A new context: the deadline and the span of the first watcher must not apply to the others.
             task = asyncio.create_task(self._forward(tenant, debate), context=Context())
             self._forwards[key] = _Forward(task)
-        wanted = self._forwards[key]
-        wanted.watchers += 1
+        forward = self._forwards[key]
+        forward.watchers += 1
         try:
             yield
         finally:
-            wanted.watchers -= 1
-            if not wanted.watchers:
+            forward.watchers -= 1
+            if not forward.watchers:
                 del self._forwards[key]
-                await stop_task(wanted.task)
+                await stop_task(forward.task)
 
     async def _forward(self, tenant: str, debate: str) -> None:
         news = asyncio.Event()
@@ -136,7 +136,7 @@ class DeltaForwarder:
                 await asyncio.sleep(_BACKOFF.maximum)
 
     async def _forward_from_owner(self, feed: Feed, tenant: str, debate: str, news: asyncio.Event) -> None:
-        """Copy from the owner, whoever that is at the time, for as long as the log can be read."""
+        """Copy text from the present owner, and from each later owner, as long as the log can be read."""
         pauses = _BACKOFF.pauses()
         while feed.failure is None:
             epoch = feed.epoch
@@ -152,12 +152,12 @@ class DeltaForwarder:
             await asyncio.sleep(next(pauses))
 
     async def _get_record(self, tenant: str, debate: str) -> DebateRecord | None:
-        with suppress(StorageError):  # the watchers hear of that from the log
+        with suppress(StorageError):  # the log reports that to the watchers
             return await self._index.get(tenant, debate)
         return None
 
     async def _copy_until_claimed(self, record: DebateRecord, feed: Feed, news: asyncio.Event) -> None:
-        """Copy from a record's owner until another one claims, or until that breaks off."""
+        """Copy text from the owner in a record until another one claims, or the stream ends."""
         copying = asyncio.create_task(self._copy(record))
         copying.add_done_callback(lambda _: news.set())
         try:
@@ -179,7 +179,7 @@ class DeltaForwarder:
 
     @asynccontextmanager
     async def _share_channel(self, address: str) -> AsyncGenerator[grpc.aio.Channel, None]:
-        """Share one channel to an address; it is closed when nobody needs it."""
+        """Share one channel to an address. The last user closes it."""
         shared = self._channels.get(address)
         if shared is None:
             shared = self._channels[address] = _SharedChannel(self._connect(address))
@@ -201,7 +201,7 @@ async def _wait_for_claim(
     seconds: float | None = None,
     unless: asyncio.Task[None] | None = None,
 ) -> None:
-    """Return once the log holds a later claim or cannot be read, after `seconds`, or when a task is done."""
+    """Return once the log has a later claim or cannot be read, after `seconds`, or once the task `unless` is done."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while feed.epoch <= epoch and feed.failure is None and not (unless and unless.done()):

@@ -1,4 +1,4 @@
-"""A debate's log as the watchers of one replica share it: followed, checked and parsed once, however many they are."""
+"""The log of a debate, shared by all its watchers at one replica: it is followed, checked and parsed once."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -19,27 +19,27 @@ __all__ = ["Feed", "Feeds"]
 _PAGE = 200
 _MAX_RETURNED = 64
 _WAKES_PER_HEARTBEAT = 4
-"""How often a reader is woken, in the time within which it hears a sign of life."""
+"""How often a reader is woken in the time of one heartbeat."""
 _MAX_KEPT_BYTES = 8_000_000
-"""Stored bytes of events that are kept; in memory they take about twice as much."""
+"""Stored bytes of the events that are kept. In memory they take about twice as much."""
 
 
 class Feed:
-    """The newest events of one debate, and those who wait for more.
+    """The newest events of one debate, and the readers that wait for more.
 
     Attributes:
-        last: Sequence of the newest event that was read; 0 before any.
-        epoch: The claim it was written under.
-        whole: Whether all that the log held at first has been read.
-        closed: Whether the debate is closed. Nothing comes after that.
-        failed: Whether it has failed and was neither resumed nor cancelled since.
-        failure: Why the log could not be read any further, if that is so.
-        readers: Who hears when there is more.
-        looked_at: When somebody last looked whether the log is still there, by the monotonic clock.
+        last: Sequence of the newest event; 0 if there is none.
+        epoch: The claim that this event was written under.
+        is_complete: Whether all events that the log had at first are read.
+        closed: Whether the debate is closed. No event follows.
+        failed: Whether it failed and was neither resumed nor cancelled since.
+        failure: The error that stopped the reading of the log, if any.
+        readers: The events that are set if there is more.
+        checked_at: When the existence of the log was last checked, by the monotonic clock.
     """
 
-    def __init__(self, turn: WakeQueue, max_kept_bytes: int = _MAX_KEPT_BYTES) -> None:
-        """Begin before the first event; wake readers in their `turn`, and keep so many stored bytes of the newest events."""
+    def __init__(self, queue: WakeQueue, max_kept_bytes: int = _MAX_KEPT_BYTES) -> None:
+        """Start before the first event. Readers are woken through `queue`; so many stored bytes of the newest events are kept."""
         self.last = 0
         self.epoch = 0
         self.is_complete = self.closed = self.failed = False
@@ -49,24 +49,24 @@ class Feed:
         self._events: list[Envelope] = []
         self._kept_bytes = 0
         self._outcomes: dict[str, tuple[int, int]] = {}
-        self.readers = WakeGroup(turn)
+        self.readers = WakeGroup(queue)
 
     def events_after(self, sequence: int) -> Sequence[Envelope] | None:
-        """Return some of the events after a sequence, or None where the next one is no longer kept."""
+        """Return some of the events after a sequence, or None if the next one is no longer kept."""
         if not self._events or sequence >= self.last:
             return ()
         place = sequence + 1 - self._events[0].sequence
         return self._events[place : place + _MAX_RETURNED] if place >= 0 else None
 
     def has_outcome(self, step: str, attempt: int, through: int) -> bool:
-        """Tell whether the events up to a sequence hold the outcome of a step's attempt, or of a later one."""
+        """Return whether the events up to a sequence include the outcome of this attempt at a step, or of a later attempt."""
         ended, sequence = self._outcomes.get(step, (0, 0))
         return ended >= attempt and sequence <= through
 
     async def run(self, log: Log, tenant: str, debate: str, wake_seconds: float) -> None:
-        """Read the log and follow it until cancelled, or until it cannot be read: then `failure` says why.
+        """Read the log and follow it until cancelled. If it cannot be read, set `failure` and return.
 
-        Readers are woken every `wake_seconds` without news too, to see what else is due: one timer for all of them.
+        Readers are also woken every `wake_seconds` without news, for their heartbeats: one timer serves all of them.
         """
         async with asyncio.TaskGroup() as tasks:
             waking = tasks.create_task(self._wake_readers(wake_seconds))
@@ -89,7 +89,7 @@ class Feed:
             async with aclosing(log.follow(name, self.last)) as following:
                 async for record in following:
                     before = self._append(await open_in_thread_if_large([record], self.last, before), before)
-        except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear it
+        except Exception as error:  # noqa: BLE001 - the readers must get any error
             self.failure = error
             self.readers.notify()
 
@@ -109,7 +109,7 @@ class Feed:
                 self.closed = True
             case DebateFailed():
                 self.failed = True
-            case Resumed() | Concluded():  # one that is cancelled is still to be closed
+            case Resumed() | Concluded():  # a cancelled debate is still to be closed
                 self.failed = False
             case StepSucceeded() | StepFailed():
                 self._outcomes[event.key] = (event.attempt, event.sequence)
@@ -132,10 +132,10 @@ class _RunningFeed:
 
 @dataclass(slots=True)
 class Feeds:
-    """The feeds of the debates that are being watched here.
+    """The feeds of the debates that are watched at this replica.
 
     Attributes:
-        heartbeat_seconds: After so long without news a watcher hears a sign of life.
+        heartbeat_seconds: After so long without news a watcher gets a heartbeat.
     """
 
     log: Log
@@ -146,7 +146,7 @@ class Feeds:
 
     @property
     def silence_seconds(self) -> float:
-        """How long it has to be silent for a sign of life, so that it comes in time though readers look only when they are woken."""
+        """The time without news after which a heartbeat is sent. Readers check only if they are woken, so it is a little less."""
         return self.heartbeat_seconds - self._wake_seconds
 
     @property
@@ -155,12 +155,12 @@ class Feeds:
 
     @asynccontextmanager
     async def join(self, tenant: str, debate: str, news: asyncio.Event) -> AsyncGenerator[Feed, None]:
-        """Share a debate's feed while the block runs; `news` is set whenever there is more."""
+        """Join the feed of a debate while the block runs. `news` is set if there is more to read."""
         name = log_name(tenant, debate)
         running = self._running.get(name)
         if running is None or running.feed.failure is not None:
             feed = Feed(self._wake_queues.for_tenant(tenant), self.max_kept_bytes)
-            # A context of its own: the deadline and the span of the first watcher are not the others'.
+            # A new context: the deadline and the span of the first watcher must not apply to the others.
             task = asyncio.create_task(
                 feed.run(self.log, tenant, debate, self._wake_seconds), context=Context()
             )

@@ -1,4 +1,4 @@
-"""Waking many who wait for the same news without keeping the event loop from everything else."""
+"""Wakes many tasks that wait for the same news, a few at a time, so that the event loop stays free for other work."""
 
 import asyncio
 from collections.abc import Iterable
@@ -9,25 +9,25 @@ __all__ = ["WakeGroup", "WakeQueues"]
 
 
 class WakeQueue:
-    """Those of one tenant who are to be woken, in the order in which there was news for them."""
+    """The events of one tenant that are to be set, in the order in which they became due."""
 
     def __init__(self) -> None:
-        """Begin with nobody."""
+        """Start empty."""
         self._due: dict[asyncio.Event, None] = {}
         self._is_running = False
 
-    def wake(self, all_of: Iterable[asyncio.Event]) -> None:
+    def wake(self, events: Iterable[asyncio.Event]) -> None:
         """Set these events, soon."""
-        self._due.update(dict.fromkeys(all_of))
+        self._due.update(dict.fromkeys(events))
         if not self._is_running:
             self._wake_one()
 
     def remove(self, news: asyncio.Event) -> None:
-        """Have an event set no more."""
+        """Remove an event, so that it is not set any more."""
         self._due.pop(news, None)
 
     def _wake_one(self) -> None:
-        """Wake the first; the next one the next time around the loop, since each takes up to a millisecond to be told what there is."""
+        """Set the first event, and the next one in the next loop iteration: each woken task takes up to a millisecond."""
         if news := next(iter(self._due), None):
             del self._due[news]
             news.set()
@@ -38,35 +38,35 @@ class WakeQueue:
 
 @dataclass(frozen=True, slots=True)
 class WakeQueues:
-    """The turn of each tenant: one of its watchers is woken each time around the loop, however many debates have news for them."""
+    """The queue of each tenant: one of its watchers is woken in each loop iteration, however many debates have news."""
 
     _by_tenant: WeakValueDictionary[str, WakeQueue] = field(default_factory=WeakValueDictionary)
 
     def for_tenant(self, tenant: str) -> WakeQueue:
-        """Return a tenant's turn."""
+        """Return a tenant's queue."""
         return self._by_tenant.setdefault(tenant, WakeQueue())
 
 
 class WakeGroup:
-    """The events of those who wait for one thing. They are set some at a time, as it is their tenant's turn."""
+    """The events of all tasks that wait for the same news. They are set through the queue of their tenant."""
 
-    def __init__(self, turn: WakeQueue) -> None:
-        """Begin with nobody."""
-        self._all: dict[asyncio.Event, None] = {}
-        self._queue = turn
+    def __init__(self, queue: WakeQueue) -> None:
+        """Start empty."""
+        self._events: dict[asyncio.Event, None] = {}
+        self._queue = queue
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._events)
 
     def add(self, news: asyncio.Event) -> None:
-        """Set an event at all news from now on."""
-        self._all[news] = None
+        """Add an event that is set at all news from now on."""
+        self._events[news] = None
 
     def remove(self, news: asyncio.Event) -> None:
-        """Set it no more."""
-        self._all.pop(news, None)
+        """Remove an event."""
+        self._events.pop(news, None)
         self._queue.remove(news)
 
     def notify(self) -> None:
-        """Set all events, soon; who joins later is not concerned."""
-        self._queue.wake(self._all)
+        """Set all events soon, but not those that are added later."""
+        self._queue.wake(self._events)

@@ -1,6 +1,6 @@
-"""Following a debate: its events after a sequence and then as they come, text in between, and signs of life.
+"""Watches a debate: its events after a sequence and then new ones, text between them, and heartbeats.
 
-A watcher holds next to nothing: its cursor in the feed that all watchers of the debate share, and a short queue of text.
+A watcher needs little memory: its cursor in the feed that all watchers of the debate share, and a short queue of text.
 """
 
 import asyncio
@@ -24,25 +24,25 @@ __all__ = ["SLOW_READER", "DebateWatcher", "Heartbeat", "WatchItem", "slow_reade
 SLOW_READER = "SLOW_READER"
 _PAGE = 50
 _MAX_BEHIND = 64
-"""Events that a watcher may be behind and still be sent text."""
+"""A watcher that is more events behind gets no text."""
 
 
 class Heartbeat:
-    """Nothing was recorded for a while."""
+    """Sent if nothing was recorded for a while."""
 
 
 WatchItem = Envelope | Delta | Heartbeat
 
 
 def slow_reader_error(last: int) -> ParleyError:
-    """Return what a watcher hears that does not keep up."""
+    """Return the error of a watcher that does not keep up."""
     message = f"this reader does not keep up; watch again after sequence {last}"
     return resource_exhausted(SLOW_READER, message, retry_after=0.0, metadata={"last_sequence": str(last)})
 
 
 @dataclass(frozen=True, slots=True)
 class DebateWatcher:
-    """What a replica's watchers stand on."""
+    """Watches debates at this replica."""
 
     log: Log
     feeds: Feeds
@@ -52,10 +52,12 @@ class DebateWatcher:
     async def watch(
         self, tenant: str, debate: str, after: int, *, text: bool
     ) -> AsyncGenerator[WatchItem, None]:
-        """Yield the events after a sequence, in order and without gap, until the last one; with `text`, text as it comes.
+        """Yield the events after a sequence, in order and without gaps, until the last one. With `text`, also yield text.
 
-        A failure ends it too, unless the debate has been resumed since. A debate that is deleted is NOT_FOUND. Raises ParleyError `SLOW_READER` where
-        events come faster than they are taken for so long that they are no longer kept.
+        A failed debate ends the stream too, unless it was resumed since.
+
+        Raises:
+            ParleyError: NOT_FOUND if the debate is deleted; `SLOW_READER` if the caller is so slow that events are no longer kept.
         """
         news, cursor = asyncio.Event(), _Cursor(log_name(tenant, debate), after)
         heartbeats = _HeartbeatTimer(self.feeds.silence_seconds)
@@ -82,12 +84,11 @@ class DebateWatcher:
                     yield Heartbeat()
                 if feed.last <= cursor.last and not pieces:
                     cursor.caught_up = feed.is_complete
-                    await (
-                        news.wait()
-                    )  # the feed sets it every now and then: a timer for each watcher would be dear
+                    # The feed sets it now and then: a timer for each watcher would cost too much.
+                    await news.wait()
 
     async def stream_text(self, tenant: str, debate: str) -> AsyncGenerator[Delta | Heartbeat, None]:
-        """Yield the text of a debate that is run here, for another replica, until closed."""
+        """Yield the text of a debate that this replica runs, for another replica, until closed."""
         news, heartbeats = asyncio.Event(), _HeartbeatTimer(self.feeds.silence_seconds)
         with self.deltas.listen(tenant, debate, news) as pieces:
             while True:
@@ -101,7 +102,7 @@ class DebateWatcher:
                     await heartbeats.wait(news)
 
     async def _next_events(self, feed: Feed, cursor: "_Cursor") -> Sequence[Envelope]:
-        """Return some of the next events. What the feed no longer keeps is read for this watcher, a page at a time."""
+        """Return some of the next events. Those that the feed no longer keeps are read from the log, a page at a time."""
         events = feed.events_after(cursor.last)
         if events is not None:
             return events
@@ -115,7 +116,7 @@ class DebateWatcher:
         )
 
     async def _check_log_exists(self, feed: Feed, debate: str, log: str) -> None:
-        """Look whether the log was deleted, once a heartbeat for all watchers. Raises ParleyError where it was."""
+        """Raise ParleyError if the log was deleted. Checks once a heartbeat for all watchers."""
         if monotonic() < feed.checked_at + self.feeds.silence_seconds:
             return
         feed.checked_at = monotonic()
@@ -125,15 +126,15 @@ class DebateWatcher:
 
     async def _is_over(self, feed: Feed, cursor: "_Cursor") -> bool:
         if feed.failure is not None:
-            raise feed.failure.with_traceback(None)  # it is raised in many watchers
+            raise feed.failure.with_traceback(None)  # many watchers raise it
         if feed.closed or not (feed.is_complete and feed.failed):
             return feed.closed
-        # It may have been resumed since, at a replica whose appends are not heard of here at once.
+        # Another replica may have resumed it, and its appends arrive here late.
         return not await self.log.read(cursor.log, cursor.last, 1)
 
 
 class _Cursor:
-    """How far one watcher is. `caught_up`: it has once had all there was; from then on it must keep up."""
+    """The position of one watcher. `caught_up`: it has once read everything; from then on it must keep up."""
 
     def __init__(self, log: str, after: int) -> None:
         self.log = log
@@ -146,7 +147,7 @@ class _Cursor:
 
 
 def _take_current(pieces: deque[Delta], feed: Feed, after: int) -> Iterator[Delta]:
-    """Take out the text that waits, without what is void; who is behind with events gets none at all."""
+    """Remove and yield the waiting text, except that of ended attempts. A watcher that is far behind gets none."""
     if feed.last - after > _MAX_BEHIND:
         pieces.clear()
     for piece in _take_waiting(pieces):
@@ -155,7 +156,7 @@ def _take_current(pieces: deque[Delta], feed: Feed, after: int) -> Iterator[Delt
 
 
 def _take_waiting(pieces: deque[Delta]) -> Iterator[Delta]:
-    """Take out what waits now, pieces of one text made one; what comes meanwhile must not keep events back."""
+    """Remove and yield the pieces that wait now, joined by text. Later pieces wait, so that they do not delay events."""
     latest: dict[tuple[str, int, int], list[Delta]] = {}
     runs: list[list[Delta]] = []
     while pieces:
@@ -172,7 +173,7 @@ def _take_waiting(pieces: deque[Delta]) -> Iterator[Delta]:
 
 
 class _HeartbeatTimer:
-    """When a sign of life is due: text that flows is none, for it does not say how far the log is."""
+    """The time of the next heartbeat. Text does not replace one, since it does not say how far the log is."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -186,7 +187,7 @@ class _HeartbeatTimer:
         self._due = monotonic() + self._seconds
 
     async def wait(self, news: asyncio.Event) -> None:
-        """Wait for news, or until a sign of life is due."""
+        """Wait for news, or until a heartbeat is due."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._due - monotonic()):
                 await news.wait()

@@ -79,7 +79,7 @@ async def test_a_key_that_is_known_needs_no_store_and_a_guess_costs_it_one_look(
     monkeypatch.setattr(keys, "get", away)
     assert await who(way, text) is not None
     assert await who(way, guess) is None
-    with pytest.raises(ParleyError, match="the store is away"):
+    with pytest.raises(ParleyError, match="the store is unavailable"):
         await who(way, f"parley_111111111111_{'A' * 43}")
 
 

@@ -117,5 +117,5 @@ def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(text: str, wrong
 def test_two_roles_cannot_go_by_one_name() -> None:
     lawyer, judge = parse_role("lawyer", f"aliases: counsel\n{DEBATER}"), parse_role("counsel", DEBATER)
 
-    with pytest.raises(RoleFileError, match="takes the name counsel, which is lawyer's already"):
+    with pytest.raises(RoleFileError, match="uses the name counsel, which role lawyer already uses"):
         Roles([lawyer, judge])
