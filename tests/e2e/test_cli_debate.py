@@ -219,7 +219,7 @@ def test_a_second_command_uses_the_system_of_the_first_and_goes_on_when_that_end
         assert first.end().code == 0
         ended = second.end()
     assert ended.code == 0
-    assert len([line for line in ended.err if line.startswith("using the Parley that runs already (")]) == 1
+    assert len([line for line in ended.err if line.startswith("using the running Parley at ")]) == 1
     assert "## Confidence" in ended.out
 
 

@@ -49,7 +49,7 @@ def test_debates_are_backed_up_exported_deleted_and_restored(tmp_path: Path, mod
     refused = run(tmp_path, models, "delete", first)
     assert (refused.code, refused.err[-1]) == (
         2,
-        "parley: nobody can be asked whether that is meant; say --yes",
+        "parley: there is no terminal to confirm on; use --yes",
     )
     deleted = run(tmp_path, models, "delete", first, "--yes")
     assert (deleted.code, deleted.out) == (0, f"Deleted {first}.\n")

@@ -58,7 +58,7 @@ def test_an_answer_that_stdout_does_not_take_is_kept_and_one_line_says_so(
     lines = ended.stderr.splitlines()
     assert ended.returncode == 1
     assert lines[-1] == (
-        f"parley: stdout could not be written to: {why}; give it to a file or a terminal that takes it"
+        f"parley: stdout cannot be written to: {why}; redirect it to a file or a terminal that can"
     )
     (saved,) = [line for line in lines if line.startswith("Saved debate")]
     shown = parley(tmp_path, "COMMAND", "show", saved.split()[2].rstrip(";"))

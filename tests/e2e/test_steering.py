@@ -100,7 +100,7 @@ def test_where_no_system_runs_nothing_is_recorded_and_the_line_says_what_to_do(t
         holding.signal(signal.SIGINT)
         debate = holding.end().err[-1].split()[-1]
     told = (
-        "parley: no Parley runs on this machine to take this up; start one with: parley up, "
+        "parley: no Parley runs on this machine; start one with: parley up, "
         f"or go on with the debate: parley debate --resume {debate}"
     )
     assert refused(Command(["resume", debate], tmp_path).end()) == (1, told)

@@ -1,4 +1,4 @@
-"""The entry of the `parley` command. It imports nothing that takes time before Ctrl-C is seen to."""
+"""The entry of the `parley` command. It imports nothing slow before Ctrl-C is handled."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ def main() -> None:
     """Run the command line of this process and exit."""
     if (
         signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    ):  # else whoever started us wants it ignored
+    ):  # else the parent process wants it ignored
         signal.signal(signal.SIGINT, _exit_at_once)
     _open_standard_streams()
     _create_private_files()
@@ -25,21 +25,21 @@ def _open_standard_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            # What is printed is missed, what is said on stderr is not.
+            # Printing fails, messages on stderr are dropped.
             os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)
     if sys.stdout is None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def _create_private_files() -> None:
-    """Have all that this process keeps be read by its user alone."""
+    """Create files that only this user can read."""
     from parley.runtime.private_files import set_private_umask
 
     set_private_umask()
 
 
 def _tolerate_lost_messages() -> None:
-    """Go on where stderr takes nothing: a command does its work though nobody hears how."""
+    """Continue if stderr cannot be written to: a command does its work without messages."""
     from parley.runtime.lossy_stream import LossyStream
 
     stream = sys.stderr if sys.stderr is not None else open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
@@ -47,15 +47,15 @@ def _tolerate_lost_messages() -> None:
 
 
 def _exit_at_once(*_: object) -> None:
-    """Leave at once on Ctrl-C, for commands that do not see to it themselves.
+    """Exit at once on Ctrl-C, for commands without a handler of their own.
 
-    KeyboardInterrupt would be raised anywhere: in an import, where it is told with a traceback and forgotten.
+    KeyboardInterrupt would be raised anywhere, such as in an import, which prints a traceback and goes on.
     """
     os._exit(128 + signal.SIGINT)
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command line and return its exit code; say on stderr what goes wrong."""
+    """Run a command line and return its exit code; print errors to stderr."""
     from parley.cli import command_line
 
     return command_line.run(arguments)

@@ -17,11 +17,11 @@ _orchestrator_option = server_option("orchestrator")
 
 @click.command()
 @debate_argument
-@click.option("--ratings", is_flag=True, help="Also take its match away from the ratings of its agents.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask. Needed where nobody can be asked.")
+@click.option("--ratings", is_flag=True, help="Also remove its match from the ratings of its agents.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
 @_orchestrator_option
 def delete(debate_id: str, ratings: bool, yes: bool, server: str | None) -> None:  # noqa: FBT001
-    """Delete a debate for good: its log, and what memory kept of it."""
+    """Delete a debate for good: its log, and what memory stores of it."""
     from parley.cli.commands.keep import delete_debate
 
     execute(delete_debate(server, debate_id, ratings=ratings, is_sure=yes))
@@ -50,7 +50,7 @@ def backup(folder: Path) -> None:
 @click.command()
 @click.argument("folder", type=_PATH)
 def restore(folder: Path) -> None:
-    """Put a backup back, where this machine holds no data."""
+    """Restore a backup, if this machine has no data."""
     from parley.cli.commands.keep import restore_data
 
     execute(restore_data(folder))
@@ -59,12 +59,12 @@ def restore(folder: Path) -> None:
 STORAGE_COMMANDS: Final = (delete, export, backup, restore)
 
 
-_store_option = server_option("orchestrator", "the store that PARLEY_STORE names")
+_store_option = server_option("orchestrator", "the store of PARLEY_STORE")
 
 
 @click.group("keys")
 def api_keys() -> None:
-    """Make, list and revoke API keys, in the store that PARLEY_STORE names or at a server."""
+    """Create, list and revoke API keys, in the store of PARLEY_STORE or at a server."""
 
 
 @api_keys.command("add")
@@ -72,7 +72,7 @@ def api_keys() -> None:
 @click.option(
     "--tenant",
     metavar="NAME",
-    help="Whose debates it sees. Default: default; at a server, the tenant of PARLEY_TOKEN.",
+    help="The tenant whose debates it can access. Default: default; at a server, the tenant of PARLEY_TOKEN.",
 )
 @click.option(
     "--role",
@@ -85,18 +85,18 @@ def api_keys() -> None:
 )
 @_store_option
 def add_key(name: str, tenant: str | None, roles: tuple[str, ...], server: str | None) -> None:
-    """Make a key and print it, this once; NAME says who has it."""
+    """Create a key and print it, this once; NAME says who has it."""
     from parley.cli.commands import keys
 
     execute(keys.add_key(server, name, tenant, roles))
 
 
 @api_keys.command("list")
-@click.option("--tenant", metavar="NAME", help="Only this tenant's.")
+@click.option("--tenant", metavar="NAME", help="Only keys of this tenant.")
 @json_option
 @_store_option
 def list_keys(tenant: str | None, as_json: bool, server: str | None) -> None:  # noqa: FBT001
-    """List the keys, without what lets anybody in."""
+    """List the keys, without their secret texts."""
     from parley.cli.commands import keys
 
     execute(keys.list_keys(server, tenant, as_json=as_json))

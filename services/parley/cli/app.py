@@ -28,7 +28,7 @@ __all__ = ["parley"]
 
 _PATH = click.Path(path_type=Path)
 _LISTED = 50
-"""Debates that a list has at most unless it is told."""
+"""Debates in a list at most, by default."""
 
 
 class _Commands(click.Group):
@@ -59,7 +59,7 @@ class _Commands(click.Group):
 )
 @click.version_option(package_name="parley", message="parley %(version)s")
 def parley() -> None:
-    """Put a question to several AI agents that debate it, and get an answer with a trace."""
+    """Ask several AI agents that debate a question, and get an answer with a trace."""
 
 
 @parley.command()
@@ -104,7 +104,7 @@ def parley() -> None:
     "--team",
     type=Count(32),
     metavar="N",
-    help="Let N of the agents debate, chosen by what the ratings know of them. Format arena.",
+    help="Let N of the agents debate, selected by their ratings. Format arena.",
 )
 @click.option(
     "--trickster/--no-trickster", default=None, help="Challenge agreement that is hollow. Format arena."
@@ -112,7 +112,7 @@ def parley() -> None:
 @click.option(
     "--observer/--no-observer",
     default=None,
-    help="Mark rhetorical patterns and fallacies in what is said. Format arena.",
+    help="Mark rhetorical patterns and fallacies in contributions. Format arena.",
 )
 @click.option(
     "--perspectives",
@@ -142,10 +142,10 @@ def parley() -> None:
 @click.option(
     "--clarify/--no-clarify",
     default=None,
-    help="Let the agents ask, before they begin, what they must know; you answer on the terminal. Default: the file's.",
+    help="Let the agents ask questions before they begin; you answer on the terminal. Default: the file's.",
 )
 @click.option("--max-output-tokens", type=Count(1_000_000), metavar="N", help="Bound one contribution.")
-@label_option("Find the debate by this later; more than once for more labels.")
+@label_option("A label by which the debate is found later; may be given several times.")
 @click.option(
     "-o", "--output", metavar="FILE", type=_PATH, help="Write the answer, or with .json the whole debate."
 )
@@ -154,20 +154,22 @@ def parley() -> None:
     "--resume",
     metavar="ID",
     type=DebateId(),
-    help="Go on with a debate that was paused, interrupted or failed.",
+    help="Resume a debate that was paused or interrupted, or that failed.",
 )
-@click.option("--list", "list_debates", is_flag=True, help="List debates as parley list does, and end.")
-@click.option("-v", "--verbose", is_flag=True, help="Tell round by round what was said, and what it took.")
-@click.option("-q", "--quiet", is_flag=True, help="Tell progress by lines alone: --progress lines.")
+@click.option("--list", "list_debates", is_flag=True, help="List debates like parley list, and exit.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Print contributions, tokens and times round by round at the end."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show progress as lines: --progress lines.")
 @click.option(
     "--progress",
     type=click.Choice(STYLES),
-    help="How progress is shown. Default: live on a terminal, a line an event elsewhere.",
+    help="How progress is shown. Default: live on a terminal, one line per event elsewhere.",
 )
 @server_option("orchestrator")
 @trust_option
 def debate(question: str | None, **options: Any) -> int:
-    """Hold a debate and print its answer.
+    """Run a debate and print its answer.
 
     QUESTION may be -, or left out in a pipe: it is read from stdin then.
     """
@@ -212,11 +214,11 @@ def debate(question: str | None, **options: Any) -> int:
     help="How it is printed or written. Default: as the output's name ends, else markdown.",
 )
 @click.option("-o", "--output", metavar="FILE", type=_PATH, help="Write it to a file.")
-@click.option("-v", "--verbose", is_flag=True, help="Tell what was said, and what it took.")
+@click.option("-v", "--verbose", is_flag=True, help="Print contributions, tokens and times at the end.")
 @server_option("orchestrator")
 @trust_option
 def evaluate(**options: Any) -> int:
-    """Have agents judge the answer of a finished debate."""
+    """Let agents judge the answer of a finished debate."""
     from parley.cli.commands.debate import run_evaluation
     from parley.cli.input.evaluation_request import EvaluationOptions
 
@@ -231,7 +233,7 @@ def evaluate(**options: Any) -> int:
     metavar="N",
     help="Play it N times as fast. Default: 1, some ten seconds; in a pipe, at once.",
 )
-@click.option("--report", is_flag=True, help="Print all that was said, as Markdown, instead of playing it.")
+@click.option("--report", is_flag=True, help="Print the report as Markdown, instead of playing the debate.")
 def demo(speed: float, report: bool) -> None:  # noqa: FBT001
     """Play an example debate: no key, no model, ten seconds."""
     from parley.cli.commands import demo
@@ -244,7 +246,7 @@ def demo(speed: float, report: bool) -> None:  # noqa: FBT001
 
 @parley.command("list")
 @click.option("--limit", type=Count(10_000), default=_LISTED, show_default=True, help="Debates at most.")
-@label_option("Only debates with this label; more than once: with all of them.")
+@label_option("Only debates with this label; several: with all of them.")
 @json_option
 @server_option("orchestrator")
 def list_debates(limit: int, labels: Sequence[tuple[str, str]], as_json: bool, server: str | None) -> None:  # noqa: FBT001
@@ -259,7 +261,7 @@ def list_debates(limit: int, labels: Sequence[tuple[str, str]], as_json: bool, s
 @json_option
 @server_option("orchestrator")
 def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
-    """Show how a debate stands, and its answer."""
+    """Show the state of a debate, and its answer."""
     from parley.cli.commands import debates
 
     execute(debates.show(server, debate_id, as_json=as_json))
@@ -272,7 +274,7 @@ def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FB
 @json_option
 @server_option("orchestrator")
 def feedback(debate_id: str, word: str, message: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
-    """Say of a finished debate that it was good, or not; the latest word counts."""
+    """Record whether a finished debate was good; the latest feedback counts."""
     from parley.cli.commands.debates import submit_feedback
 
     execute(submit_feedback(server, debate_id, 1 if word == "up" else -1, message, as_json=as_json))
@@ -280,9 +282,9 @@ def feedback(debate_id: str, word: str, message: str, as_json: bool, server: str
 
 @parley.command()
 @debate_argument
-@click.option("--after", type=Count(10**9, 0), default=0, metavar="N", help="Only what came after event N.")
-@click.option("-q", "--quiet", is_flag=True, help="A line an event, without what was contributed.")
-@click.option("--json", "as_json", is_flag=True, help="Each event as JSON on a line.")
+@click.option("--after", type=Count(10**9, 0), default=0, metavar="N", help="Only events after event N.")
+@click.option("-q", "--quiet", is_flag=True, help="One line per event, without contributions.")
+@click.option("--json", "as_json", is_flag=True, help="Each event as one line of JSON.")
 @server_option("orchestrator")
 def watch(debate_id: str, after: int, quiet: bool, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """Follow a debate, event by event and contribution by contribution."""
@@ -332,7 +334,7 @@ def roles(config: Path | None, as_json: bool) -> None:  # noqa: FBT001
 @json_option
 @server_option("ratings service")
 def ratings(domain: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
-    """List how agents have done against each other, best first."""
+    """List the ratings of agents, best first."""
     from parley.cli.commands.listings import list_ratings
 
     execute(list_ratings(server, domain, as_json=as_json))
@@ -352,7 +354,7 @@ def ratings(domain: str, as_json: bool, server: str | None) -> None:  # noqa: FB
     "--advertise",
     metavar="ADDRESS",
     type=Address(),
-    help="HOST:PORT by which orchestrators elsewhere reach this one. Default: where it listens.",
+    help="HOST:PORT at which other orchestrators reach this one. Default: the address it listens on.",
 )
 @trust_option
 def up(config: Path | None, port: int, advertise: str | None) -> None:
@@ -374,7 +376,7 @@ def serve(service: str) -> None:
 @parley.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes a shell complete commands and options: source it where the shell starts."""
+    """Print the completion script of a shell: source it in the shell's start file."""
     from click.shell_completion import get_completion_class
 
     script = get_completion_class(shell)

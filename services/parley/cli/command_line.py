@@ -1,4 +1,4 @@
-"""One command line, run to its end: what it comes to, in words and as an exit code."""
+"""One run of a command line: its errors as lines on stderr, and its exit code."""
 
 import difflib
 import errno
@@ -17,12 +17,12 @@ __all__ = ["run"]
 
 _OF_STDOUT: Final = frozenset({errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EIO})
 _NEAR: Final = 0.75
-"""How like two words are, 0 to 1, if one may be meant by the other."""
+"""Similarity of two words, 0 to 1, from which on one is suggested for the other."""
 
 
 def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
-    """Run a command line and return its exit code; say on stderr what goes wrong."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log would stand between our lines
+    """Run a command line and return its exit code; print errors to stderr."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log would appear between our lines
     try:
         from parley.cli.app import parley
 
@@ -48,17 +48,17 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911 (a return an ending)
         if os.environ.get("PARLEY_TRACEBACK"):
             raise
         name = type(error).__name__
-        return _fail(f"internal error: {name}: {error} (PARLEY_TRACEBACK=1 shows where)", GENERAL)
+        return _fail(f"internal error: {name}: {error} (PARLEY_TRACEBACK=1 prints a traceback)", GENERAL)
     return code if isinstance(code, int) else 0
 
 
 def _describe(error: OSError) -> str:
-    """Return what is wrong; an error without a file's name is stdout's, which does not take what was printed."""
+    """Return what is wrong; an error without a file's name means that stdout cannot be written to."""
     if error.filename is not None or error.errno not in _OF_STDOUT:
         return str(error)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is flushed at the end
     why = "it is closed" if error.errno == errno.EBADF else error.strerror
-    return f"stdout could not be written to: {why}; give it to a file or a terminal that takes it"
+    return f"stdout cannot be written to: {why}; redirect it to a file or a terminal that can"
 
 
 def _describe_usage(error: click.UsageError) -> str:
@@ -74,12 +74,12 @@ def _describe_usage(error: click.UsageError) -> str:
 
 
 def _long_name(option: click.Option) -> str:
-    """Return the name of an option that says what it is, rather than its letter."""
+    """Return the long name of an option."""
     return next((each for each in option.opts if each.startswith("--")), option.opts[0])
 
 
 def _suggest(written: str, possible: Sequence[str] | None) -> str:
-    """Return a hint at what was meant, where that is near enough."""
+    """Return a hint at names that are similar; empty if there are none."""
     bare = written.lstrip("-")
     meant = [each for each in possible or () if _is_similar(bare, each.lstrip("-"))]
     return f"; did you mean {' or '.join(meant)}?" if meant else ""

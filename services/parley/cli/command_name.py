@@ -1,4 +1,4 @@
-"""What this command is called where it is run, so that hints can be typed as they stand."""
+"""The name of this command, as it can be typed here; hints use it."""
 
 import functools
 import os
@@ -17,7 +17,7 @@ _NAME: Final = "parley"
 
 @functools.cache
 def command_name() -> str:
-    """Return `parley` where that is found on PATH, else the path it was typed by."""
+    """Return `parley` if that is on PATH, else the path by which this command was started."""
     typed = sys.argv[0]
     if Path(typed).name != _NAME:  # `python -m parley.cli`
         return _NAME

@@ -1,4 +1,4 @@
-"""How a command ends badly: a line on stderr and an exit code."""
+"""The errors of a command: a line on stderr and an exit code."""
 
 from typing import Final
 
@@ -19,9 +19,9 @@ INTERRUPTED: Final = 130
 
 
 class CommandError(Exception):
-    """The command cannot go on; the message is for the person who typed it.
+    """The command cannot go on; the message is for its user.
 
-    `more` are further mistakes that can be mended at the same time, a line each.
+    `more` are further errors that can be fixed at the same time, a line each.
     """
 
     def __init__(self, message: str, code: int = GENERAL, more: tuple[str, ...] = ()) -> None:

@@ -12,28 +12,28 @@ from parley.cli.printing import say, say_text
 __all__ = ["ask", "can_ask", "can_redraw", "discard_input", "is_terminal", "read_input"]
 
 _MAX_BYTES: Final = 4096
-"""What a terminal takes of one line; it drops the rest."""
+"""A terminal reads no more of one line; it drops the rest."""
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Return whether the stream is a terminal; Python has none where it was closed before the start."""
+    """Return whether the stream is a terminal; it is None if it was closed before the start."""
     return stream is not None and not stream.closed and stream.isatty()
 
 
 def can_ask() -> bool:
-    """Return whether somebody at a terminal can be asked: they see stderr and type on stdin."""
+    """Return whether the user can be asked: both stderr and stdin are a terminal."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def discard_input() -> None:
-    """Forget what was typed before it was asked for."""
+    """Discard what was typed before the prompt."""
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 async def read_input() -> str | None:
-    """Return what is typed up to Enter, lines that were pasted together as one text; None for Ctrl-D.
+    """Return the text typed up to Enter, or several lines that were pasted together; None for Ctrl-D.
 
-    Wait without a thread, so that whoever waits can be cancelled at any moment.
+    Wait without a thread, so that the task can be cancelled at any time.
     """
     loop, readable = asyncio.get_running_loop(), asyncio.Event()
     descriptor = sys.stdin.fileno()
@@ -56,17 +56,17 @@ def _has_more(descriptor: int) -> bool:
 
 
 def can_redraw(stream: TextIO) -> bool:
-    """Return whether the stream is a terminal that knows more than plain lines."""
+    """Return whether the stream is a terminal on which lines can be styled and overwritten."""
     return stream.isatty() and os.environ.get("TERM", "").lower() not in {"", "dumb", "unknown"}
 
 
 _MAX_ANSWER_BYTES: Final = 8 * 1024
 _MAX_LINE_BYTES: Final = 4095
-"""What a terminal keeps of a line, its end included: of a longer one, the rest is lost."""
+"""A terminal keeps no more of a line, its end included; the rest is lost."""
 
 
 async def ask(asked: str) -> str | None:
-    """Ask in one line, if it is not empty, and return what is answered, empty where nothing is; None for Ctrl-D."""
+    """Print the question, if it is not empty, and return the answer, which may be empty; None for Ctrl-D."""
     if asked:
         say(asked)
     while True:
@@ -75,15 +75,13 @@ async def ask(asked: str) -> str | None:
         try:
             text = await read_input()
         finally:
-            if text is None:  # Ctrl-D, or it was broken off: what comes next begins a line
+            if text is None:  # Ctrl-D, or cancelled: the next output begins a line
                 say_text("\n")
         if text is None:
             return None
         if any(len(line.encode()) >= _MAX_LINE_BYTES for line in text.split("\n")):
-            say(
-                "That is more than a terminal takes in one line; break it into several and paste them together."
-            )
+            say("A terminal cannot read such a long line; break it into several and paste them together.")
         elif len(text.encode()) > _MAX_ANSWER_BYTES:
-            say("That is more than 8 KiB; say it in fewer words.")
+            say("That is more than 8 KiB; use fewer words.")
         else:
             return text.strip()

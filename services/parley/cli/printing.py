@@ -1,6 +1,6 @@
-"""What a command writes for a person or a program. All of it passes here, or through rich in `terminal/`, and is made printable first.
+"""Writing to stdout and stderr. All output passes here, or through rich in `terminal/`, and is made printable first.
 
-What models, clients, endpoints and files wrote is in most of it, so nothing in this package writes to a stream by itself.
+Most output contains text of models, clients, endpoints and files, so no other module writes to a stream directly.
 """
 
 import sys
@@ -12,7 +12,7 @@ __all__ = ["STYLES", "Style", "erase_line", "print_line", "print_text", "say", "
 
 
 def print_line(text: str) -> None:
-    """Write one line to stdout, with its spaces; nothing in it begins another."""
+    """Write the text to stdout as one line, with its spaces."""
     sys.stdout.write(f"{_one_line(text)}\n")
 
 
@@ -43,12 +43,12 @@ def _one_line(text: str) -> str:
 
 
 def erase_line() -> None:
-    """Take back what stands on the terminal's last line."""
+    """Erase the terminal's last line."""
     sys.stderr.write("\r\x1b[K")
     sys.stderr.flush()
 
 
 Style = Literal["live", "lines", "none"]
-"""In place with a panel an agent; an event a line; not at all."""
+"""In place with a panel per agent; one line per event; not at all."""
 
 STYLES: Final[tuple[Style, ...]] = get_args(Style)

@@ -18,13 +18,13 @@ _checkpoint = click.option(
     "--checkpoint",
     metavar="KEY",
     default="",
-    help="Only where this checkpoint is open. Default: whichever is.",
+    help="The key of the checkpoint. Default: the open one.",
 )
 
 
 @click.command()
 @debate_argument
-@click.option("--now", is_flag=True, help="Stop the calls in flight. Default: they are waited for.")
+@click.option("--now", is_flag=True, help="Stop the calls in flight. Default: wait for them.")
 @_server
 def pause(debate_id: str, now: bool, server: str | None) -> None:  # noqa: FBT001
     """Make no new call until the debate is resumed."""
@@ -41,7 +41,7 @@ def pause(debate_id: str, now: bool, server: str | None) -> None:  # noqa: FBT00
 @debate_argument
 @_server
 def resume(debate_id: str, server: str | None) -> None:
-    """Go on after a pause or a failure, in the Parley that runs."""
+    """Resume after a pause or a failure, in the running Parley."""
     from parley.cli.commands import intervene
 
     execute(intervene.resume_debate(server, debate_id))
@@ -53,11 +53,11 @@ def resume(debate_id: str, server: str | None) -> None:
 @_checkpoint
 @_server
 def guide(debate_id: str, text: str, checkpoint: str, server: str | None) -> None:
-    """Tell the agents something from the next round on."""
+    """Give the agents guidance from the next round on."""
     _intervene(
         server,
         debate_id,
-        "guidance; the agents are told from the next round on",
+        "guidance; the agents get it from the next round on",
         lambda parley, found: parley.guide(found, text, checkpoint=checkpoint),
     )
 
@@ -67,11 +67,11 @@ def guide(debate_id: str, text: str, checkpoint: str, server: str | None) -> Non
 @_checkpoint
 @_server
 def end(debate_id: str, checkpoint: str, server: str | None) -> None:
-    """Go to the answer after the present round."""
+    """Go to the answer after the current round."""
     _intervene(
         server,
         debate_id,
-        "end of the rounds; the answer comes after the present one",
+        "end of the rounds; the answer comes after the current one",
         lambda parley, found: parley.end_rounds(found, checkpoint=checkpoint),
     )
 
@@ -123,7 +123,7 @@ def cancel(debate_id: str, reason: str, server: str | None) -> None:
 @_checkpoint
 @_server
 def go_on(debate_id: str, checkpoint: str, server: str | None) -> None:
-    """Go on from the open checkpoint."""
+    """Continue from the open checkpoint."""
     _intervene(
         server,
         debate_id,
@@ -143,7 +143,7 @@ def go_on(debate_id: str, checkpoint: str, server: str | None) -> None:
     multiple=True,
     help="Answer one question, by its number or id; may be given several times.",
 )
-@click.option("--enough", is_flag=True, help="Nothing more is to be asked: the debate begins.")
+@click.option("--enough", is_flag=True, help="Ask nothing more: the debate begins.")
 @_checkpoint
 @_server
 def answer(
@@ -154,9 +154,9 @@ def answer(
     checkpoint: str,
     server: str | None,
 ) -> None:
-    """Answer what the open checkpoint asks.
+    """Answer the questions of the open checkpoint.
 
-    TEXT answers all of it; without TEXT and --to, the questions are put one by one on the terminal.
+    TEXT answers all questions; without TEXT and --to, they are asked one by one on the terminal.
     """
     from parley.cli.commands.intervene import AnswerOptions, answer_questions
 
@@ -171,7 +171,7 @@ def answer(
 @click.command()
 @debate_argument
 @click.argument("text", default="")
-@click.option("--no", "disapproved", is_flag=True, help="It is not approved.")
+@click.option("--no", "disapproved", is_flag=True, help="Do not approve it.")
 @_checkpoint
 @_server
 def approve(debate_id: str, text: str, disapproved: bool, checkpoint: str, server: str | None) -> None:  # noqa: FBT001

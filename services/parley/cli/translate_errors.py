@@ -1,4 +1,4 @@
-"""Errors of the services and of the configuration as a command's own."""
+"""Errors of services and of the configuration, translated into errors of the command."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ _OF_PROVIDERS: Final = frozenset(
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Turn what the rooms below raise, alone or in a group, into CommandError."""
+    """Translate errors of services and of the configuration, alone or in a group, into CommandError."""
     try:
         yield
     except Exception as error:
@@ -30,7 +30,7 @@ def translate_errors() -> Iterator[None]:
 
 
 def is_provider_failure(reason: str) -> bool:
-    """Return whether a failure's reason means that no provider answered, or that it refused what it was asked."""
+    """Return whether a failure's reason means that no provider answered, or that one refused the request."""
     return reason.startswith("PROVIDER_") or reason in _OF_PROVIDERS
 
 

@@ -23,7 +23,7 @@ from parley.runtime.private_files import make_folder
 __all__ = ["TRUST_VARIABLE", "is_trusted", "load_dotenv", "trust_files"]
 
 TRUST_VARIABLE: Final = "PARLEY_TRUST_CONFIG"
-"""Set to `true`, files of any working directory are trusted. It is never taken from `.env`."""
+"""If `true`, files of any working directory are trusted. It is never read from `.env`."""
 
 _TRUST_FILE: Final = "parley/trusted.json"
 _SHOWN: Final = 20
@@ -32,7 +32,7 @@ _by_option: ContextVar[bool] = ContextVar("trusted by option", default=False)
 
 @contextmanager
 def trust_files() -> Iterator[None]:
-    """Trust the files that a command finds in its working directory, as they are, from now on: what `--trust-config` means."""
+    """Trust the files that a command finds in its working directory, as they are, from now on: `--trust-config`."""
     before = _by_option.set(True)
     try:
         yield
@@ -41,9 +41,9 @@ def trust_files() -> Iterator[None]:
 
 
 def is_trusted(path: Path, content: bytes, reaching: Sequence[str]) -> bool:
-    """Tell whether a file with this content is trusted; ask where somebody sits there, and remember a yes.
+    """Return whether a file with this content is trusted; ask the user on a terminal, and remember a yes.
 
-    `reaching` is what in it needs trust. Raise CommandError where a yes cannot be remembered though the option asks for it.
+    `reaching` lists the settings that need trust. Raise CommandError if the decision cannot be stored.
     """
     if os.environ.get(TRUST_VARIABLE, "").strip().lower() in {"1", "true", "yes", "on"}:
         return True
@@ -61,17 +61,17 @@ def is_trusted(path: Path, content: bytes, reaching: Sequence[str]) -> bool:
 
 
 def _digest(content: bytes, reaching: Sequence[str]) -> str:
-    """Return what is trusted: the content, and where that leads now; a file of the folder may have become a link out of it since."""
+    """Return the digest of the content and of the settings in it: a file of the folder may later become a link out of it."""
     return hashlib.sha256(b"\0".join([content, *(each.encode() for each in reaching)])).hexdigest()
 
 
 def _confirm(path: Path, reaching: Sequence[str]) -> bool:
     changed = str(path.resolve()) in _read_trusted()
     lines = [
-        f"{printable_line(str(path))} lies in this folder{' and has changed' if changed else ''}. It says where keys, questions or files go:",
+        f"{printable_line(str(path))} is in this folder{' and has changed' if changed else ''}. It decides where keys, questions or files go:",
         *(f"  {printable_line(each)}" for each in reaching[:_SHOWN]),
         *([f"  and {len(reaching) - _SHOWN} more"] if len(reaching) > _SHOWN else []),
-        "Do you know this file, and trust it from now on as it is? [y/N] ",
+        "Do you know this file and trust it as it is from now on? [y/N] ",
     ]
     say_text("\n".join(lines))
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
@@ -108,14 +108,14 @@ _DOTENV_FILE: Final = ".env"
 _NAMES: Final = frozenset({"AZURE_OPENAI_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY"})
 _PREFIX: Final = "PARLEY_"
 _KEYS: Final = _NAMES - {"OPENAI_BASE_URL"}
-"""What harms nobody: a key goes to its own host, whoever wrote it down."""
+"""Harmless without trust: a key is sent to its own host only."""
 
 
 def load_dotenv(names: Collection[str] = ()) -> None:
-    """Set the variables of `.env` that we read, and those in `names`, where they are not set; say which on stderr.
+    """Set our variables of `.env`, and those in `names`, unless they are set; print their names to stderr.
 
-    What else is in the file belongs to others. What says where questions and keys go, or how Parley runs, is left out of a file that
-    is not trusted. Raise CommandError for a file that cannot be read.
+    Other variables are ignored. Those that decide where questions and keys go, or how Parley runs, are ignored if the file
+    is not trusted. Raise CommandError if it cannot be read.
     """
     path = Path(_DOTENV_FILE)
     if not path.is_file():
@@ -139,7 +139,7 @@ def load_dotenv(names: Collection[str] = ()) -> None:
     reaching = [name for name in taken if name not in _KEYS and name not in names]
     if reaching and not is_trusted(path, path.read_bytes(), reaching):
         say(
-            f"Not read from {_DOTENV_FILE}, which is not trusted: {', '.join(reaching)}; read it, and then say --trust-config or set "
+            f"Not read from {_DOTENV_FILE}, which is not trusted: {', '.join(reaching)}; read it, then use --trust-config or set "
             f"{TRUST_VARIABLE}=true"
         )
         taken = {name: value for name, value in taken.items() if name not in reaching}

@@ -1,4 +1,4 @@
-"""What a client shows of itself, and whom it trusts: as it is told, or as the environment says."""
+"""The credentials and the TLS settings of a client, from its arguments or the environment."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -22,15 +22,15 @@ _Headers = Callable[[], Sequence[tuple[str, str]]]
 def channel_settings(
     target: str, tenant: str, token: str | None = None, ca: str | None = None
 ) -> ChannelSettings:
-    """Return how `target` is called.
+    """Return the settings of the channel to `target`.
 
-    `token` is a key or token. Without one, a system of this user's on this machine is shown the token of its file, and others
-    PARLEY_TOKEN, or else what PARLEY_SERVICE_SECRET signs for `tenant`, as services do. `ca` is the file of the authority that signed
-    the server's certificate, or `system`, by default PARLEY_CA; without one, and on this machine for a system of this user's,
-    the server is called in the clear. Where servers want certificates, PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY name one.
+    `token` is a key or token. Without one, this user's own system on this machine gets the token of its file, and others
+    PARLEY_TOKEN, or else a token that PARLEY_SERVICE_SECRET signs for `tenant`, as for services. `ca` is the file of the authority that signed
+    the server's certificate, or `system`, by default PARLEY_CA; without one, and for this user's own system on this machine,
+    the server is called without TLS. PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY name a certificate for servers that require one.
 
     Raises:
-        ConfigurationError: a file that is named cannot be used.
+        ConfigurationError: a named file cannot be used.
     """
     return ChannelSettings(
         tls=_tls(_default_authority(target) if ca is None else ca),
@@ -45,20 +45,22 @@ def _headers(target: str, tenant: str, token: str | None) -> _Headers | None:
     if token is not None or port is None:
         return told
 
-    def read_with_each_call() -> Sequence[tuple[str, str]]:  # another process may listen there by now
+    def read_with_each_call() -> Sequence[
+        tuple[str, str]
+    ]:  # read for each call, since another process may listen there by now
         return _bearer_headers(find_token(port), told)()
 
     return read_with_each_call
 
 
 def _default_authority(target: str) -> str:
-    """Return what PARLEY_CA says; nothing for a system of this user's on this machine, which speaks in the clear."""
+    """Return PARLEY_CA; empty for this user's own system on this machine, which uses no TLS."""
     port = loopback_port(target)
     return "" if port is not None and find_token(port) else os.environ.get("PARLEY_CA", "")
 
 
 def _environment_headers(tenant: str) -> _Headers | None:
-    """Return what the environment says to show; None where it says nothing."""
+    """Return the credentials of the environment; None if it has none."""
     token = os.environ.get("PARLEY_TOKEN", "").strip()
     if token:
         return _bearer_headers(token)

@@ -1,4 +1,4 @@
-"""The clients for programs without asyncio: every call waits for its answer, and what is iterated comes as it is asked for.
+"""The clients for programs without asyncio: every call waits for its answer, and iterators fetch items as they are needed.
 
 with SyncParleyClient("localhost:7401") as parley:
     debate_id = parley.create_debate(DebateSpec(question="Which database?"))
@@ -31,7 +31,7 @@ Answer = TypeVar("Answer")
 
 
 class SyncConnection(Generic[Client]):
-    """What these clients have in common; use it as `with`. Several threads may use one at a time.
+    """The common part of these clients; use it as `with`. Several threads may use one client.
 
     The client runs in a thread of its own. A call that is interrupted, as by Ctrl-C, is cancelled. At the end of the block those of
     other threads are too: they raise RuntimeError.
@@ -48,14 +48,14 @@ class SyncConnection(Generic[Client]):
         token: str | None = None,
         ca: str | None = None,
     ) -> None:
-        """Take what the client that runs beneath takes."""
+        """Take the arguments of the client without `Sync`."""
         self._client = self._kind(target, tenant, patience=patience, token=token, ca=ca)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._turn = threading.RLock()
-        """Whose turn it is to hand the loop something, so that nothing is handed to one that has stopped."""
+        """Guards the loop, so that nothing is submitted to a stopped one."""
 
     def __enter__(self) -> Self:
-        """Open the connection. Raise ConfigurationError where what says who calls cannot be used, or would be sent in the clear."""
+        """Open the connection. Raise ConfigurationError if the credentials cannot be used, or would be sent without TLS."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=_run_loop, args=[self._loop], name="parley-client", daemon=True
@@ -82,7 +82,7 @@ class SyncConnection(Generic[Client]):
     async def _close(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End what other threads still wait for, then the connection."""
+        """Cancel the calls of other threads, then close the connection."""
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for each in left:
             each.cancel()
@@ -100,7 +100,7 @@ class SyncConnection(Generic[Client]):
         try:
             return answer.result()
         except CancelledError:
-            raise RuntimeError("the client was closed before the answer came") from None
+            raise RuntimeError("the client was closed before the response came") from None
         except BaseException:
             answer.cancel()
             raise
@@ -115,13 +115,13 @@ class SyncConnection(Generic[Client]):
             return asyncio.run_coroutine_threadsafe(run(), self._loop)
 
     def _end_iteration(self, close: Callable[[], Awaitable[None]]) -> None:
-        """End an iteration. What is collected in the client's own thread cannot be waited for there."""
+        """End an iteration. If it is garbage collected in the client's own thread, do not wait there."""
         with self._turn:
             if self._loop is None:
                 return
             ended = self._submit(close)
         if threading.current_thread() is not self._thread:
-            with suppress(CancelledError):  # the client was closed meanwhile
+            with suppress(CancelledError):  # the client was closed by now
                 ended.result()
 
 
@@ -136,7 +136,7 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
 def _blocking_call(
     method: Callable[Concatenate[Client, Params], Awaitable[Answer]],
 ) -> Callable[Concatenate[SyncConnection[Client], Params], Answer]:
-    """Return the method that waits for the answer of this one."""
+    """Return the blocking form of a method."""
 
     @wraps(method)
     def wait(self: SyncConnection[Client], /, *args: Params.args, **kwargs: Params.kwargs) -> Answer:
@@ -148,7 +148,7 @@ def _blocking_call(
 def _blocking_iterator(
     method: Callable[Concatenate[Client, Params], AsyncGenerator[Item, None]],
 ) -> Callable[Concatenate[SyncConnection[Client], Params], Generator[Item, None, None]]:
-    """Return the method that iterates over what this one yields."""
+    """Return the blocking form of a method that yields items."""
 
     @wraps(method)
     def iterate(
@@ -161,7 +161,7 @@ def _blocking_iterator(
                 return await anext(found, _END)
 
         async def close() -> None:
-            async with turn:  # one that was interrupted ends first
+            async with turn:  # a call that was interrupted ends first
                 await found.aclose()
 
         try:

@@ -1,4 +1,4 @@
-"""A connection to one service, and calls over it that may be made again."""
+"""A connection to one service, and calls over it that are retried."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
@@ -17,14 +17,14 @@ from parley.runtime.errors import from_rpc_error, is_transport
 __all__ = ["RECONNECTION", "Connection"]
 
 RECONNECTION: Final = Backoff(first=0.1, maximum=5.0, jitter=0.5)
-"""Pauses before a connection that broke is used again."""
+"""Pauses before a broken connection is used again."""
 _CALL_SECONDS: Final = 30.0
 
 Answer = TypeVar("Answer")
 
 
 class Connection(ABC):
-    """What the clients of all services have in common; use it as `async with`."""
+    """The common part of the clients of all services; use it as `async with`."""
 
     def __init__(
         self,
@@ -37,9 +37,9 @@ class Connection(ABC):
     ) -> None:
         """Call `host:port`, or a gRPC target such as `dns:///orchestrator:7401`, which must not be empty.
 
-        Broken connections are tried again for `patience` seconds. `token` (by default PARLEY_TOKEN) says who calls, to a
-        server that `ca` vouches for: the file of an authority, or `system` (by default PARLEY_CA; see `access`). A server that
-        asks takes the tenant from them; `tenant` is for one that does not.
+        Broken connections are retried for `patience` seconds. `token` (by default PARLEY_TOKEN) identifies the caller to a
+        server whose certificate `ca` signed: the file of an authority, or `system` (by default PARLEY_CA; see `access`). A server that
+        checks tokens takes the tenant from them; `tenant` is for one that does not.
         """
         self._target = target
         self._access = partial(channel_settings, target, tenant, token, ca)
@@ -48,7 +48,7 @@ class Connection(ABC):
         self._channel: grpc.aio.Channel | None = None
 
     async def __aenter__(self) -> Self:
-        """Open the connection. Raise ConfigurationError where what says who calls cannot be used, or would be sent in the clear."""
+        """Open the connection. Raise ConfigurationError if the credentials cannot be used, or would be sent without TLS."""
         self._channel = channel(self._target, self._access())
         self._create_stub(self._channel)
         return self
@@ -62,10 +62,10 @@ class Connection(ABC):
 
     @abstractmethod
     def _create_stub(self, connected: grpc.aio.Channel) -> None:
-        """Make the stub of the service."""
+        """Create the stub of the service."""
 
     async def _call(self, method: Callable[..., Awaitable[Answer]], request: object) -> Answer:
-        """Return the answer to a call that may be made again. Raise ParleyError."""
+        """Return the response to a call that may be retried. Raise ParleyError."""
 
         async def attempt() -> Answer:
             try:

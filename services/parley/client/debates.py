@@ -19,13 +19,13 @@ __all__ = ["ParleyClient"]
 
 _PAGE: Final = 200
 _PAGE_BYTES: Final = 12 * 1024 * 1024
-"""Of contributions: for each page the server reads the whole log, so that large ones cost it least."""
+"""The size of a page of contributions: the server reads the whole log for each page, so large pages cost it least."""
 
 
 class ParleyClient(Connection):
     """Debates of one tenant at an orchestrator; use it as `async with`.
 
-    Every call may be repeated without harm, and is for up to `patience` seconds where the connection breaks or a
+    Every call may be repeated safely, and is retried for up to `patience` seconds if the connection breaks or a
     replica stops. Failures are ParleyError.
     """
 
@@ -40,7 +40,7 @@ class ParleyClient(Connection):
         return (await self._call(self._stub.CreateDebate, request)).debate_id
 
     async def get(self, debate_id: str) -> debate_pb2.Debate:
-        """Return the whole debate as it stands; one that is too large for a message is fetched in parts."""
+        """Return the whole debate; one that is too large for a message is fetched in parts."""
         try:
             return await self._get_view(debate_id, orchestrator_pb2.DEBATE_VIEW_FULL)
         except ParleyError as error:
@@ -56,20 +56,20 @@ class ParleyClient(Connection):
         return debate
 
     async def get_summary(self, debate_id: str) -> debate_pb2.Debate:
-        """Return the debate as it stands without what makes it large: contributions, outcome, answer, texts of documents."""
+        """Return the debate without its large parts: contributions, outcome, answer, texts of documents."""
         return await self._get_view(debate_id, orchestrator_pb2.DEBATE_VIEW_SUMMARY)
 
     async def get_answer(self, debate_id: str) -> orchestrator_pb2.GetAnswerResponse:
-        """Return what a completed debate came to, as Markdown and as data."""
+        """Return the answer of a completed debate, as Markdown and as data."""
         request = orchestrator_pb2.GetAnswerRequest(debate_id=debate_id)
         return await self._call(self._stub.GetAnswer, request)
 
     async def list_contributions(
         self, debate_id: str
     ) -> AsyncGenerator[debate_pb2.Contribution | debate_pb2.FailedContribution, None]:
-        """Yield what agents contributed, and after that of its page what failed, page by page as they are asked for.
+        """Yield contributions, and after those of each page its failures; pages are fetched as they are needed.
 
-        While a debate runs, a step that is tried again may come once more: the larger `attempt` counts.
+        While a debate runs, a retried step may come again: the larger `attempt` counts.
         """
         async for page in self._contribution_pages(debate_id):
             for made in page.contributions:
@@ -88,7 +88,7 @@ class ParleyClient(Connection):
         labels: Mapping[str, str] | None = None,
         oldest_first: bool = False,
     ) -> AsyncGenerator[orchestrator_pb2.DebateSummary, None]:
-        """Yield debates, newest first unless told otherwise, page by page as they are asked for.
+        """Yield debates, newest first unless `oldest_first`; pages are fetched as they are needed.
 
         Those in `statuses`, of a format (`panel`, `panel@1`), accepted `since` a time or later and `before` another, with all
         of these `labels`; or all. Times without a zone are UTC.
@@ -117,7 +117,7 @@ class ParleyClient(Connection):
     ) -> AsyncGenerator[event_pb2.Event | TextPiece, None]:
         """Yield the events after a sequence, each once and in order, until the debate closes or fails.
 
-        Broken streams are taken up again where they broke. With `text`, pieces of text of calls in flight come too.
+        Broken streams are continued. With `text`, pieces of text of calls in flight come too.
         """
 
         def open_stream(last: int) -> WatchStream:
@@ -131,7 +131,7 @@ class ParleyClient(Connection):
     def read_log(self, debate_id: str, after: int = 0) -> AsyncGenerator[bytes, None]:
         """Yield the stored bytes of the events after a sequence, in order, up to the last one recorded by then.
 
-        Each is a serialized `Event`, unchanged: whoever has these bytes can check the log by their hashes.
+        Each is a serialized `Event`, unchanged, so that the log can be verified by its hashes.
         """
 
         def open_stream(last: int) -> LogStream:
@@ -157,9 +157,9 @@ class ParleyClient(Connection):
     async def submit_feedback(
         self, debate_id: str, value: int, message: str = "", *, request_id: str | None = None
     ) -> debate_pb2.Feedback:
-        """Say of a completed debate that it was good (1) or not (-1); return what is recorded.
+        """Record whether a completed debate was good (1) or not (-1); return the recorded feedback.
 
-        The latest word counts. The same `request_id` again changes nothing.
+        The latest feedback counts. The same `request_id` again changes nothing.
         """
         request = orchestrator_pb2.SubmitFeedbackRequest(
             request_id=request_id or _create_request_id(), debate_id=debate_id, value=value, message=message
@@ -169,7 +169,7 @@ class ParleyClient(Connection):
     async def delete(self, debate_id: str, *, ratings: bool = False) -> bool:
         """Delete a debate that does not run, for good; with `ratings`, its match too.
 
-        Return whether everything is removed already; else the rest follows by itself.
+        Return whether everything is removed already; otherwise the rest follows without another call.
         """
         request = orchestrator_pb2.DeleteDebateRequest(debate_id=debate_id, ratings=ratings)
         return (await self._call(self._stub.DeleteDebate, request)).finished
@@ -177,7 +177,7 @@ class ParleyClient(Connection):
     async def cancel(self, debate_id: str, reason: str = "", *, request_id: str | None = None) -> int:
         """End the debate without an answer; return the sequence of the event that records the intervention.
 
-        So do the others below. The same `request_id` again changes nothing.
+        The other interventions do the same. The same `request_id` again changes nothing.
         """
         cancel = debate_pb2.Cancel(reason=reason)
         return await self._intervene(debate_id, request_id, debate_pb2.Intervention(cancel=cancel))
@@ -193,10 +193,10 @@ class ParleyClient(Connection):
         return await self._intervene(debate_id, request_id, intervention)
 
     async def end_rounds(self, debate_id: str, *, checkpoint: str = "", request_id: str | None = None) -> int:
-        """Go to the answer after the present round.
+        """Go to the answer after the current round.
 
-        This and the others that take a `checkpoint` end the one with that key; where it is not open, nothing is recorded,
-        and they fail with CHECKPOINT_CLOSED. Without, they end whichever is open, if it is of a kind that they end.
+        Methods with a `checkpoint` close the one with that key; if it is not open, nothing is recorded,
+        and they fail with CHECKPOINT_CLOSED. Without it, they close the open checkpoint if they can close its kind.
         """
         intervention = debate_pb2.Intervention(end=debate_pb2.EndRounds(), checkpoint=checkpoint)
         return await self._intervene(debate_id, request_id, intervention)
@@ -204,7 +204,7 @@ class ParleyClient(Connection):
     async def guide(
         self, debate_id: str, text: str, *, checkpoint: str = "", request_id: str | None = None
     ) -> int:
-        """Tell the agents something from the next round on."""
+        """Give the agents guidance from the next round on."""
         intervention = debate_pb2.Intervention(guide=debate_pb2.Guide(text=text), checkpoint=checkpoint)
         return await self._intervene(debate_id, request_id, intervention)
 
@@ -221,9 +221,9 @@ class ParleyClient(Connection):
     async def continue_debate(
         self, debate_id: str, *, checkpoint: str = "", request_id: str | None = None
     ) -> int:
-        """Go on from the open checkpoint, unless it asks for approval.
+        """Continue from the open checkpoint, unless it asks for approval.
 
-        Where none is open that they end, this and the two below are refused with NO_CHECKPOINT.
+        If no checkpoint is open that they can close, this and the two below fail with NO_CHECKPOINT.
         """
         intervention = debate_pb2.Intervention(continue_debate=debate_pb2.Continue(), checkpoint=checkpoint)
         return await self._intervene(debate_id, request_id, intervention)
@@ -265,7 +265,7 @@ class ParleyClient(Connection):
     async def create_key(
         self, name: str, roles: Sequence[access_pb2.AccessRole.ValueType], *, request_id: str | None = None
     ) -> key_pb2.CreateKeyResponse:
-        """Make an API key of the tenant for whoever is called so; return it with its text, which is told this once.
+        """Create an API key of the tenant; `name` says who has it. Return it with its text, which is shown only once.
 
         Another call with the same `request_id` fails with KEY_EXISTS.
         """
@@ -275,7 +275,7 @@ class ParleyClient(Connection):
         return await self._call(self._stub.CreateKey, request)
 
     async def list_keys(self, *, page_size: int = _PAGE) -> AsyncGenerator[key_pb2.ApiKey, None]:
-        """Yield the API keys of the tenant, oldest first, also those that were revoked."""
+        """Yield the API keys of the tenant, oldest first, revoked ones included."""
         token = ""
         while True:
             request = key_pb2.ListKeysRequest(page_size=page_size, page_token=token)
@@ -287,7 +287,7 @@ class ParleyClient(Connection):
                 return
 
     async def revoke_key(self, key_id: str) -> key_pb2.ApiKey:
-        """Revoke an API key of the tenant for good, and return what is known of it."""
+        """Revoke an API key of the tenant for good, and return it without its text."""
         request = key_pb2.RevokeKeyRequest(key_id=key_id)
         return (await self._call(self._stub.RevokeKey, request)).key
 

@@ -18,13 +18,13 @@ __all__ = ["EVENT_NAMES", "event_kind", "event_name", "event_payload"]
 
 
 def event_payload(event: event_pb2.Event) -> Message | None:
-    """Return what the event says, such as a `StepStarted`; None for a kind that this client does not know."""
+    """Return the payload of an event, such as a `StepStarted`; None for a kind that this client does not know."""
     kind = event.WhichOneof("payload")
     return None if kind is None else getattr(event, kind)
 
 
 def event_kind(event: event_pb2.Event) -> str:
-    """Return the name of the event's kind, such as `step_started`; empty for one that this client does not know."""
+    """Return the name of the event's kind, such as `step_started`; empty for a kind that this client does not know."""
     return event.WhichOneof("payload") or ""
 
 
@@ -59,7 +59,7 @@ _CONSENSUS: Final = frozenset({"CONSENSUS_REACHED", "NO_CONSENSUS"})
 
 
 def event_name(happened: Event | TextPiece) -> str:
-    """Return the name of an event, or of a piece of text; empty for one that other systems have no name for."""
+    """Return the name of an event, or of a piece of text; empty if other systems have no name for it."""
     if isinstance(happened, TextPiece):
         return "token_delta"
     kind = happened.WhichOneof("payload") or ""

@@ -1,4 +1,4 @@
-"""Debates as files: what was said for people and programs, and the stored bytes for whoever checks them."""
+"""Debates as files: events and reports for people and programs, and the stored bytes to verify them."""
 
 import asyncio
 import base64
@@ -24,24 +24,24 @@ __all__ = ["export"]
 
 _PARTIAL: Final = ".partial"
 _RESULT_MODULES: Final = (convergence_pb2, gateway_pb2, memory_pb2, ratings_pb2)
-"""Where the messages are from that a log holds as results of steps; protobuf knows those that are imported."""
+"""The modules of messages that are results of steps; protobuf only knows messages of imported modules."""
 _BATCH_BYTES: Final = 256 * 1024
-"""What is compressed at a time, in a thread."""
+"""Bytes that are compressed at a time, in a thread."""
 
 
 async def export(parley: ParleyClient, file: Path, debate_ids: Sequence[str] = ()) -> int:
-    """Write debates into a ZIP file, whole or not at all: those that are named, or all of the tenant; return how many.
+    """Write debates into a ZIP file, whole or not at all: the given ones, or all of the tenant; return how many.
 
     Each has a folder of its id with `events.jsonl` (of each event `event`, as protobuf's JSON, and `stored`, its stored bytes
-    in base64, by which the log can be checked) and `report.md`. What was recorded after an export began may be missing.
+    in base64, by which the log can be verified) and `report.md`. Events recorded after the export began may be missing.
 
     Raises:
-        ParleyError: a debate cannot be read, or what should be an id is none.
+        ParleyError: a debate cannot be read, or an id is invalid.
         OSError: the file cannot be written.
     """
     ids = list(dict.fromkeys(debate_ids or [each.id async for each in parley.list()]))
     _check_ids(ids)
-    # A new file of a name that nobody can have laid there, for its owner alone.
+    # A new file with an unpredictable name, for its owner only.
     descriptor, name = tempfile.mkstemp(_PARTIAL, f".{file.name}.", file.parent)
     partial, written = Path(name), 0
     try:
@@ -59,16 +59,16 @@ async def export(parley: ParleyClient, file: Path, debate_ids: Sequence[str] = (
 
 
 def _check_ids(ids: Sequence[str]) -> None:
-    """Refuse an id that is none, also from a server: the name of an entry could lead out of where the file is unpacked."""
+    """Raise ParleyError for an invalid id, also from a server: as a path in the archive it could lead out of the folder."""
     for each in ids:
         if not DEBATE_ID.fullmatch(each):
-            raise invalid_argument([FieldViolation("debate_ids", f"{each[:80]!r} is no id of a debate")])
+            raise invalid_argument([FieldViolation("debate_ids", f"{each[:80]!r} is not a debate id")])
 
 
 async def _write_debate(
     parley: ParleyClient, archive: zipfile.ZipFile, debate_id: str, *, may_be_gone: bool
 ) -> bool:
-    """Write one debate; tell whether it was there. One that `may_be_gone` was listed, and may have been deleted since."""
+    """Write one debate; return False if it was deleted after it was listed, which only `may_be_gone` allows."""
     try:
         report = await parley.get_report(debate_id)
     except ParleyError as error:
@@ -93,7 +93,7 @@ def _line(entry: bytes) -> bytes:
 
 
 def _event_to_json(event: Event) -> dict[str, Any]:
-    """Return an event as JSON has it; the result of a step that only a newer contract knows, as its type and its bytes."""
+    """Return an event as JSON; the result of a step that only a newer contract knows becomes its type and its bytes."""
     result = event.step_succeeded.value
     if not result.type_url or _is_known(result.TypeName()):
         return MessageToDict(event, preserving_proto_field_name=True)
@@ -113,7 +113,7 @@ def _is_known(name: str) -> bool:
 
 
 def _publish(partial: Path, file: Path) -> None:
-    """Give a whole file its name once its content is on the disk."""
+    """Rename the whole file once its content is on the disk."""
     with partial.open("rb") as written:
         os.fsync(written.fileno())
     partial.replace(file)

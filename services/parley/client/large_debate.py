@@ -1,4 +1,4 @@
-"""A debate that is too large for one message, put together from its parts."""
+"""A debate that is too large for one message, assembled from its parts."""
 
 from collections.abc import AsyncIterable, Iterable
 from typing import Final, TypeAlias
@@ -10,13 +10,13 @@ from parley.v1.orchestrator_pb2 import GetAnswerResponse, ListContributionsRespo
 __all__ = ["TOO_LARGE", "fill_answer", "fill_contributions", "fill_documents"]
 
 TOO_LARGE: Final = "DEBATE_TOO_LARGE"
-"""Why a debate is not sent whole."""
+"""The reason of the error if a debate is too large for one message."""
 
 _Outcome: TypeAlias = Contribution | FailedContribution
 
 
 async def fill_contributions(debate: Debate, pages: AsyncIterable[ListContributionsResponse]) -> None:
-    """Fill in what was contributed and what failed; of a step that came more than once, its latest attempt."""
+    """Fill in contributions and failures; of a retried step only its latest attempt."""
     latest: dict[str, _Outcome] = {}
     async for page in pages:
         _add_latest(latest, page.contributions)
@@ -32,18 +32,18 @@ def _add_latest(latest: dict[str, _Outcome], made: Iterable[_Outcome]) -> None:
     for each in made:
         earlier = latest.get(each.key)
         if earlier is None or earlier.attempt <= each.attempt:
-            latest.pop(each.key, None)  # it stands where its latest attempt does
+            latest.pop(each.key, None)  # it takes the place of its latest attempt
             latest[each.key] = each
 
 
 def fill_answer(debate: Debate, answer: GetAnswerResponse) -> None:
-    """Fill in what the debate came to."""
+    """Fill in the answer and the outcome."""
     debate.answer = answer.markdown
     if answer.HasField("outcome"):
         debate.outcome.CopyFrom(answer.outcome)
 
 
 def fill_documents(debate: Debate, first: bytes) -> None:
-    """Fill in the texts of its documents from the stored bytes of its first event."""
+    """Fill in the texts of the documents from the stored bytes of the first event."""
     del debate.spec.context[:]
     debate.spec.context.extend(Event.FromString(first).debate_created.spec.context)

@@ -1,6 +1,6 @@
-"""Hold one debate to see that an installation works: `python -m parley.client.trial HOST:PORT`.
+"""Run one debate to check that an installation works: `python -m parley.client.trial HOST:PORT`.
 
-The agents are sent to the route `echo/echo`, which asks no model and is there where the gateway runs with PARLEY_ECHO=true.
+The agents use the route `echo/echo`, which needs no model and exists if the gateway runs with PARLEY_ECHO=true.
 """
 
 import argparse
@@ -24,9 +24,9 @@ _FAILED: Final = 1
 
 
 async def run_trial(target: str, *, tenant: str, route: str, seconds: float) -> Debate:
-    """Hold a debate of one round over a route and return it as it ended; print each event's name as it comes.
+    """Run a debate of one round over a route and return it at its end; print each event's kind.
 
-    Raises ParleyError, and TimeoutError after so many seconds.
+    Raise ParleyError, and TimeoutError after so many seconds.
     """
     async with asyncio.timeout(seconds), ParleyClient(target, tenant) as parley:
         debate_id = await parley.create_debate(_build_spec(route))
@@ -50,7 +50,7 @@ def _build_spec(route: str) -> DebateSpec:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Hold the debate that the arguments ask for, print its answer, and return 0 if it completed, 1 if not."""
+    """Run a debate as the arguments say, print its answer, and return 0 if it completed, 1 if not."""
     parser = argparse.ArgumentParser(prog="python -m parley.client.trial", description=__doc__)
     parser.add_argument("target", help="the orchestrator, as HOST:PORT")
     parser.add_argument("--tenant", default="default", help="whose debate it is (default: %(default)s)")

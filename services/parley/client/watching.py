@@ -15,7 +15,7 @@ from parley.v1 import event_pb2, orchestrator_pb2
 __all__ = ["LogStream", "TextPiece", "WatchStream", "read_stored_events", "watch_events"]
 
 _SILENCE_SECONDS: Final = 45.0
-"""Heartbeats come every 15 s; a stream that says nothing for three of them is dead."""
+"""Heartbeats come every 15 s; a stream that misses three of them is broken."""
 _RETRIED: Final = frozenset({"STORE_UNAVAILABLE", "SLOW_READER"})
 
 Response = TypeVar("Response")
@@ -26,22 +26,22 @@ Item_co = TypeVar("Item_co", covariant=True)
 
 
 class Stream(Protocol[Response_co]):
-    """A stream of messages that can be given up."""
+    """A stream of messages that can be cancelled."""
 
     def __aiter__(self) -> AsyncIterator[Response_co]: ...
 
     def cancel(self) -> bool:
-        """Give it up."""
+        """Cancel the stream."""
         ...
 
 
 class Reader(Protocol[Response_contra, Item_co]):
-    """Reads messages, and knows the sequence of the last event among them."""
+    """Reads messages and keeps the sequence of the last event."""
 
     last: int
 
     def read(self, response: Response_contra) -> Iterable[Item_co]:
-        """Return what is new in a message. Raise ParleyError where an event is missing."""
+        """Return the new items of a message. Raise ParleyError if an event is missing."""
         ...
 
 
@@ -70,9 +70,9 @@ def watch_events(
     patience: float,
     silence: float = _SILENCE_SECONDS,
 ) -> AsyncGenerator[event_pb2.Event | TextPiece, None]:
-    """Yield what the streams that `open_after(sequence)` opens say, every event once and in order.
+    """Yield the events of the streams that `open_after(sequence)` opens, each once and in order.
 
-    A stream that breaks is opened again. Raise ParleyError once that brought no message for `patience` seconds, or
+    A broken stream is opened again. Raise ParleyError if that brings no message for `patience` seconds, or
     when the service refuses.
     """
     return read_with_reconnects(open_after, _WatchReader(after), patience, silence)
@@ -86,7 +86,7 @@ def read_stored_events(
 
 
 class _WatchReader:
-    """Reads what a watch says."""
+    """Reads the messages of a watch."""
 
     def __init__(self, last: int) -> None:
         self.last = last
@@ -105,7 +105,7 @@ class _WatchReader:
 
 
 class _LogReader:
-    """Reads parts of a log. They have no gaps, so that counting tells where a broken stream goes on."""
+    """Reads parts of a log. They have no gaps, so that the count is the sequence at which to continue."""
 
     def __init__(self, last: int) -> None:
         self.last = last
@@ -122,9 +122,9 @@ async def read_with_reconnects(
     patience: float,
     silence: float,
 ) -> AsyncGenerator[Item, None]:
-    """Yield what the reader finds in the streams that `open_after(sequence)` opens.
+    """Yield the reader's items from the streams that `open_after(sequence)` opens.
 
-    A stream that breaks, or says nothing for `silence` seconds, is opened again. Raise ParleyError once that brought no
+    A stream that breaks, or is silent for `silence` seconds, is opened again. Raise ParleyError if that brings no
     message for `patience` seconds, or when the service refuses.
     """
     pauses = _ReconnectPauses(patience)
@@ -160,7 +160,7 @@ class _ReconnectPauses:
         self._since: float | None = None
 
     async def pause(self) -> bool:
-        """Wait; once patience has ended, return False at once."""
+        """Wait before the next stream; return False at once if the patience has ended."""
         now = self._clock()
         if self._since is None:
             self._since = now

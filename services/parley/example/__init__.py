@@ -1,6 +1,6 @@
-"""An example debate, to be looked at where no system runs: its record, its state and its report.
+"""An example debate that can be shown without a system: its events, its state and its report.
 
-People wrote its texts; no model did. It may know the orchestrator, which says what a record means, and the contract.
+People wrote its texts; no model did. It may import the orchestrator, which folds its events, and the contract.
 """
 
 from parley.example.record import LOG, ExampleDebate, read_example

@@ -1,4 +1,4 @@
-"""The example as it was recorded, and what its record comes to."""
+"""The recorded events of the example, and the debate and the report that they give."""
 
 import base64
 from collections.abc import Iterator
@@ -22,10 +22,10 @@ LOG: Final = Path(__file__).with_name("debate.log")
 
 @dataclass(frozen=True, slots=True)
 class ExampleDebate:
-    """A debate that has ended, with all that is known of it.
+    """A debate that has ended.
 
     Attributes:
-        events: In order; their times are those at which it is played.
+        events: In order; it is played at their times.
         debate: Its state after them.
         report: The same as a Markdown report.
     """
@@ -36,7 +36,7 @@ class ExampleDebate:
 
 
 def read_example() -> ExampleDebate:
-    """Return the example, read by the rules by which every debate's log is read."""
+    """Return the example, read like the log of every debate."""
     events = tuple(read_events())
     folded = fold(events)
     debate_format = all_formats().get(folded.spec.format)
@@ -48,7 +48,7 @@ def read_example() -> ExampleDebate:
 
 
 def read_events() -> Iterator[Envelope]:
-    """Yield the events of the log, each checked to follow from the one before."""
+    """Yield the events of the log; each is checked against the hash of the one before."""
     before = GENESIS
     for line in LOG.read_text("ascii").splitlines():
         event = open_entry(base64.b64decode(line), before)

@@ -53,7 +53,7 @@ def test_a_file_that_was_found_is_named_before_it_is_used(
 def test_until_it_is_trusted_it_names_no_endpoint_no_key_and_no_file_outside(text: str, folder: Path) -> None:
     (folder / "parley.yaml").write_text(text)
     with pytest.raises(
-        CommandError, match=r"^parley\.yaml:1: .* is not trusted, .* say --trust-config, or --config"
+        CommandError, match=r"^parley\.yaml:1: .* is not trusted, .* use --trust-config or --config"
     ):
         find_config(None)
     assert find_config(Path("parley.yaml")) is not None  # a file that is given is the user's own word

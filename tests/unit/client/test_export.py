@@ -49,7 +49,7 @@ async def test_what_is_no_id_of_a_debate_names_no_entry_of_the_file(
     with scripted(orchestrator):
         async with ParleyClient(orchestrator.address) as parley:
             for named in ((), [DEBATE_ID, name]):
-                with pytest.raises(ParleyError, match="is no id of a debate"):
+                with pytest.raises(ParleyError, match="is not a debate id"):
                     await export(parley, tmp_path / "out.zip", named)
     assert not (tmp_path / "out.zip").exists()
 

@@ -1,5 +1,5 @@
-"""What the commands do: they read what comes in, talk to a system through the client, and show what comes of it.
+"""The commands: they read their input, call a system through the client, and show the results.
 
-They know the rooms input/ and terminal/ and the client; one knows another only for connecting to a system and for
-following a debate.
+They import input/, terminal/ and the client; a command imports another module of this folder only to connect and
+to follow a debate.
 """

@@ -28,14 +28,14 @@ __all__ = [
 ]
 
 Action = Callable[[ParleyClient, str, str], Awaitable[int]]
-"""Does in the debate with an id, at the checkpoint with a key, what a person chose; returns the sequence of its event."""
+"""Carries out what the user chose, in the debate with an id at the checkpoint with a key; returns the sequence of its event."""
 
 _DIRECTIONS: Final = {"continue": "c", "guide": "g", "end": "e"}
 _APPROVALS: Final = {"approve": "a", "yes": "a", "y": "a", "refuse": "r", "no": "r", "n": "r"}
 
 
 async def ask_direction(text: str) -> Action | None:
-    """Show where the debate stands, and return what is chosen; None for Ctrl-D."""
+    """Show the state of the debate, and return the action that the user chooses; None for Ctrl-D."""
     _show(text)
     while True:
         choice = await _ask_choice("[C]ontinue  [G]uide  [E]nd early", _DIRECTIONS)
@@ -48,7 +48,7 @@ async def ask_direction(text: str) -> Action | None:
 
 
 async def ask_approval(text: str) -> Action | None:
-    """Show what is to be approved, and return what is chosen; None for Ctrl-D."""
+    """Show the text to approve, and return the action that the user chooses; None for Ctrl-D."""
     _show(text)
     while True:
         choice = await _ask_choice("[A]pprove  [R]efuse", _APPROVALS)
@@ -83,7 +83,7 @@ async def _ask_choice(choices: str, words: Mapping[str, str]) -> str | None:
     letters = {*words.values()}
     asked = choices
     while True:
-        say_line(asked)  # as it stands, with two spaces between choices
+        say_line(asked)  # unchanged, with two spaces between choices
         typed = await ask("")
         if typed is None:
             return None
@@ -95,10 +95,10 @@ async def _ask_choice(choices: str, words: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a person says to questions.
+    """The user's answers to questions.
 
     Attributes:
-        texts: By the id of the question; what was skipped is not there.
+        texts: By the id of the question, without skipped questions.
         enough: Whether nothing more is to be asked.
     """
 
@@ -107,7 +107,7 @@ class Answers:
 
 
 async def ask_questions(debate: Debate, questions: Sequence[Question]) -> Answers:
-    """Put the questions one at a time and return what is typed."""
+    """Ask the questions one at a time and return the answers."""
     names = {agent.id: agent.name for agent in debating_agents(debate)}
     moderator = debate.spec.judge.agent.id
     is_moderators = bool(moderator) and all(each.agent_id == moderator for each in questions)
@@ -127,7 +127,7 @@ async def ask_questions(debate: Debate, questions: Sequence[Question]) -> Answer
 
 
 async def send_answers(parley: ParleyClient, debate_id: str, key: str, answers: Answers) -> int:
-    """Record what a person said, or that they said nothing; return the sequence of the event."""
+    """Send the answers, or that there are none; return the sequence of the event."""
     if answers.texts:
         return await parley.answer(debate_id, answers=answers.texts, enough=answers.enough, checkpoint=key)
     return await parley.continue_debate(debate_id, checkpoint=key)
@@ -135,31 +135,31 @@ async def send_answers(parley: ParleyClient, debate_id: str, key: str, answers: 
 
 _KNOWN: Final = frozenset({"questions", "direction", "approval"})
 _CLOSED: Final = {
-    "checkpoint_closed": "Nothing is asked any more: somebody has answered elsewhere.",
-    "checkpoint_expired": "Nothing is asked any more: the time to answer is over.",
+    "checkpoint_closed": "No answer is needed any more: the checkpoint was answered elsewhere.",
+    "checkpoint_expired": "No answer is needed any more: the time to answer is over.",
 }
-"""What is said to somebody who is being asked, by the kind of event that ends it."""
-_STOPPED: Final = "Nothing is asked any more: the debate was stopped."
+"""The message to the user if an event of this kind ends the prompt."""
+_STOPPED: Final = "No answer is needed any more: the debate was stopped."
 
 
 def is_known_kind(checkpoint: Checkpoint) -> bool:
-    """Return whether a checkpoint is of a kind that can be put on a terminal; a later version may have others."""
+    """Return whether this version can ask what the checkpoint asks; a later one may have more kinds."""
     return checkpoint.opened.WhichOneof("request") in _KNOWN
 
 
 class CheckpointPrompter:
-    """Puts what open checkpoints ask, one at a time.
+    """Asks the user what open checkpoints ask, one at a time.
 
-    Use it as `async with`; whoever follows the debate tells it of each event before and after it is shown.
+    Use it as `async with`. The follower calls it for each event, before and after the event is shown.
 
     Attributes:
-        left: Set where the person leaves a checkpoint by Ctrl-D.
+        left: Set if the user leaves a checkpoint by Ctrl-D.
     """
 
     def __init__(
         self, parley: ParleyClient, debate_id: str, aside: Callable[[], AbstractContextManager[None]]
     ) -> None:
-        """Ask beside what is shown: `aside` makes room on the terminal."""
+        """Ask while the debate is shown; `aside` releases the terminal."""
         self._parley = parley
         self._debate_id = debate_id
         self._aside = aside
@@ -180,12 +180,12 @@ class CheckpointPrompter:
 
     @property
     def active_checkpoint(self) -> Checkpoint | None:
-        """The checkpoint at which a person is being asked, or which they have left; None where there is none."""
+        """The checkpoint at which the user is being asked, or which they have left; None if there is none."""
         is_asking = self._asking is not None and not (self._asking.done() or self._sends)
         return self._checkpoint if is_asking or self.left.is_set() else None
 
     async def before_event(self, event: Event, checkpoint: Checkpoint | None) -> None:
-        """Stop asking, before an event is shown after which another checkpoint is open, or None."""
+        """Stop asking if the checkpoint is no longer the open one after this event, which is not shown yet."""
         if self._checkpoint is None or (checkpoint and checkpoint.key == self._checkpoint.key):
             return
         self._checkpoint = None
@@ -194,13 +194,13 @@ class CheckpointPrompter:
             await asyncio.wait({self._asking})
 
     def ask_if_open(self, checkpoint: Checkpoint | None) -> None:
-        """Ask what an open checkpoint asks, unless that is being asked."""
+        """Ask what the open checkpoint asks, unless the user is being asked already."""
         if checkpoint is not None and self._checkpoint is None and is_known_kind(checkpoint):
             self._checkpoint, self._sends = checkpoint, False
             self._asking = self._tasks.create_task(self._ask(checkpoint, self._asking))
 
     def _stop(self, why: str = "") -> bool:
-        """Stop asking, and say why; return whether that was of account."""
+        """Stop asking, and say why; return False if the user was not being asked."""
         if self._asking is None or self._asking.done() or self._sends:
             return False
         self._why = why
@@ -208,9 +208,7 @@ class CheckpointPrompter:
         return True
 
     async def _ask(self, checkpoint: Checkpoint, before: asyncio.Task[None] | None) -> None:
-        if (
-            before is not None
-        ):  # it may still be told that its act is recorded, and has the terminal until then
+        if before is not None:  # it may still be printing, and has the terminal until then
             await asyncio.wait({before})
         with self._aside():
             try:
@@ -231,7 +229,7 @@ class CheckpointPrompter:
                 say(f"Not recorded: {error.message}.")
 
     async def _ask_for_action(self, checkpoint: Checkpoint) -> Action | None:
-        """Return what the person has chosen to do; None where they leave."""
+        """Return the action that the user chooses; None if they leave."""
         match checkpoint.opened.WhichOneof("request"):
             case "direction":
                 return await ask_direction(checkpoint.opened.direction.text)

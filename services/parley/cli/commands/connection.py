@@ -1,4 +1,4 @@
-"""The system a command talks to: a server's, that of another process on this machine, or one of its own."""
+"""The system a command talks to: at a server, in another process on this machine, or in this process."""
 
 import asyncio
 import socket
@@ -33,14 +33,14 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where services answer.
+    """The addresses of a system's services.
 
     Attributes:
-        gateway: None where it is not known, as with --server.
-        ratings: The same.
+        gateway: None if it is not known, as with --server.
+        ratings: None if it is not known.
         own: Whether the system runs in this process.
         alone: Whether no other process can run its debates.
-        shared: Whether it runs in another command of this machine, which may end before ours does.
+        shared: Whether it runs in another command on this machine, which may end before this one.
         log: The file that its services log to, if it is known.
     """
 
@@ -62,9 +62,10 @@ async def connect(
     what: str = "orchestrator",
     evaluators: bool = False,
 ) -> AsyncIterator[Connection]:
-    """Yield the system to talk to; where it is this process's own, it serves its purpose and stops with the block.
+    """Yield the system to talk to; if it runs in this process, it stops at the end of the block.
 
-    With `evaluators`, the configuration file may also list evaluators alone. `what` is the service that a server must be. Raise CommandError where it is another or does not answer.
+    With `evaluators`, the configuration file may list evaluators and no agents. `what` is the service that `server` must be. Raise
+    CommandError if it is another service or does not answer.
     """
     if server is not None:
         await _check_reachable(server, what)
@@ -103,11 +104,9 @@ async def connect_orchestrator(
 
 
 def report_shared_system(link: Connection) -> None:
-    """Say that another command's system answers, where that is so."""
+    """Print a notice if another command's system answers."""
     if link.shared:
-        say(
-            f"using the Parley that runs already ({link.orchestrator}); its keys and routes count, not those set here"
-        )
+        say(f"using the running Parley at {link.orchestrator}, with its keys and routes, not those set here")
 
 
 async def _check_reachable(server: str, what: str) -> None:
@@ -134,12 +133,14 @@ def _describe(error: OSError) -> str:
 
 
 def _wrong_server_error(server: str, what: str, error: Exception) -> CommandError | None:
-    """Return the error of a server that is not the service it should be, or went away."""
+    """Return the error if the server is another service or stopped; None for any other error."""
     first = first_error(error)
     if not isinstance(first, ParleyError) or first.reason:
         return None
     if first.code == grpc.StatusCode.UNIMPLEMENTED:
-        return CommandError(f"what answers at {server} is no {what}; --server takes the {what}'s HOST:PORT")
+        return CommandError(
+            f"the service at {server} is not the {what}; --server takes the {what}'s HOST:PORT"
+        )
     if is_transport(first):
         return CommandError(f"no {what} answers at {server}: {first.message}")
     return None
@@ -149,7 +150,7 @@ _MAX_NAMED: Final = 3
 
 
 async def find_debate_id(parley: ParleyClient, written: str) -> str:
-    """Return the id that begins as written; a whole one as it stands. Raise CommandError unless it is one debate's."""
+    """Return the id that begins with this text; a complete id is returned unchanged. Raise CommandError unless exactly one matches."""
     if DEBATE_ID.fullmatch(written):
         return written
     found = [each.id async for each in parley.list() if each.id.startswith(written)]
@@ -166,9 +167,9 @@ _SILENT_SECONDS: Final = 1.0
 
 @contextmanager
 def announce_slow_start(*, told: bool = True) -> Iterator[None]:
-    """Say `starting…` on stderr where the block takes longer than a second.
+    """Print `starting…` on stderr if the block takes longer than a second.
 
-    On a terminal it is gone afterwards; elsewhere it is said only if `told`.
+    On a terminal the text is erased afterwards; elsewhere it is printed only if `told`.
     """
     in_place = can_redraw(sys.stderr)
     said = threading.Event()

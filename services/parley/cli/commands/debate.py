@@ -62,7 +62,7 @@ _PATIENCE: Final = 30.0
 _SHARED_PATIENCE: Final = 2.0
 _TIME_TO_ANSWER_SECONDS: Final = 60.0
 _TAKEOVERS: Final = 10
-"""Times that a borrowed system may end before we do."""
+"""Shared systems that may end before this command gives up."""
 
 
 def run_debate(question: str | None, options: DebateOptions) -> int:
@@ -111,7 +111,7 @@ def run_evaluation(options: EvaluationOptions) -> int:
 
 
 def _warn_about_report(path: Path) -> None:
-    """Say that the report could not be written as things are: in time to mend it while the debate is held."""
+    """Warn that the report cannot be written, in time to repair that while the debate runs."""
     try:
         check_output_path("--report", path)
     except CommandError as error:
@@ -125,7 +125,7 @@ class RunOptions:
     Attributes:
         model: The model of all agents, if the command line names one.
         report: The file of the report, if one is wanted.
-        resume: The id of the debate to go on with, or the beginning of it; None for a new debate.
+        resume: The id of the debate to resume, or its beginning; None for a new debate.
         style: How progress is shown; None: as the terminal allows.
     """
 
@@ -139,10 +139,10 @@ class RunOptions:
 
 
 class DebateCommand:
-    """One run of a command that holds a debate, from the request to the answer."""
+    """One run of a command that runs a debate, from the request to the answer."""
 
     evaluators = False
-    """Whether the configuration file may also list evaluators alone."""
+    """Whether the configuration file may list evaluators and no agents."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class DebateCommand:
         request: CreateDebateRequest | None,
         notices: Sequence[str] = (),
     ) -> None:
-        """Take the request for a new debate, or None to resume one; `notices` are said once the debate is accepted."""
+        """Take the request for a new debate, or None to resume one; `notices` are printed once the debate is accepted."""
         self._options = options
         self._config = found
         self._request = request
@@ -164,7 +164,7 @@ class DebateCommand:
         self._own = False
 
     async def run(self) -> int:
-        """Hold the debate and return the exit code."""
+        """Run the debate and return the exit code."""
         with Interrupts() as interrupts:
             try:
                 debate = await self._run_to_end(interrupts)
@@ -235,10 +235,10 @@ class DebateCommand:
         return self._debate_id
 
     async def resolve_spec(self, parley: ParleyClient, spec: DebateSpec) -> None:
-        """Fill in what can only be known once there is somebody to ask."""
+        """Complete the specification with what only the system knows."""
 
     def write_answer(self, state: Debate) -> None:
-        """Print the answer, or write it where it was asked for. Raise CommandError."""
+        """Print the answer, or write it to the output file. Raise CommandError."""
         write_answer(state, self._options.output)
 
     async def _create(self, parley: ParleyClient, request: CreateDebateRequest) -> str:
@@ -253,7 +253,7 @@ class DebateCommand:
     async def _resume(
         self, link: Connection, parley: ParleyClient, debate_id: str, follower: Follower
     ) -> bool:
-        """Take the debate up again; return False if it has ended."""
+        """Resume the debate; return False if it has ended."""
         state = await parley.get_summary(debate_id)
         if state.status in ENDED:
             if state.status == DEBATE_STATUS_COMPLETED and not follower.has_started:
@@ -266,7 +266,7 @@ class DebateCommand:
         try:
             await parley.resume(debate_id)
         except ParleyError as error:
-            # It ended meanwhile, or it runs and nothing needs to be resumed: either way it is followed.
+            # It has ended by now, or it runs already: in both cases it is followed.
             if error.code != grpc.StatusCode.FAILED_PRECONDITION:
                 raise
         return True
@@ -297,7 +297,7 @@ class DebateCommand:
         resume = f"{command_name()} debate --resume {self._debate_id}" + (
             f" --server {server}" if server else ""
         )
-        if self._own:  # nobody can answer where nothing runs
+        if self._own:  # no one can answer if no system runs
             say(f"Not answered; the debate waits. Go on with: {resume}")
         else:
             hint = answer_hint(self._debate_id, checkpoint, server)
@@ -324,7 +324,7 @@ class DebateCommand:
 
 
 def _is_overdue(state: Debate) -> bool:
-    """Return whether a person has hardly any time left for an open checkpoint: where nobody ran the debate, its time went on."""
+    """Return whether the time to answer the open checkpoint is nearly over: it passes also while no system runs."""
     waits = bool(state.waiting.checkpoint)
     return waits and state.waiting.until.ToNanoseconds() / 1e9 < time.time() + _TIME_TO_ANSWER_SECONDS
 

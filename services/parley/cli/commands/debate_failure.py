@@ -23,9 +23,9 @@ _AUTH = "PROVIDER_AUTH"
 def debate_failure(
     state: Debate, found: ConfigFile | None, default_routes: Sequence[str], log: Path | None, *, own: bool
 ) -> CommandError:
-    """Return the error of a failed debate: who failed in which phase, why, and what may mend it.
+    """Return the error of a failed debate: which agents failed in which phase, why, and what may help.
 
-    `own` says that it failed in a system of this process, whose settings are known here.
+    `own` says that the system runs in this process, so that its settings are known here.
     """
     failure = state.failure
     agents = _failed_agents(state)
@@ -44,7 +44,7 @@ def debate_failure(
 
 
 def _failed_agents(state: Debate) -> tuple[str, ...]:
-    """Return the agent whose failure decided it, and those that failed in the same way in the same phase."""
+    """Return the agent whose failure ended the debate, and those that failed alike in the same phase."""
     failure = state.failure
     if not failure.agent_id:
         return ()
@@ -60,7 +60,7 @@ def _failed_agents(state: Debate) -> tuple[str, ...]:
 def _key_variables(
     state: Debate, agents: Sequence[str], found: ConfigFile | None, default_routes: Sequence[str]
 ) -> list[str]:
-    """Return the variables that hold the keys of the providers of these agents."""
+    """Return the environment variables with the keys of these agents' providers."""
     known = found or config.defaults()
     providers = {each.name: each for each in known.providers}
     of_routes = {each.name: each.provider for each in known.routes}
@@ -74,7 +74,7 @@ def _key_variables(
 
 
 def _is_provider_failure(state: Debate, failure: DebateFailure) -> bool:
-    """Return whether providers are behind it: by its reason, or by that of every step it names."""
+    """Return whether providers caused the failure: by its reason, or by the reason of every step it names."""
     if is_provider_failure(failure.reason):
         return True
     reasons = [each.reason for each in state.failures if each.key in failure.steps]
@@ -90,12 +90,12 @@ _NO_HOST: Final = re.compile(
 )
 _OTHER_API: Final = re.compile(r"\b(404|405)\b|not JSON")
 _SECRET: Final = re.compile(r"(?<=//)[^/@]*@|\?.*")
-"""What may hold a key: a user's name and password, and the query."""
+"""The parts of a URL that may contain a key: user name, password and query."""
 _VERSION: Final = re.compile(r"/v\d|/openai|/api")
 
 
 def explain_provider_failure(providers: Sequence[Provider], message: str) -> str:
-    """Return `; asked http://localhost:11434: …` for the provider that the message names; empty where no address was set.
+    """Return `; asked http://localhost:11434: …` for the provider that the message names; empty if no address was set.
 
     The address is the file's, or OPENAI_BASE_URL. The message is that of a failure.
     """

@@ -36,7 +36,7 @@ async def list_debates(
     format_name: str | None = None,
     labels: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """Print debates, newest first; with `format_name`, those that are held in it, and with `labels`, those that have them."""
+    """Print debates, newest first; only those of `format_name` and with all `labels`, if these are given."""
     found: list[DebateSummary] = []
     async with connect_orchestrator(server) as (link, parley):
         async for each in parley.list(
@@ -52,7 +52,7 @@ async def list_debates(
 
 
 async def show(server: str | None, debate_id: str, *, as_json: bool) -> None:
-    """Print how a debate stands."""
+    """Print the state of a debate and its answer."""
     async with connect_orchestrator(server) as (link, parley):
         debate = await parley.get(await find_debate_id(parley, debate_id))
     if as_json:
@@ -70,11 +70,11 @@ async def show(server: str | None, debate_id: str, *, as_json: bool) -> None:
 async def watch(server: str | None, debate_id: str, after: int, *, quiet: bool, as_json: bool) -> None:
     """Print events, and unless `quiet` each contribution as a whole, until the debate ends.
 
-    Put what its checkpoints ask to whoever sits there.
+    Ask the user what its checkpoints ask.
     """
     async with connect(server, purpose="records") as link, ParleyClient(link.orchestrator) as parley:
         debate = await parley.get_summary(await find_debate_id(parley, debate_id))
-        # Nobody runs debates of a store that is ours alone: there is nothing to wait for after what is recorded.
+        # No system runs the debates of a store that this process alone has open: nothing comes after the recorded events.
         end = debate.last_sequence if link.alone else None
         if end is not None and after >= end:
             return
@@ -97,7 +97,7 @@ async def watch(server: str | None, debate_id: str, after: int, *, quiet: bool, 
 
 
 class _WatchPrompter:
-    """Has put what is asked once everything recorded was shown."""
+    """Asks the user what checkpoints ask, once all recorded events were shown."""
 
     def __init__(self, parley: ParleyClient, debate: Debate, after: int, *, asks: bool) -> None:
         waits = Checkpoint(debate.waiting.checkpoint, debate.waiting) if debate.waiting.checkpoint else None
@@ -133,7 +133,7 @@ def _print_event(event: Event, debate_id: str, server: str | None, *, quiet: boo
 
 
 async def report(server: str | None, debate_id: str, output: Path | None) -> None:
-    """Print a debate's report, or write it to exactly the file that was named."""
+    """Print a debate's report, or write it to the file."""
     if output is not None:
         check_output_path("--output", output)
     async with connect_orchestrator(server) as (_, parley):
@@ -147,7 +147,7 @@ async def report(server: str | None, debate_id: str, output: Path | None) -> Non
 async def submit_feedback(
     server: str | None, debate_id: str, value: int, message: str, *, as_json: bool
 ) -> None:
-    """Record a word on a debate and print what is recorded. Raise CommandError."""
+    """Record feedback on a debate and print it. Raise CommandError."""
     async with connect_orchestrator(server, "ratings") as (_, parley):
         found = await find_debate_id(parley, debate_id)
         try:

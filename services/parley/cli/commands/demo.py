@@ -23,19 +23,19 @@ __all__ = ["TimedItem", "is_on_terminal", "play", "play_at_speed", "print_report
 
 
 def play(speed: float) -> None:
-    """Play the example as a live debate is shown, then print its answer; pause only where somebody watches."""
+    """Play the example like a live debate, then print its answer; pause only on a terminal."""
     example = read_example()
     _say_wrapped("An example. People wrote its texts; no model is asked, and nothing is stored.")
     _say_wrapped(f"Question: {example.debate.spec.question}")
     asyncio.run(_show_events(example.events, speed))
     write_answer(example.debate, None)
-    _say_wrapped(f"All that was said: {command_name()} demo --report")
+    _say_wrapped(f"The whole debate: {command_name()} demo --report")
     _say_wrapped(f"A debate of your own: {command_name()} debate QUESTION")
 
 
 async def _show_events(events: Sequence[Event], speed: float) -> None:
-    """Show what was to be seen."""
-    # Who only has the output wants no pauses in it, and none of the text in flight.
+    """Show the events at their times."""
+    # Output to a file or a pipe needs no pauses and no text in flight.
     played = timed_items(events) if is_on_terminal() else [(0.0, event) for event in events]
     with cancel_on_interrupt(), open_display(DisplayState(), choose_style(None)) as shown:
         async for seen in play_at_speed(played, speed, SystemClock()):
@@ -56,7 +56,7 @@ def is_on_terminal() -> bool:
 
 
 def _say_wrapped(text: str) -> None:
-    """Say a line; on a terminal, break it between words."""
+    """Print a line; on a terminal, wrap it between words."""
     if not is_on_terminal():
         say(text)
         return
@@ -66,14 +66,14 @@ def _say_wrapped(text: str) -> None:
 
 _PIECES_A_SECOND: Final = 10
 _SILENT_SHARE: Final = 0.25
-"""Of the time that a step takes: until its first words come."""
+"""The share of a step's time before its first words."""
 
 TimedItem = tuple[float, Event | TextPiece]
-"""Something that is seen, and when: in seconds from the first event on."""
+"""An event or a piece of text, and its time in seconds after the first event."""
 
 
 def timed_items(events: Sequence[Event]) -> list[TimedItem]:
-    """Return what was to be seen, in order. Where text came while a step ran is not recorded: it is spread evenly."""
+    """Return events and pieces of text in order. The times of the pieces are not recorded: they are spread evenly over the step."""
     found: list[TimedItem] = []
     began: dict[str, float] = {}
     for event in events:
@@ -90,7 +90,7 @@ def timed_items(events: Sequence[Event]) -> list[TimedItem]:
 async def play_at_speed(
     played: Iterable[TimedItem], speed: float, clock: Clock
 ) -> AsyncIterator[Event | TextPiece]:
-    """Yield what is seen when it is due, so many times as fast."""
+    """Yield each item when it is due, `speed` times as fast."""
     began = clock.monotonic()
     for at, seen in played:
         await clock.sleep(began + at / speed - clock.monotonic())
@@ -98,7 +98,7 @@ async def play_at_speed(
 
 
 def _split_text(event: Event, text: str, began: float, ended: float) -> Iterator[TimedItem]:
-    """Yield a step's text as it came, all of it before the step's end."""
+    """Yield a step's text in pieces, all of them before the step's end."""
     first = began + (ended - began) * _SILENT_SHARE
     count = max(1, int((ended - first) * _PIECES_A_SECOND))
     size = -(-len(text) // count)

@@ -1,4 +1,4 @@
-"""Following a debate until it ends, and pausing it on Ctrl-C."""
+"""Follow a debate until it ends, and pause it on Ctrl-C."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,15 +24,15 @@ _CLOSING_SECONDS: Final = 2.0
 
 
 class PausedError(Exception):
-    """Ctrl-C came; the debate is left as it is."""
+    """The user pressed Ctrl-C; the debate stays as it is."""
 
 
 class CheckpointExpiredError(PausedError):
-    """Nobody came to a checkpoint in time, and the debate is paused."""
+    """A checkpoint expired without an answer, and the debate is paused."""
 
 
 class StillWaitingError(Exception):
-    """Ctrl-C or Ctrl-D came while a person was asked; the debate waits on at this checkpoint."""
+    """The user pressed Ctrl-C or Ctrl-D while being asked; the debate still waits at this checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__(checkpoint.key)
@@ -40,7 +40,7 @@ class StillWaitingError(Exception):
 
 
 class Follower:
-    """Shows one debate, over as many systems as it takes: what was seen on one is not seen again on the next."""
+    """Shows one debate, also if one system after the other runs it: no event is shown twice."""
 
     def __init__(self, interrupts: Interrupts, server: str | None, style: Style) -> None:
         self._interrupts = interrupts
@@ -52,18 +52,18 @@ class Follower:
 
     @property
     def has_started(self) -> bool:
-        """Whether any event was seen."""
+        """Whether any event was shown."""
         return self._last > 0
 
     def skip_to(self, sequence: int) -> None:
-        """Pass over events up to this one: what they come to is said in one line."""
+        """Do not show events up to this one; print their state in one line instead."""
         self._recorded = sequence
 
     async def follow(self, parley: ParleyClient, debate_id: str) -> None:
-        """Show what comes until the debate ends, and put what its checkpoints ask to the person at the terminal.
+        """Show the debate until it ends, and ask the user what its checkpoints ask.
 
-        On an interrupt, pause it and raise PausedError; or, where a person is asked, raise LeftWaitingError. Raise
-        AbandonedError where nobody came to a checkpoint.
+        On an interrupt, pause it and raise PausedError, or raise StillWaitingError if the user is being asked. Raise
+        CheckpointExpiredError if a checkpoint expired.
         """
         with open_display(self._seen, self._style) as shown:
             try:
@@ -96,7 +96,7 @@ class Follower:
         asker: CheckpointPrompter,
         seen: Callable[[Event], None],
     ) -> None:
-        """Take in every event, tell of it, and have put what is asked."""
+        """Show every event, and ask what checkpoints ask."""
         async with asker:
             async for event in parley.watch(debate_id, self._last, text=shown.shows_text):
                 if isinstance(event, TextPiece):
@@ -120,7 +120,7 @@ class Follower:
         try:
             await asyncio.wait({watching, interrupted, *others}, return_when=asyncio.FIRST_COMPLETED)
             if course.concluded.is_set():
-                # What follows an answer may wait for services that are away; the answer does not wait with it.
+                # Work after the answer may wait for services that are away; the answer does not wait for it.
                 await asyncio.wait(
                     {watching, interrupted}, timeout=_CLOSING_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
@@ -162,16 +162,16 @@ class Follower:
 
 
 class _RunState:
-    """What the events of a debate have come to, for whoever waits for it.
+    """States of a debate that a task can wait for.
 
     Attributes:
         paused: It is paused.
-        concluded: It has ended, and what follows may still be at work.
-        abandoned: It was paused since nobody came to a checkpoint.
+        concluded: It has ended; work that follows it may still run.
+        checkpoint_expired: It was paused because a checkpoint expired.
     """
 
     def __init__(self, recorded: int) -> None:
-        """Nothing is abandoned by an event that was `recorded`, up to this one, before the debate was taken up."""
+        """Ignore expired checkpoints up to the event `recorded`, which is older than this run."""
         self.paused, self.concluded, self.checkpoint_expired = (
             asyncio.Event(),
             asyncio.Event(),
@@ -181,7 +181,7 @@ class _RunState:
         self._before = ""
 
     def update(self, event: Event) -> None:
-        """Take an event in."""
+        """Apply an event."""
         kind = event_kind(event)
         if kind == "concluded":
             self.concluded.set()
@@ -195,5 +195,5 @@ class _RunState:
 
 
 def _can_ask_here(checkpoint: Checkpoint) -> bool:
-    """Return whether what it asks is put to whoever sits here, rather than only told."""
+    """Return whether the user here can be asked what the checkpoint asks."""
     return is_known_kind(checkpoint) and can_ask()

@@ -1,4 +1,4 @@
-"""Ctrl-C, and being asked to end, while a command runs."""
+"""Ctrl-C and the signals that ask a command to end."""
 
 import asyncio
 import os
@@ -16,11 +16,11 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """Ctrl-C, SIGTERM or a terminal that is gone: the first is noted, a second leaves at once."""
+    """Ctrl-C, SIGTERM or SIGHUP: the first sets an event, the second exits at once."""
 
     def __init__(self) -> None:
         self.first = asyncio.Event()
-        # `nohup` has SIGHUP ignored, and it is to stay so.
+        # `nohup` ignores SIGHUP, and that must stay so.
         self._signals = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
 
     def __enter__(self) -> Self:
@@ -35,13 +35,13 @@ class Interrupts:
     def _interrupt(self) -> None:
         if self.first.is_set():
             restore_terminal()
-            os._exit(INTERRUPTED)  # what was recorded is durable; nothing waits to be written
+            os._exit(INTERRUPTED)  # recorded events are durable; nothing is left to write
         self.first.set()
 
 
 @contextmanager
 def cancel_on_interrupt() -> Iterator[None]:
-    """On Ctrl-C, cancel the task that runs the block, so that what it drew is taken back. Raise KeyboardInterrupt then."""
+    """On Ctrl-C, cancel the task that runs the block, so that it can restore the terminal, and raise KeyboardInterrupt."""
     task = asyncio.current_task()
     assert task is not None
     before = signal.getsignal(signal.SIGINT)

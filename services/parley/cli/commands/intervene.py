@@ -25,20 +25,20 @@ _ARGUMENTS: Final = {
     "intervention.cancel.reason": "REASON ",
     "intervention.checkpoint": "--checkpoint: ",
 }
-"""How the command line calls the fields of an intervention."""
+"""The command line's names for the fields of an intervention."""
 
 Intervention = Callable[[ParleyClient, str], Awaitable[int]]
 """Intervenes in the debate with an id and returns the sequence of the event that records it."""
 
 
 async def intervene(server: str | None, debate_id: str, recorded: str, intervention: Intervention) -> None:
-    """Intervene in a debate and print which event records it; `recorded` says what was asked. Raise CommandError."""
+    """Intervene in a debate and print which event records it; `recorded` describes the intervention. Raise CommandError."""
     sequence, _ = await _send(server, debate_id, intervention)
     _print_recorded(sequence, recorded)
 
 
 async def resume_debate(server: str | None, debate_id: str) -> None:
-    """Have a debate go on in the system that runs, and say where that is. Raise CommandError."""
+    """Resume a debate in the system that runs, and print its address. Raise CommandError."""
     sequence, link = await _send(server, debate_id, lambda parley, found: parley.resume(found))
     where = f"at {link.orchestrator}" if not link.own else "where a Parley runs on its store"
     _print_recorded(sequence, f"resume; the debate goes on {where}")
@@ -63,11 +63,11 @@ async def _send(server: str | None, debate_id: str, intervention: Intervention) 
 
 
 async def _no_system_error(parley: ParleyClient, debate_id: str) -> CommandError:
-    """Return why nothing can be recorded where no system runs: nobody would act on it."""
+    """Return the error if no system runs that could act on an intervention."""
     if (await parley.get_summary(debate_id)).status in ENDED:
         return CommandError(f"debate {debate_id} has ended")
     return CommandError(
-        f"no Parley runs on this machine to take this up; start one with: {command_name()} up, "
+        f"no Parley runs on this machine; start one with: {command_name()} up, "
         f"or go on with the debate: {command_name()} debate --resume {debate_id}"
     )
 
@@ -78,19 +78,19 @@ def _explain(error: ParleyError) -> CommandError | None:
         return CommandError("; ".join(bad), INVALID_ARGUMENTS)
     if error.code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return CommandError(
-            "nobody has taken this up yet; it is kept, and counts as soon as a Parley runs the debate"
+            "no Parley has acted on this yet; it is recorded, and takes effect as soon as a Parley runs the debate"
         )
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """What the command line says.
+    """The answers on the command line.
 
     Attributes:
-        text: To the questions as a whole.
-        answers: Question, by number or id, and text.
-        checkpoint: Key; empty for whichever is open.
+        text: The answer to all questions together.
+        answers: Number or id of a question, and the answer to it.
+        checkpoint: Its key; empty for the one that is open.
     """
 
     text: str | None
@@ -100,10 +100,10 @@ class AnswerOptions:
 
 
 def answer_questions(given: AnswerOptions) -> Callable[[ParleyClient, str], Awaitable[int]]:
-    """Return what answers a debate's questions. Raise CommandError where nobody says anything."""
+    """Return the intervention that answers a debate's questions. Raise CommandError if there is no answer and no terminal."""
     if given.text is None and not given.answers and not can_ask():
         raise CommandError(
-            "give TEXT, or --to QUESTION TEXT; without a terminal nobody can be asked", INVALID_ARGUMENTS
+            "give TEXT, or --to QUESTION TEXT; there is no terminal to ask on", INVALID_ARGUMENTS
         )
 
     async def answer(parley: ParleyClient, debate_id: str) -> int:
@@ -132,7 +132,7 @@ def _find_questions(debate: Debate, wanted: str) -> tuple[str, Sequence[Question
 
 
 def _find_question_id(name: str, questions: Sequence[Question]) -> str:
-    """Return the id of the question that is meant by its number or its id."""
+    """Return the id of the question with this number or id."""
     for number, each in enumerate(questions, 1):
         if name in {each.id, str(number)}:
             return each.id

@@ -20,7 +20,7 @@ _YES: Final = frozenset({"y", "yes"})
 
 
 async def delete_debate(server: str | None, debate_id: str, *, ratings: bool, is_sure: bool) -> None:
-    """Delete a debate, once whoever sits there is sure. Raise CommandError."""
+    """Delete a debate after the user has confirmed it. Raise CommandError."""
     async with connect_orchestrator(server, "deleting") as (_, parley):
         found = await find_debate_id(parley, debate_id)
         if not is_sure:
@@ -32,7 +32,7 @@ async def delete_debate(server: str | None, debate_id: str, *, ratings: bool, is
 
 async def _confirm(debate: Debate) -> None:
     if not can_ask():
-        raise CommandError("nobody can be asked whether that is meant; say --yes", INVALID_ARGUMENTS)
+        raise CommandError("there is no terminal to confirm on; use --yes", INVALID_ARGUMENTS)
     say(f"Delete {debate.id} for good? {one_line(debate.spec.question, _SHOWN)}")
     answer = await ask("Type yes to delete it.")
     if (answer or "").casefold() not in _YES:
@@ -57,7 +57,7 @@ async def back_up_data(folder: Path) -> None:
 
 
 async def restore_data(folder: Path) -> None:
-    """Put a backup where this machine holds no data. Raise ConfigurationError."""
+    """Restore a backup if this machine has no data. Raise ConfigurationError."""
     from parley.local import restore
 
     names = await restore(folder)

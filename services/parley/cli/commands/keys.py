@@ -1,4 +1,4 @@
-"""The commands that make, list and revoke API keys: in the store that PARLEY_STORE names, or those of one's tenant at a server."""
+"""The commands that create, list and revoke API keys: in the store of PARLEY_STORE, or those of the caller's tenant at a server."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ _TENANT: Final = "default"
 
 
 async def add_key(server: str | None, name: str, tenant: str | None, roles: Sequence[str]) -> None:
-    """Make a key and print it, this once. Raise CommandError."""
+    """Create a key and print it, this once. Raise CommandError."""
     if not name.strip() or len(name) > 64 or not name.isprintable():
         raise CommandError("NAME must be 1 to 64 characters on one line", INVALID_ARGUMENTS)
     key_id, text = await (
@@ -39,7 +39,7 @@ async def add_key(server: str | None, name: str, tenant: str | None, roles: Sequ
 
 
 async def list_keys(server: str | None, tenant: str | None, *, as_json: bool) -> None:
-    """Print what is known of all keys, or a tenant's. Raise CommandError."""
+    """Print all keys, or those of a tenant. Raise CommandError."""
     found = await (_list_at_server(server, tenant) if server else _list_in_store(tenant))
     if as_json:
         print_text(to_json(found))
@@ -51,7 +51,7 @@ async def list_keys(server: str | None, tenant: str | None, *, as_json: bool) ->
 
 
 async def revoke_key(server: str | None, key_id: str) -> None:
-    """Revoke a key: nobody is let in with it any more, some seconds from now. Raise CommandError."""
+    """Revoke a key: it no longer grants access some seconds from now. Raise CommandError."""
     told = await (_revoke_at_server(server, key_id) if server else _revoke_in_store(key_id))
     say(f"Key {key_id} {told}; no service lets it in after 10 seconds.")
 
@@ -111,7 +111,7 @@ async def _revoke_at_server(server: str, key_id: str) -> str:
 
 @asynccontextmanager
 async def _connect_as_tenant(server: str, tenant: str | None) -> AsyncIterator[ParleyClient]:
-    """Yield a client of the keys of one's own tenant. Raise CommandError where another is asked for."""
+    """Yield a client for the keys of the caller's tenant. Raise CommandError if `tenant` is given."""
     if tenant is not None:
         message = "--tenant: a server takes the tenant from PARLEY_TOKEN; leave it out"
         raise CommandError(message, INVALID_ARGUMENTS)
@@ -120,7 +120,7 @@ async def _connect_as_tenant(server: str, tenant: str | None) -> AsyncIterator[P
 
 
 def _to_row(key: ApiKey) -> Mapping[str, str]:
-    """Return what a server says of a key, in the words of a store."""
+    """Return a key from a server as the row that a store would give."""
     made, revoked = (
         time.ToDatetime(UTC).isoformat(timespec="microseconds") for time in (key.create_time, key.revoke_time)
     )

@@ -44,7 +44,7 @@ _BUILT_IN: Final = "built-in"
 
 
 def list_roles(config_path: Path | None, *, as_json: bool) -> None:
-    """Print the roles of the configuration file and of the folder beside it, then those that Parley ships."""
+    """Print the roles of the configuration file and of the folder next to it, then the built-in ones."""
     from parley.local import list_roles as built_in_roles  # heavy: the command line's help needs none of it
 
     found = find_config(config_path)
@@ -61,7 +61,7 @@ def list_roles(config_path: Path | None, *, as_json: bool) -> None:
 
 
 async def list_ratings(server: str | None, domain: str, *, as_json: bool) -> None:
-    """Print how agents have done, best first."""
+    """Print the ratings of agents, best first."""
     async with (
         connect(server, purpose="ratings", what="ratings service") as link,
         RatingsClient(link.ratings or link.orchestrator, patience=_PATIENCE) as listed,

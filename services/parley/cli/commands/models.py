@@ -19,10 +19,10 @@ _PATIENCE: Final = 30.0
 
 
 async def set_model(spec: DebateSpec, model: str, gateway: str | None) -> None:
-    """Have every agent of the specification, and its judge, answered by this model. Raise CommandError.
+    """Set this model for every agent of the specification and its judge. Raise CommandError.
 
-    `gateway` is where the agents and routes are known; None where a server is all that is known: its orchestrator then
-    says whether it has the route, and names of agents count as roles.
+    `gateway` lists agents and routes; None if only an orchestrator is known, which then
+    checks the route, and names of agents are read as roles.
     """
     if gateway is None:
         _expand_agents(spec, {}, (), "")
@@ -38,7 +38,7 @@ async def set_model(spec: DebateSpec, model: str, gateway: str | None) -> None:
 
 
 def _choose_route(model: str, routes: ListRoutesResponse) -> str:
-    """Return the route that is named, or that of the model at the first provider."""
+    """Return the route of this name, or the model's route at the first provider."""
     if model in {each.name for each in routes.routes}:
         return model
     if not routes.open_providers:
@@ -51,7 +51,7 @@ def _choose_route(model: str, routes: ListRoutesResponse) -> str:
 
 
 def _expand_agents(spec: DebateSpec, known: Mapping[str, Agent], team: tuple[str, ...], judge: str) -> None:
-    """Describe every agent that is only named, and those that nobody named."""
+    """Replace names of agents by agents; add the default team and judge if none are given."""
     if not spec.agents:
         spec.agents.extend(Participant(agent_id=each) for each in team or config.DEFAULT_TEAM)
     for each in spec.agents:
@@ -75,9 +75,9 @@ async def report_models(gateway: str, spec: DebateSpec, *, own: bool, patience: 
 
 
 def models_line(spec: DebateSpec, listed: ListRoutesResponse, *, own: bool) -> str | None:
-    """Return what is said of the models that answer; None where somebody chose them.
+    """Return a line about the models that answer; None if the user has chosen them.
 
-    `own` says whether the keys that count are those set here.
+    `own` says whether the system uses the keys that are set here.
     """
     used = set(_routes(spec, listed))
     small = [route.model for route in listed.routes if route.demonstration and route.name in used]

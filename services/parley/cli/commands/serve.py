@@ -28,7 +28,7 @@ _REPORT_SECONDS: Final = 3.0
 
 
 async def serve_all(config_path: Path | None, port: int, advertise: str | None) -> None:
-    """Run the whole system on five ports in a row until SIGINT or SIGTERM; SIGHUP changes nothing."""
+    """Run the whole system on five consecutive ports until SIGINT or SIGTERM; SIGHUP is ignored."""
     from parley.local import LocalOptions, consecutive_ports
 
     found = find_config(config_path)
@@ -67,7 +67,7 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
 
 
 async def _start(stack: AsyncExitStack, options: "LocalOptions") -> "LocalSystem":
-    """Return the system that runs until the stack is left. Raise CommandError where a port is taken."""
+    """Start the system, which stops with the stack, and return it. Raise CommandError if a port is taken."""
     from parley.local import local_system
     from parley.runtime.server import CannotListenError
 
@@ -83,12 +83,12 @@ async def _start(stack: AsyncExitStack, options: "LocalOptions") -> "LocalSystem
 
 
 async def _report_interrupted(address: str) -> None:
-    """Say which debates are cut off by the stop."""
+    """Print which debates the stop interrupts."""
     try:
         async with asyncio.timeout(_REPORT_SECONDS), ParleyClient(address, patience=0) as parley:
             cut = [each.id async for each in parley.list(sorted(ACTIVE))]
     except (TimeoutError, ParleyError) as error:
-        say(f"warning: which debates are cut off could not be told: {str(error) or 'no answer in time'}")
+        say(f"warning: the interrupted debates cannot be listed: {str(error) or 'no answer in time'}")
         return
     if cut:
         say(
@@ -103,7 +103,7 @@ def _services() -> list[str]:
 
 
 def serve_one(name: str) -> None:
-    """Become the service; do not return."""
+    """Replace this process by the service; do not return."""
     known = _services()
     if name not in known:
         raise CommandError(f"unknown service {name}; known services: {', '.join(known)}", INVALID_ARGUMENTS)

@@ -17,8 +17,8 @@ DEFAULT_FILES: Final = ("parley.yaml", "debate-config.json")
 def find_config(given: Path | None, *, evaluators: bool = False) -> ConfigFile | None:
     """Return the file that was given, else the first default file that is there, else None.
 
-    A default file is named before it is used; unless it is trusted, it may name agents and debate settings alone. A file that was
-    given is the user's own word. Take the keys that it names from `.env`. With `evaluators`, it may also list evaluators alone.
+    A default file is named on stderr; unless it is trusted, it may contain agents and debate settings only. A file that was
+    given is trusted. Load the keys that it names from `.env`. With `evaluators`, it may list evaluators and no agents.
     """
     path = given or next((Path(name) for name in DEFAULT_FILES if Path(name).exists()), None)
     if path is None:
@@ -36,7 +36,7 @@ def _require_trust(path: Path, found: ConfigFile) -> None:
     if is_trusted(path, path.read_bytes(), found.reaching):
         return
     raise CommandError(
-        f"{found.reaching[0]}: {path} was found in this folder and is not trusted, so it may name no endpoint, no key and no file "
-        f"outside; read it, and then say --trust-config, or --config {path}",
+        f"{found.reaching[0]}: {path} was found in this folder and is not trusted, so it must not name an endpoint, a key or a file "
+        f"outside; read it, then use --trust-config or --config {path}",
         CONFIGURATION,
     )

@@ -1,4 +1,4 @@
-"""The context documents of a debate, from a folder or a file of the person's own."""
+"""The context documents of a debate, read from a folder or a file."""
 
 import codecs
 import os
@@ -14,12 +14,12 @@ from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 __all__ = ["Context", "read_context"]
 
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of all documents together, by the contract."""
+"""The contract's limit for the bytes of all documents together."""
 MAX_FILES: Final = 2000
-"""Files below a folder, those that are left out included, so that a folder named by mistake is refused soon."""
+"""The limit for files below a folder, ignored ones included, so that a wrong folder is refused soon."""
 
 _SPARE_BYTES: Final = 8
-"""Read beyond a bound: more than a mark of the byte order and a character cut in two."""
+"""Read beyond the limit: more than a byte order mark and a character that is cut in two."""
 _OPTION: Final = "--context"
 _MAX_NAME: Final = 1024
 _NOT_IN_A_NAME: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -44,10 +44,10 @@ class Context:
 
 
 def read_context(path: Path) -> Context:
-    """Read one file, or the text files below a folder but for hidden ones.
+    """Read one file, or the text files below a folder without hidden ones.
 
     Raises:
-        CommandError: it is not there, holds no text or too much, or could not be read.
+        CommandError: it does not exist, has no text or too much, or cannot be read.
     """
     try:
         if not path.exists():
@@ -95,7 +95,7 @@ def _read_folder(folder: Path) -> Context:
             raise _too_large_error(folder)
         documents.append((name, text))
     if not documents:
-        raise _path_error(folder, f"holds no text{f' ({_format_counts(left_out)})' if left_out else ''}")
+        raise _path_error(folder, f"has no text{f' ({_format_counts(left_out)})' if left_out else ''}")
     notice = (
         f"{_OPTION} {folder}: left out {left_out.total():,} ({_format_counts(left_out)})" if left_out else ""
     )
@@ -103,19 +103,19 @@ def _read_folder(folder: Path) -> Context:
 
 
 def _too_large_error(path: Path) -> CommandError:
-    return _path_error(path, f"holds more than {MAX_BYTES // 1024 // 1024} MiB of text; name a smaller part")
+    return _path_error(path, f"has more than {MAX_BYTES // 1024 // 1024} MiB of text; name a smaller part")
 
 
 def _find_files(folder: Path, root: Path, left_out: "Counter[str]") -> Iterator[tuple[str, Path]]:
     """Yield relative path and path of each file that may be read, in any order.
 
-    Linked folders are not gone into: what is inside of `root` is found under its own name.
+    Links to folders are not followed: files inside of `root` are found under their own paths.
     """
     seen = 0
     for parent, folders, names in os.walk(folder, onerror=_raise):
         seen += len(names)
         if seen > MAX_FILES:
-            raise _path_error(folder, f"holds more than {MAX_FILES:,} files; name a smaller part")
+            raise _path_error(folder, f"has more than {MAX_FILES:,} files; name a smaller part")
         left_out.update(_HIDDEN for each in (*folders, *names) if each.startswith("."))
         folders[:] = [each for each in folders if not each.startswith(".")]
         linked = (Path(parent, each) for each in folders if Path(parent, each).is_symlink())
@@ -135,7 +135,7 @@ def _is_plain_name(name: str) -> bool:
 
 
 def _is_inside(path: Path, root: Path) -> bool:
-    """Return whether a link leads to something in `root` that is not hidden."""
+    """Return whether a link leads to a file in `root` that is not hidden."""
     try:
         target = path.resolve(strict=True)
     except (OSError, RuntimeError):  # it leads nowhere, or in a circle
@@ -150,7 +150,7 @@ def _raise(error: OSError) -> None:
 
 
 def _read_text(path: Path, max_bytes: int) -> str | None:
-    """Return the text of a file, or of one that is longer more than `max_bytes` bytes of it; None for what is not text."""
+    """Return the text of a file, of which slightly more than `max_bytes` are read; None if it is not text."""
     with path.open("rb") as file:
         data = file.read(max_bytes + _SPARE_BYTES)
     is_cut = len(data) == max_bytes + _SPARE_BYTES

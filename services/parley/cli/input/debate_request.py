@@ -64,7 +64,7 @@ class DebateOptions:
 
     @property
     def of_format(self) -> dict[str, str]:
-        """The options that are settings of a format, as far as they are given."""
+        """The given options that are settings of a format."""
         named = {
             "protocol": self.protocol,
             "topology": self.topology,
@@ -88,11 +88,13 @@ class DebateOptions:
 def check_debate_options(question: str | None, options: DebateOptions) -> None:
     """Raise CommandError for options that contradict each other."""
     if options.rounds is not None and options.max_rounds is not None:
-        raise CommandError("--rounds and --max-rounds say the same; leave one of them out", INVALID_ARGUMENTS)
+        raise CommandError(
+            "--rounds and --max-rounds mean the same; leave one of them out", INVALID_ARGUMENTS
+        )
     unused = _new_debate_options(question, options) if options.resume is not None else []
     if unused:
         raise CommandError(
-            f"--resume goes on with a debate as it was begun; leave out {unused[0]}", INVALID_ARGUMENTS
+            f"--resume continues a debate with its own settings; leave out {unused[0]}", INVALID_ARGUMENTS
         )
 
 
@@ -120,18 +122,18 @@ def build_debate_request(
 
 
 def check_list_options(question: str | None, options: DebateOptions) -> None:
-    """Refuse what `--list` has no use for. Raise CommandError."""
+    """Raise CommandError for options that `--list` does not use."""
     beside = {"--resume": options.resume, "--config": options.config, "--output": options.output}
     given = [
         *(name for name in _new_debate_options(question, options) if name not in {"--format", "--label"}),
         *(name for name, value in {**beside, "--report": options.report}.items() if value is not None),
     ]
     if given:
-        raise CommandError(f"--list lists debates and begins none; leave out {given[0]}", INVALID_ARGUMENTS)
+        raise CommandError(f"--list lists debates and starts none; leave out {given[0]}", INVALID_ARGUMENTS)
 
 
 def config_notices(options: DebateOptions, found: ConfigFile | None) -> list[str]:
-    """Return what holds where nobody said otherwise, and what of the file has no effect."""
+    """Return notices: what applies by default, and which settings of the file have no effect."""
     if found is None:
         chosen = options.agents is not None
         return [] if chosen else [f"No {' or '.join(DEFAULT_FILES)} here: the default team debates."]
@@ -142,7 +144,7 @@ def config_notices(options: DebateOptions, found: ConfigFile | None) -> list[str
 
 
 def apply_unattended_defaults(spec: DebateSpec) -> str | None:
-    """Set what holds where nobody sits before the command, and return what is told of it."""
+    """Apply the format's defaults for runs without a terminal, and return a notice about them."""
     chosen = find_format(spec.format)
     return chosen.go_unattended(spec) if chosen is not None and not can_ask() else None
 
@@ -152,7 +154,7 @@ def _switch_value(given: bool | None) -> str | None:  # noqa: FBT001 - None: not
 
 
 def _new_debate_options(question: str | None, options: DebateOptions) -> list[str]:
-    """Return what the command line says of a new debate."""
+    """Return the names of the given options that only a new debate can have."""
     beside = {
         "a question": question,
         "--problem-description": options.problem_description,
@@ -170,7 +172,7 @@ def _new_debate_options(question: str | None, options: DebateOptions) -> list[st
 
 
 def check_clarifications(found: ConfigFile | None, clarify: bool | None) -> None:  # noqa: FBT001 (the option)
-    """Refuse clarifications, asked for by the option or else by the file, without a terminal. Raise CommandError."""
+    """Raise CommandError if the option or the file asks for clarifications and there is no terminal."""
     of_file = clarify is None and found is not None and bool(found.debate.interactive_clarifications)
     if not (clarify or of_file):
         return

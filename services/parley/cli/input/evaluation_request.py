@@ -54,7 +54,7 @@ def build_evaluation_request(options: EvaluationOptions, found: ConfigFile | Non
 
 
 def output_format(options: EvaluationOptions) -> EvaluationFormat:
-    """Return the format that was asked for, else the one that the output's name says, else Markdown."""
+    """Return the format of the option, else the one that the output's name ends with, else Markdown."""
     if options.format is not None:
         return options.format
     return _BY_SUFFIX.get(options.output.suffix.lower(), "markdown") if options.output else "markdown"

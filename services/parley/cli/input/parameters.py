@@ -26,7 +26,7 @@ _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5
 _TARGET: Final = re.compile(r"(dns|ipv4|ipv6|unix|unix-abstract|xds):\S+")
 
 _ID_BEGUN: Final = re.compile(r"(deb-)?(?P<rest>\d{1,8}|\d{8}-(\d{0,6}|\d{6}-[a-z2-7]{0,8}))")
-"""The beginning of `deb-YYYYMMDD-HHMMSS-` and 8 characters, up to all of it."""
+"""The beginning of an id, which is `deb-YYYYMMDD-HHMMSS-` and 8 characters; or all of it."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -75,7 +75,7 @@ class DebateId(click.ParamType[str]):
     name = "id"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the id, or as much of it as is there; raise a usage error for anything that no id begins with."""
+        """Return the id, or its beginning; raise a usage error for a text that no id begins with."""
         begun = _ID_BEGUN.fullmatch(value)
         if begun is None:
             self.fail(f"{value!r} is not a debate id; {command_name()} list shows them", param, ctx)
@@ -109,12 +109,12 @@ class FormatOption(click.Option):
 
 
 class Address(click.ParamType[str]):
-    """Where a service answers: `HOST:PORT`, or a target of gRPC's such as `dns:///parley:7401`."""
+    """The address of a service: `HOST:PORT`, or a gRPC target such as `dns:///parley:7401`."""
 
     name = "address"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the address; raise a usage error for anything that is none."""
+        """Return the address; raise a usage error for any other text."""
         plain = _ADDRESS.fullmatch(value)
         if not (1 <= int(plain["port"]) <= 65535 if plain else _TARGET.fullmatch(value)):
             self.fail(f"must be HOST:PORT, such as 127.0.0.1:7401, not {value!r}", param, ctx)
@@ -122,12 +122,12 @@ class Address(click.ParamType[str]):
 
 
 def debate_argument(decorated: Command) -> Command:
-    """Add `ID`: the debate that a command is about, by its id or the beginning of it."""
+    """Add `ID`: the id of a debate, or its beginning."""
     return click.argument("debate_id", metavar="ID", type=DebateId())(decorated)
 
 
 def json_option(decorated: Command) -> Command:
-    """Add `--json`: the same for programs."""
+    """Add `--json`: the output for programs."""
     return click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")(decorated)
 
 
@@ -153,9 +153,9 @@ def trust_option(decorated: Command) -> Command:
 
 
 def server_option(
-    what: str, otherwise: str = "everything runs in this process"
+    what: str, otherwise: str = "all services run in this process"
 ) -> Callable[[Command], Command]:
-    """Return the option `--server ADDRESS`: where a running service answers, and what holds without."""
+    """Return the option `--server ADDRESS`: the address of a running service; `otherwise` describes the default."""
     return click.option(
         "--server",
         metavar="ADDRESS",

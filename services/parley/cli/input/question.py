@@ -11,35 +11,35 @@ from parley.cli.printing import say
 __all__ = ["STDIN", "read_question"]
 
 STDIN: Final = "-"
-"""The question that stands for what comes on stdin."""
+"""The question that means: read it from stdin."""
 
 _OPTION = "--problem-description"
 _MAX_BYTES: Final = 1024 * 1024
-"""What is read of stdin: more than any question may have, so that an endless one ends."""
+"""The limit for stdin: more than any question may have, so that an endless stream is refused."""
 
 
 def read_question(text: str | None, path: Path | None) -> str:
-    """Return the question of exactly one of both: the text trimmed, or the file's text as written.
+    """Return the question from exactly one of both: the text trimmed, or the file's text unchanged.
 
-    `-` is the text on stdin; so is no question at all where stdin is a pipe or a file.
+    `-` means the text on stdin; so does no question at all if stdin is a pipe or a file.
     """
     if text is not None and path is not None:
         raise CommandError(f"give a question or {_OPTION} {path}, not both", INVALID_ARGUMENTS)
     if path is not None:
         return _read_file(path)
     if text == STDIN or (text is None and not is_terminal(sys.stdin)):
-        given, where = _read_stdin(), "stdin holds no question"
+        given, where = _read_stdin(), "stdin has no question"
     else:
         given, where = (text or "").strip(), "the question is empty"
     if given:
         return given
     if text is None:
-        raise CommandError(f"give a question, or a file that holds it with {_OPTION} FILE", INVALID_ARGUMENTS)
+        raise CommandError(f"give a question, or a file with {_OPTION} FILE", INVALID_ARGUMENTS)
     raise CommandError(f"{where}; give one, or a file with {_OPTION} FILE", INVALID_ARGUMENTS)
 
 
 def _read_stdin() -> str:
-    """Return what comes on stdin, trimmed; empty where it is closed."""
+    """Return the text on stdin, trimmed; empty if stdin is closed."""
     if sys.stdin is None:
         return ""
     if is_terminal(sys.stdin):

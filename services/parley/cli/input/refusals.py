@@ -22,9 +22,9 @@ def check_without_system(
     *,
     evaluating: bool = False,
 ) -> None:
-    """Refuse, before it starts, what a system of our own would refuse. Raise CommandError or ConfigError.
+    """Check what a system in this process would refuse, before it starts. Raise CommandError or ConfigError.
 
-    `evaluating`: the agents judge a debate, in any role and without a judge.
+    `evaluating` says that the agents judge a debate, in any role and without a judge.
     """
     from parley.local import running_address
 
@@ -35,7 +35,7 @@ def check_without_system(
         missing = found.find_missing_key(os.environ, described if evaluating else (*described, found.judge))
         if missing is not None:
             raise missing
-    # Names are left to a system whose agents are in a file that it finds by itself.
+    # A system that finds its file of agents by itself checks the names.
     known = found is not None or not os.environ.get("PARLEY_AGENTS_FILE")
     _check_names(found, agents if known else None, format, evaluating=evaluating)
 
@@ -47,7 +47,7 @@ def _check_names(
     *,
     evaluating: bool,
 ) -> None:
-    """Refuse formats and roles that a system of our own does not know, without starting one."""
+    """Check formats and roles without starting a system. Raise CommandError or ConfigError."""
     from parley.local import list_formats, list_roles
 
     wrong: list[str] = []
@@ -99,7 +99,7 @@ _AGENT_KEYS: Final = frozenset({"role", "routes", "name", "id"})
 def locate_refusal(
     error: ParleyError, found: ConfigFile | None, spec: DebateSpec, model: str | None
 ) -> Exception:
-    """Return the refusal of a new debate, placed in the file or at the option that it comes from."""
+    """Return the refusal of a new debate as an error at the option or the line of the file it comes from."""
     of_model = [each for each in error.violations if model is not None and _ROUTE_FIELD.fullmatch(each.field)]
     if of_model:
         return CommandError(f"--model: {of_model[0].description}", INVALID_ARGUMENTS)
@@ -108,7 +108,7 @@ def locate_refusal(
 
 
 def _join(placed: Sequence[CommandError | ConfigError]) -> Exception | None:
-    """Return one error that says what all of them say, each once."""
+    """Return one error with all messages, each once; None if there are none."""
     if not placed:
         return None
     of_file = [each for each in placed if isinstance(each, ConfigError)]
@@ -147,7 +147,7 @@ def _locate(
 
 
 def _find_key(field: str, found: ConfigFile | None) -> str | None:
-    """Return the key of the file that a setting comes from; None if the file does not have it."""
+    """Return the key of the file that a setting comes from; None if the file does not contain it."""
     if found is None:
         return None
     keys = keys_of_field(field)
@@ -156,7 +156,7 @@ def _find_key(field: str, found: ConfigFile | None) -> str | None:
 
 
 def _agent_path(number: int, found: ConfigFile | None, spec: DebateSpec) -> str | None:
-    """Return the place in the file of an agent of the specification; None for one that is not in a file."""
+    """Return the path in the file of an agent of the specification; None if it is not from a file."""
     if found is None or number >= len(spec.agents):
         return None
     paths = {each.id: each.path for each in found.agents if each.path}

@@ -15,7 +15,7 @@ from parley.config.messages import agent_message, debate_message
 __all__ = ["WAITING_SECONDS", "build_spec", "option_name"]
 
 WAITING_SECONDS: Final = 90
-"""Long enough for a model server that starts anew, and for the breaker that its absence opens; each wait is told as it begins."""
+"""Long enough for a model server to restart and for its circuit breaker to close; each wait is reported when it begins."""
 
 
 def build_spec(
@@ -29,9 +29,9 @@ def build_spec(
     clarify: bool | None,
     of_format: Mapping[str, str] = MappingProxyType({}),
 ) -> DebateSpec:
-    """Return the specification; what neither the file nor an option says is left to the orchestrator.
+    """Return the specification; the orchestrator sets what neither the file nor an option contains.
 
-    Providers that are away are waited for a minute and a half, unless the file says otherwise. Raise CommandError for rounds
+    Unavailable providers are waited for up to 90 seconds, unless the file has another limit. Raise CommandError for rounds
     in a format that is not known here, and for an option that the format does not have.
     """
     debate = found.debate if found is not None else DebateEntry()
@@ -73,5 +73,5 @@ def _set_option(spec: DebateSpec, format: str | None, name: str, value: str) -> 
 
 
 def option_name(name: str, value: str) -> str:
-    """Return the option as it was typed to say this: `--team`, or `--no-trickster` of a switch that is `off`."""
+    """Return the option as it was typed: `--team`, or `--no-trickster` for a switch that is `off`."""
     return f"--no-{name}" if value == "off" else f"--{name}"

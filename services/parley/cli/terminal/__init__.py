@@ -1,4 +1,4 @@
-"""What a person sees: progress, events, answers and tables as text, and how they reach the terminal and files.
+"""What the user sees: progress, events, answers and tables as text, written to the terminal and to files.
 
-It knows the client's messages and events; it knows no command, reads no input and calls no service.
+It imports the client's messages and events; it imports no command, reads no input and calls no service.
 """

@@ -79,7 +79,7 @@ def account_lines(debate: Debate) -> Iterator[str]:
 
 
 def _prompt_source(agent: Agent) -> str:
-    """Return `built-in`, or where the prompts came from that replace the role's."""
+    """Return `built-in`, or the sources of the prompts that replace the role's."""
     own = {"summaries": agent.summary_prompt, "clarifications": agent.clarification_prompt}
     of_role = "its role's" if agent.HasField("own_role") else "built-in"
     told = [agent.system_prompt.source if agent.HasField("system_prompt") else of_role]
@@ -87,7 +87,7 @@ def _prompt_source(agent: Agent) -> str:
 
 
 def _count_early(debate: Debate) -> int:
-    """Return how many contributions came before the first round; 0 where there were no rounds."""
+    """Return the number of contributions before the first round; 0 if there were no rounds."""
     rounds = [bool(each.work.round) for each in debate.contributions]
     return rounds.index(True) if any(rounds) else 0
 
@@ -111,7 +111,7 @@ def _contribution_lines(contribution: Contribution) -> Iterator[str]:
 
 
 def _summary_text(contribution: Contribution) -> str:
-    """Return what a summary replaces and what it has, as prompts carry them; empty where it is none."""
+    """Return the characters that a summary replaces and its own; empty if it is no summary."""
     work = contribution.work
     if not work.summarized_characters:
         return ""
@@ -120,7 +120,7 @@ def _summary_text(contribution: Contribution) -> str:
 
 
 def _tools_used(calls: Iterable[ToolCall]) -> str:
-    """Return the tools by name, with how often each was used, in the order of their first use."""
+    """Return the names of the tools with their number of uses, in the order of first use."""
     told = Counter(f"{call.name}{' (failed)' if call.failed else ''}" for call in calls)
     return ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in told.items())  # noqa: RUF001
 
@@ -176,11 +176,11 @@ def _summary_parts(debate: Debate) -> Iterator[str]:
 
 
 _MAX_PAIRS = 6
-"""Who agrees with whom is told for no more critiques than this; then they are counted."""
+"""Above this number of critiques, agreements are counted instead of listed."""
 
 
 def agreement_texts(debate: Debate) -> Iterator[str]:
-    """Yield `2 of 3 first drafts agree (ada, bo)` and `in round 3 bo agreed with ada`; nothing for what is not certain."""
+    """Yield `2 of 3 first drafts agree (ada, bo)` and `in round 3 bo agreed with ada`; nothing if it is not certain."""
     if debate.first_drafts.groups:
         yield _drafts_text(debate.first_drafts)
     said = [each for each in debate.contributions if each.reply.critique.HasField("agrees")]

@@ -1,4 +1,4 @@
-"""Checkpoints in words: what a person is asked, how they answer, and what they said."""
+"""Checkpoints as texts: what the user is asked, the commands that answer, and the answers."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ __all__ = [
 
 
 _SHOWN: Final = 300
-"""Characters of a text that may be a whole document, where only a line tells of it."""
+"""Characters shown of a text that may be a whole document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def opened_text(opened: CheckpointOpened) -> str:
 
 
 def clarification_lines(debate: Debate, width: int) -> Iterator[str]:
-    """Yield what a person was asked and what they said, below a heading; nothing where they were asked nothing."""
+    """Yield questions and answers below a heading; nothing if there were no questions."""
     if debate.clarifications:
         yield "Clarifications"
     for each in debate.clarifications:
@@ -83,7 +83,7 @@ def closed_text(closed: CheckpointClosed) -> str:
 
 
 def intervention_texts(intervention: Intervention) -> tuple[str, str]:  # noqa: PLR0911 (a case an act)
-    """Return what was done in a word or two, such as `mute bo`, and what was said with it, on one line."""
+    """Return the action in a word or two, such as `mute bo`, and the text that came with it, on one line."""
     match act := intervention.WhichOneof("act"):
         case "cancel":
             return act, _one_line(intervention.cancel.reason)

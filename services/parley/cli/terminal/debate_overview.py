@@ -1,4 +1,4 @@
-"""How a debate stands, on one screen."""
+"""The state of a debate on one screen."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -29,8 +29,8 @@ _TEXT_WIDTH: Final = 76
 def overview_lines(debate: Debate, hint: str, *, alone: bool) -> Iterable[str]:
     """Yield the lines, without line ends and without the answer.
 
-    `hint` is the command that answers the open checkpoint, empty where no person is waited for; `alone` says that nobody
-    is there to run the debate.
+    `hint` is the command that answers the open checkpoint, empty if there is none; `alone` says that no other process
+    can run the debate.
     """
     yield from _head_lines(debate, alone=alone)
     yield f"Created    {local_time_text(debate.create_time)}"
@@ -99,7 +99,7 @@ def feedback_text(feedback: Feedback) -> str:
     word = "up" if feedback.value > 0 else "down"
     said = f"{word}: {one_line(feedback.message, _QUESTION_WIDTH)}" if feedback.message else word
     if not feedback.agent_ids:
-        return f"{said} (counted for nobody's rating)"
+        return f"{said} (counted for no rating)"
     agents = ", ".join(feedback.agent_ids)
     return (
         f"{said} (counted for {agents})" if feedback.rated else f"{said} (still to be counted for {agents})"
@@ -107,7 +107,7 @@ def feedback_text(feedback: Feedback) -> str:
 
 
 def status_text(status: DebateStatus.ValueType, *, interrupted: bool) -> str:
-    """Return the status in a word; `interrupted` where nobody is there to run what should run."""
+    """Return the status in a word; `interrupted` says that no system runs debates that should run."""
     if interrupted and status in ACTIVE:
         return "interrupted"
     return enum_text(DebateStatus.DESCRIPTOR, status)

@@ -1,4 +1,4 @@
-"""A debate on stderr while it is held: in place on a terminal, as lines elsewhere, or not at all."""
+"""A debate on stderr while it runs: in place on a terminal, as lines elsewhere, or not at all."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ _PERMANENT_KINDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DisplayState:
-    """What has been seen of a debate."""
+    """The state of a debate that a display shows."""
 
     progress: DebateProgress = field(default_factory=DebateProgress)
     agents: AgentsProgress = field(default_factory=dict)
@@ -44,31 +44,31 @@ class Display(Protocol):
     """Shows a debate as its events come.
 
     Attributes:
-        shows_text: Whether text of steps in flight is shown, and worth being asked for.
+        shows_text: Whether text of steps in flight is shown, and must be requested.
     """
 
     state: DisplayState
     shows_text: bool
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
-        """Take an event in; a quiet one leaves no line behind."""
+        """Apply an event; print no line if `quiet`."""
         ...
 
     def show_text(self, piece: TextPiece) -> None:
-        """Take text of a step in flight in."""
+        """Apply text of a step in flight."""
         ...
 
     def say(self, text: str) -> None:
-        """Say one line that stays."""
+        """Print one line that stays."""
         ...
 
     def release_terminal(self) -> AbstractContextManager[None]:
-        """Show nothing in place while somebody else has the terminal."""
+        """Draw nothing while the block uses the terminal."""
         ...
 
 
 def choose_style(asked: Style | None) -> Style:
-    """Return how progress is shown where this was asked for: live only on a terminal that can show it."""
+    """Return the style to use for the requested one: live only on a terminal that can redraw."""
     capable = can_redraw(sys.stderr)
     if asked is None:
         return "live" if capable else "lines"
@@ -76,7 +76,7 @@ def choose_style(asked: Style | None) -> Style:
 
 
 def open_display(seen: DisplayState, style: Style) -> AbstractContextManager[Display]:
-    """Return a block with the display, from what was seen on; what it shows in place is gone after the block."""
+    """Open the display with this state; what it draws in place is erased after the block."""
     return VIEWS[style](seen)
 
 
@@ -110,7 +110,7 @@ class _LiveDisplay:
     def __init__(self, seen: DisplayState) -> None:
         self.state = seen
         view = LiveView()
-        # What was seen is replaced as a whole: the painter's thread never meets it half changed.
+        # The state is replaced as a whole: the painter's thread never reads it half changed.
         self.painter = Painter(
             lambda width, height: view.render(self.state.progress, self.state.agents, width, height)
         )
@@ -139,11 +139,11 @@ def _open_live_display(seen: DisplayState) -> Iterator[Display]:
 
 
 View = Callable[[DisplayState], AbstractContextManager[Display]]
-"""Shows a debate in one way, from what was seen on."""
+"""Opens a display that begins with a state."""
 
 VIEWS: Final[dict[Style, View]] = {
     "live": _open_live_display,
     "lines": lambda seen: nullcontext(_LineDisplay(seen, tells=True)),
     "none": lambda seen: nullcontext(_LineDisplay(seen, tells=False)),
 }
-"""By the names in `progress_style`."""
+"""By the names in `Style`."""

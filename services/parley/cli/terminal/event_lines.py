@@ -60,7 +60,7 @@ __all__ = ["contribution_text", "event_lines", "progress_line", "resumed_text", 
 
 
 def event_lines(event: Event, debate_id: str, server: str | None) -> Iterator[str]:
-    """Yield the line of an event, and the command that answers it; none for a kind that says nothing to a person."""
+    """Yield the line of an event, and the command that answers it; nothing for kinds without a line."""
     said = _event_text(event)
     if said is not None:
         yield f"{event.sequence} {printable_line(said)}"
@@ -142,14 +142,14 @@ def _step_text(payload: StepStarted | StepSucceeded | StepFailed) -> str:
 
 
 def _observation_text(observed: ContributionObserved) -> str | None:
-    """Return the marks in a contribution; None where there are none."""
+    """Return the marks in a contribution; None if there are none."""
     fallacies = [f"{each.name} (fallacy)" for each in observed.fallacies]
     marks = [*(each.name for each in observed.patterns), *fallacies]
     return f"{step_text(observed.work)}: {', '.join(marks)}" if marks else None
 
 
 def _course_text(key: str, payload: Message) -> str | None:
-    """Return one line on how the debate takes its course: who counts, who joins, what it waits for by itself."""
+    """Return one line on agents that count or join and on timers; None for any other event."""
     match payload:
         case Settled(counted=counted, left_out=left_out):
             without = f"; without {', '.join(left_out)}" if left_out else ""
@@ -181,7 +181,7 @@ def status_line(progress: DebateProgress, seconds: float) -> str:
 
 
 def resumed_text(progress: DebateProgress) -> str:
-    """Return what is there where a debate is taken up again: `2 rounds are recorded; going on in round 3`."""
+    """Return what is recorded of a debate that is resumed: `2 rounds are recorded; going on in round 3`."""
     if not progress.round:
         return "no round is recorded; beginning with the first"
     whole = f"{rounds_text(progress.completed_rounds)} {'is' if progress.completed_rounds == 1 else 'are'} recorded"
@@ -195,7 +195,7 @@ def resumed_text(progress: DebateProgress) -> str:
 
 
 def progress_line(before: DebateProgress, event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a case a kind)
-    """Return the line of an event that is worth one where the progress cannot be shown in place."""
+    """Return the line of an event if progress is shown as lines; None if the event has none."""
     payload = event_payload(event)
     match payload:
         case RoundStarted(number=number, total=total):
@@ -237,5 +237,5 @@ def progress_line(before: DebateProgress, event: Event) -> str | None:  # noqa: 
 
 
 def _is_outside_phases(progress: DebateProgress, work: Work) -> bool:
-    """Return whether an agent works outside of every phase, as where it summarizes: nothing else would tell of it."""
+    """Return whether an agent works outside of every phase, such as on a summary, which no other line shows."""
     return bool(work.agent_id) and not any(each.is_of(work.activity, work.round) for each in progress.phases)

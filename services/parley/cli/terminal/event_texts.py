@@ -53,7 +53,7 @@ def limit_or_wait_text(payload: Message | None) -> str | None:  # noqa: PLR0911 
     match payload:
         case LimitReached(limit="round_timeout", round=number, used=used):
             return (
-                f"round {number}: its limit has passed after {used:.0f} s; it goes on without whoever is late"
+                f"round {number}: its time limit is over after {used:.0f} s; it goes on without late agents"
             )
         case LimitReached(limit=limit):
             return f"{ending_text(limit)}; only the answer is still asked for"
@@ -66,7 +66,7 @@ def limit_or_wait_text(payload: Message | None) -> str | None:  # noqa: PLR0911 
         case CheckpointClosed() as closed:
             return closed_text(closed)
         case CheckpointExpired():
-            return "nobody came in time"
+            return "no answer came in time"
         case _:
             return None
 
@@ -79,7 +79,7 @@ _CONSEQUENCES: Final = {
 
 
 def assessment_text(assessed: RoundAssessed, ended_by: str = "") -> str:
-    """Return `ended after round 2: the agents agree`; `ended_by` is why the rounds end whatever was found."""
+    """Return `ended after round 2: the agents agree`; `ended_by` is another reason for which the rounds end."""
     if assessed.ends_rounds or ended_by:
         return _after_round(
             "ended after", assessed.round, assessed.finding if assessed.ends_rounds else ended_by
@@ -98,7 +98,7 @@ def trickster_text(finding: TricksterFinding) -> str:
 
 
 def rounds_end_text(debate: Debate) -> str:
-    """Return why the rounds of a debate ended; empty where they have not, or its format only says why they ended early."""
+    """Return why the rounds of a debate ended; empty if they have not, or if there is no reason to name."""
     if debate.stop_explanation:
         return f"ended: {debate.stop_explanation}"
     return (
@@ -109,9 +109,9 @@ def rounds_end_text(debate: Debate) -> str:
 
 
 def vote_text(drafts: DraftGroups) -> str:
-    """Return `over the first drafts: 2 of 3 agree`, `…: no majority`, or `…: cannot be told` where it is not certain."""
+    """Return `over the first drafts: 2 of 3 agree`, `…: no majority`, or `…: not certain`."""
     if not drafts.certain:
-        return "over the first drafts: cannot be told"
+        return "over the first drafts: not certain"
     voters = sum(len(group.agent_ids) for group in drafts.groups)
     result = f"{len(drafts.groups[0].agent_ids)} of {voters} agree" if drafts.majority else "no majority"
     return f"over the first drafts: {result}"

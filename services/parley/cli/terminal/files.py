@@ -16,9 +16,9 @@ _FOLDER: Final = 0o777
 
 
 def check_output_path(option: str, path: Path) -> None:
-    """Refuse a path that could not be written, and leave nothing behind. Raise CommandError.
+    """Raise CommandError if the path cannot be written; leave nothing behind.
 
-    What may be written is tried, since permissions do not tell: of root, of a read-only disk, of a full one.
+    A temporary file is written, since permissions are not enough: the user may be root, the disk read-only or full.
     """
     try:
         problem = _find_obstacle(path)
@@ -34,9 +34,9 @@ def report_path(path: Path) -> Path:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write the whole file or leave what was there; make parent folders. Raise CommandError.
+    """Write the whole file or leave the old one; create parent folders. Raise CommandError.
 
-    A person asked for it, so others may read it as far as that person's umask says.
+    The user's umask decides who else may read it.
     """
     try:
         _create_folders(path.parent)
@@ -51,9 +51,9 @@ def write_file(path: Path, text: str) -> None:
 
 
 def write_new_file(path: Path, text: str) -> Path:
-    """Write the whole file under this name, or with `-2`, `-3`, … where that is taken; return where it is.
+    """Write the whole file under this name, or with `-2`, `-3`, … if that is taken; return its path.
 
-    Nothing is overwritten, and nothing is written where one of these files holds just this text. Raise CommandError.
+    Nothing is overwritten, and nothing is written if one of these files has exactly this text. Raise CommandError.
     """
     for number in count(1):
         chosen = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
@@ -102,14 +102,12 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _create_folders(path: Path) -> None:
-    """Make a folder and those above it that are missing, as the person's umask says."""
+    """Create a folder and its missing parents with the user's umask."""
     for each in (*reversed(path.parents), path):
         if not each.exists():
             each.mkdir(exist_ok=True)
-            each.chmod(
-                each.stat().st_mode | _FOLDER & ~initial_umask()
-            )  # what it has of the folder above it stays
-    path.mkdir(exist_ok=True)  # for what is there, and is no folder
+            each.chmod(each.stat().st_mode | _FOLDER & ~initial_umask())  # bits from the parent folder stay
+    path.mkdir(exist_ok=True)  # raises if the path exists and is no folder
 
 
 def _find_obstacle(path: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""A debate as it is held, as a picture: how far it is, and a panel an agent with its stand and its text as it comes."""
+"""The live view of a debate: its progress, and a panel per agent with its position and its text in flight."""
 
 import functools
 import time
@@ -19,7 +19,7 @@ __all__ = ["LiveView", "PanelGrid", "arrange_panels"]
 
 _HEADER: Final = 2
 _MIN_COLUMN: Final = 60
-"""Columns that a panel has at least where several stand beside one another."""
+"""Columns of a panel at least, if several are side by side."""
 _MIN_PANEL: Final = 4
 _GOOD_PANEL: Final = 7
 _MAX_PANEL: Final = 12
@@ -29,11 +29,11 @@ _NAME_WIDTH: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class PanelGrid:
-    """How agents share the room.
+    """The arrangement of panels.
 
     Attributes:
-        columns: Panels beside one another.
-        height: Lines of a panel; 1: a line an agent, without a panel.
+        columns: Panels side by side.
+        height: Lines of a panel; 1: one line per agent, without panels.
     """
 
     columns: int
@@ -41,7 +41,7 @@ class PanelGrid:
 
 
 def arrange_panels(agents: int, width: int, height: int) -> PanelGrid:
-    """Return how so many agents share so many columns and lines: beside one another only where it is needed and there is room."""
+    """Return the arrangement for a number of agents, columns and lines; panels are side by side only if they must and fit."""
     most = max(width // _MIN_COLUMN, 1)
     for columns in range(1, most + 1):
         each = height // -(-agents // columns) if agents else height
@@ -51,7 +51,7 @@ def arrange_panels(agents: int, width: int, height: int) -> PanelGrid:
 
 
 class LiveView:
-    """Makes the picture of a moment; between two moments only the spinner remembers anything."""
+    """Renders the state of a debate; of earlier pictures only the spinner is kept."""
 
     def __init__(self) -> None:
         """Start the clock."""
@@ -63,7 +63,7 @@ class LiveView:
     def render(
         self, progress: DebateProgress, agents: AgentsProgress, width: int, height: int
     ) -> "RenderableType":
-        """Return the picture for a terminal of so many columns and lines."""
+        """Return the picture for a terminal of this width and height."""
         from rich.console import Group
 
         shown = [each for each in agents.values() if each.debates or each.steps]
@@ -81,7 +81,7 @@ class LiveView:
 
     def _phases(self, progress: DebateProgress) -> "Text":
         parts = [f"{each.name} {each.done}/{each.expected}" for each in progress.phases]
-        # What no agent does has no panel.
+        # Work of no agent has no panel.
         parts += [work_text(each.work) for each in progress.working.values() if not each.work.agent_id]
         return _cut(f"  {' · '.join(parts)}")
 
@@ -149,7 +149,7 @@ class LiveView:
 
 
 def _activity_text(agent: AgentProgress) -> str:
-    """Return `criticizes bo, cy`, or what it did last."""
+    """Return `criticizes bo, cy`, or the latest activity."""
     if not agent.steps:
         return agent.latest_phase
     targets: dict[str, list[str]] = {}
@@ -159,7 +159,7 @@ def _activity_text(agent: AgentProgress) -> str:
 
 
 def _text_lines(agent: AgentProgress, width: int, room: int) -> "Sequence[Text]":
-    """Return the end of the text that comes, or the beginning of what was said last."""
+    """Return the end of the text in flight, or the beginning of the latest text."""
     coming = next((each for each in reversed([*agent.steps.values()]) if each.length), None)
     if coming is None:
         said = picture_text(agent.latest_text).strip()[: 2 * width * room]
@@ -174,7 +174,7 @@ def _length_text(step: StepProgress) -> str:
 
 
 def _wrap(text: str, width: int, style: str = "") -> "Sequence[Text]":
-    """Return the text in lines of a width; of blank lines in a row, one."""
+    """Return the text in lines of a width; successive blank lines become one."""
     from rich.text import Text
 
     lines: list[Text] = []

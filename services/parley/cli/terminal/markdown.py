@@ -1,4 +1,4 @@
-"""Markdown as a terminal shows it, and as it is elsewhere."""
+"""Markdown, rendered on a terminal and unchanged elsewhere."""
 
 import sys
 import textwrap
@@ -21,7 +21,7 @@ _INDENT: Final = 4
 
 
 def print_markdown(text: str) -> None:
-    """Print CommonMark on stdout: rendered on a terminal that can show it, as it stands elsewhere."""
+    """Print CommonMark on stdout: rendered on a terminal that can show it, unchanged elsewhere."""
     if not can_redraw(sys.stdout):  # a pipe may end at a terminal too
         print_text(text)
     else:
@@ -30,7 +30,7 @@ def print_markdown(text: str) -> None:
 
 
 def show_markdown(text: str) -> None:
-    """Show CommonMark on stderr, between blank lines: rendered on a terminal that can show it, as it stands elsewhere."""
+    """Print CommonMark on stderr, between blank lines: rendered on a terminal that can show it, unchanged elsewhere."""
     plain = printable(text).strip("\n")
     if not can_redraw(sys.stderr):
         say_text(f"\n{plain}\n\n")
@@ -41,7 +41,7 @@ def show_markdown(text: str) -> None:
 
 
 def print_indented(text: str) -> None:
-    """Print CommonMark on stdout as part of something else: further to the right, a blank line after it."""
+    """Print CommonMark on stdout, indented and with a blank line after it."""
     if not can_redraw(sys.stdout):
         print_text(f"{textwrap.indent(printable(text), ' ' * _INDENT)}\n\n")
         return
@@ -54,7 +54,7 @@ def print_indented(text: str) -> None:
 
 
 def print_footer(text: str) -> None:
-    """Print one line about what is on stdout: below it on a terminal, on stderr elsewhere."""
+    """Print one line about the text on stdout: below it on a terminal, on stderr elsewhere."""
     line = printable_line(text)
     if not sys.stdout.isatty():
         sys.stdout.flush()
@@ -83,7 +83,7 @@ def _markdown(text: str) -> "Markdown":
     from rich.markdown import Heading, Markdown
 
     class LeftHeading(Heading):
-        """A heading where text begins, rather than in a box or in the middle."""
+        """A heading at the left, without a box."""
 
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
             heading = self.text.copy()
@@ -95,14 +95,14 @@ def _markdown(text: str) -> "Markdown":
         elements = {**Markdown.elements, "heading_open": LeftHeading}  # noqa: RUF012 (as in the class above it)
 
     rendered = LeftMarkdown(text, code_theme="ansi_dark", hyperlinks=False)
-    # Read anew as text without HTML: tags that an answer holds are part of what it says, and would not be shown.
+    # Parsed again without HTML, since tags in an answer are part of its text and would not be shown.
     reading = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
     rendered.parsed = _clean(reading.parse(text))
     return rendered
 
 
 def _clean(tokens: "list[Token]") -> "list[Token]":
-    """Take out what has no place on a terminal; an entity such as `&#x202e;` becomes it only when the text is read."""
+    """Remove characters that must not reach a terminal; an entity such as `&#x202e;` becomes one only when it is parsed."""
     for token in tokens:
         token.content = printable(token.content)
         token.attrs = {

@@ -1,6 +1,6 @@
 """Messages as plain JSON values: snake_case, numbers as numbers, times as RFC 3339, durations in seconds, bytes in hex.
 
-A value of an enum is a word, or its number where only a newer server knows it.
+A value of an enum is a word, or its number if only a newer server knows it.
 """
 
 import json
@@ -32,7 +32,7 @@ def message_to_json_line(message: Message) -> str:
 
 
 def json_value(message: Message) -> Any:
-    """Return the message with every field; a part that is not set is null."""
+    """Return the message with every field; fields that are not set are null."""
     if isinstance(message, Timestamp):
         return message.ToJsonString()
     if isinstance(message, Duration):

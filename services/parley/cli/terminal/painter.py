@@ -1,4 +1,4 @@
-"""A frame that is drawn in place on a terminal, below lines that stay."""
+"""Draws a frame in place on a terminal, below lines that stay."""
 
 import asyncio
 import os
@@ -21,30 +21,30 @@ if TYPE_CHECKING:  # heavy: only a terminal needs it
 __all__ = ["Frame", "Painter", "restore_terminal"]
 
 Frame = Callable[[int, int], "RenderableType"]
-"""Makes the picture of the moment for a terminal of so many columns and lines."""
+"""Returns the picture for a terminal of this width and height."""
 
 _SECONDS: Final = 1 / 8
 """From one picture to the next, at least."""
 
 _BEGIN_UPDATE: Final = b"\x1b[?2026h"
 _END_UPDATE: Final = b"\x1b[?2026l"
-"""What is written between them is shown at once, by terminals that know of it; the others pass over them."""
+"""Terminals that know them show the output between them at once; others ignore them."""
 _WRAP_OFF: Final = b"\x1b[?7l"
 _WRAP_ON: Final = b"\x1b[?7h"
 _CURSOR_ON: Final = b"\x1b[?25h"
 
 
 def restore_terminal() -> None:
-    """Give the terminal back as it was, for whoever leaves without going through the blocks that do."""
+    """Restore the terminal, for an exit that does not leave the blocks that do."""
     if sys.__stderr__ is not None and can_redraw(sys.__stderr__):
         _write(_END_UPDATE + _WRAP_ON + _CURSOR_ON + b"\r\n")
 
 
 class Painter:
-    """Draws in a thread of its own: a terminal that takes nothing, as after Ctrl-S, holds up nobody else.
+    """Draws in a thread of its own, so that a blocked terminal, as after Ctrl-S, blocks nothing else.
 
-    Lines are not wrapped meanwhile: where the terminal takes a character for wider than we do, a line is cut rather than
-    broken, and the frame keeps its height.
+    Line wrap is off while it draws: if the terminal shows a character wider than expected, a line is cut rather than
+    wrapped, and the frame keeps its height.
     """
 
     def __init__(self, frame: Frame) -> None:
@@ -75,18 +75,18 @@ class Painter:
             asyncio.get_running_loop().remove_signal_handler(signal.SIGTSTP)
         self._leaving.set()
         self._thread.join()
-        with suppress(OSError):  # nobody sees the terminal any more
+        with suppress(OSError):  # the terminal is gone
             self._print_lines()
         with suppress(OSError):
             self._stop_live()
 
     def say(self, text: str) -> None:
-        """Have one line stand above the frame, for good."""
+        """Print one line above the frame; it stays."""
         self._lines.append(text)
 
     @contextmanager
     def release_terminal(self) -> Iterator[None]:
-        """Leave the terminal to somebody else while the block runs; lines that are said meanwhile come after it."""
+        """Leave the terminal to the block; lines printed while it runs appear after it."""
         with self._lock:
             self._print_lines()
             self._stop_live()
@@ -139,7 +139,7 @@ class Painter:
 
         if not self._lines:
             return
-        _write(_WRAP_ON)  # a command in a line can be copied whole where the terminal wraps it
+        _write(_WRAP_ON)  # a command in a wrapped line can be copied whole
         while self._lines:
             self._console.print(Text(printable_line(self._lines.popleft())), soft_wrap=True)
         _write(_WRAP_OFF)
@@ -155,7 +155,7 @@ class Painter:
         return SegmentLines(lines, new_lines=True)
 
     def _clear_after_resize(self) -> None:
-        """Wipe out what a terminal made of our lines that has become narrower than they are."""
+        """Erase lines that wrapped because the terminal became narrower."""
         width = self._console.size.width
         added = sum(max(-(-each // width) - 1, 0) for each in self._drawn)
         if added:
@@ -164,7 +164,7 @@ class Painter:
             self._start_live()
 
     def _suspend(self) -> None:
-        """Give the terminal back while the process is stopped by Ctrl-Z."""
+        """Restore the terminal while the process is stopped by Ctrl-Z."""
         with self._lock:
             if not self._aside:
                 self._stop_live()

@@ -55,7 +55,7 @@ class PhaseProgress:
 
     Attributes:
         activity: What its steps are for, a word for programs.
-        title: The same for people; empty where `activity` says it.
+        title: The same for people; empty if `activity` is enough.
     """
 
     activity: str
@@ -70,13 +70,13 @@ class PhaseProgress:
         return self.title or self.activity
 
     def is_of(self, activity: str, number: int) -> bool:
-        """Return whether steps of this activity in this round belong to it."""
+        """Return whether steps of this activity in this round are part of it."""
         return (self.activity, self.round) == (activity, number)
 
 
 @dataclass(frozen=True, slots=True)
 class DebateProgress:
-    """A debate at a moment.
+    """The progress of a debate at one event.
 
     Attributes:
         state: `waiting`, `running`, `paused`, `failed`, `completed` or `cancelled`.
@@ -86,9 +86,9 @@ class DebateProgress:
         calls: Steps of agents that ended.
         cost_micros: Millionths of a US dollar; None once a price is unknown.
         completed_rounds: Rounds that are complete.
-        rounds_ended_by: Why the rounds end early; empty where they do not, as far as is known.
-        failures: Phase, reason and message of steps that failed since the debate was last taken up.
-        checkpoint: The checkpoint at which a person is waited for.
+        rounds_ended_by: Why the rounds end early; empty if that is not known.
+        failures: Phase, reason and message of steps that failed since the debate was last resumed.
+        checkpoint: The open checkpoint, if there is one.
         cut_routes: Routes for whose context a prompt was cut.
     """
 
@@ -109,7 +109,7 @@ class DebateProgress:
 
 
 def advance(progress: DebateProgress, event: Event) -> DebateProgress:
-    """Return the progress after an event. Kinds that change nothing are passed over."""
+    """Return the progress after an event. Kinds that change nothing are ignored."""
     payload = event_payload(event)
     match payload:
         case StepStarted() as started:
@@ -228,14 +228,14 @@ class StepProgress:
 
 @dataclass(frozen=True, slots=True)
 class AgentProgress:
-    """One agent.
+    """The progress of one agent.
 
     Attributes:
-        debates: Whether it is one of those that debate, rather than their judge.
-        position: The latest stand it took, in a sentence; empty where it stated none.
+        debates: Whether it debates, rather than judges.
+        position: Its latest position in a sentence; empty if it stated none.
         steps: Its steps in flight by key, in the order they began.
-        latest_text: What it said last, as people read it: the beginning.
-        latest_phase: What that was, such as `round 1 proposal`; or how it failed.
+        latest_text: The beginning of its latest contribution, as people read it.
+        latest_phase: The phase of that, such as `round 1 proposal`; or how it failed.
     """
 
     id: str
@@ -248,11 +248,11 @@ class AgentProgress:
 
 
 AgentsProgress = Mapping[str, AgentProgress]
-"""Agents by id: those that debate, in their order, then others that did something."""
+"""Agents by id: those that debate, in their order, then others that did a step."""
 
 
 def apply_event(agents: AgentsProgress, event: Event) -> AgentsProgress:  # noqa: PLR0911 (a case a kind)
-    """Return the agents after an event. Kinds that change nothing are passed over."""
+    """Return the agents after an event. Kinds that change nothing are ignored."""
     payload = event_payload(event)
     match payload:
         case DebateCreated(spec=spec):
@@ -287,7 +287,7 @@ def apply_event(agents: AgentsProgress, event: Event) -> AgentsProgress:  # noqa
 
 
 def apply_text(agents: AgentsProgress, piece: TextPiece) -> AgentsProgress:
-    """Return the agents after more text of a step in flight; text of any other step is passed over."""
+    """Return the agents after more text of a step in flight; text of other steps is ignored."""
     for name, agent in agents.items():
         step = agent.steps.get(piece.key)
         if step is not None:

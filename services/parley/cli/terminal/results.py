@@ -22,12 +22,12 @@ from parley.v1.orchestrator_pb2 import GetDecisionResponse
 __all__ = ["csv_text", "write_answer", "write_decision", "write_evaluation", "write_report"]
 
 _DECISIONS: Final = Path("docs", "decisions")
-"""Where decision documents are written, below the working folder."""
+"""The folder of decision documents, below the working folder."""
 _FILE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,119}\.md")
 
 
 def write_answer(debate: Debate, output: Path | None) -> None:
-    """Print the answer, or write it to the file, and say in a line what it took; print it too where it cannot be written.
+    """Print the answer, or write it to the file, and print a summary line; if the file cannot be written, print the answer too.
 
     Raise CommandError.
     """
@@ -59,7 +59,7 @@ def write_decision(decision: GetDecisionResponse) -> None:
     """Write the decision document into its folder and overwrite nothing; a failure is only a warning."""
     if not _FILE_NAME.fullmatch(
         decision.file_name
-    ):  # it comes from a server, and must not lead out of the folder
+    ):  # the server chose the name, which must not lead out of the folder
         say(f"warning: the decision was not written: {decision.file_name!r} is no file name for it")
         return
     try:
@@ -79,7 +79,7 @@ _FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")
 def write_evaluation(evaluation: Debate, form: str, output: Path | None) -> None:
     """Print the evaluation as `markdown`, `json` or `csv`, or write it to the file. Raise CommandError.
 
-    Where it cannot be written, it is printed.
+    If it cannot be written, it is printed.
     """
     text = _text(evaluation, form)
     if output is None:
@@ -99,7 +99,7 @@ def write_evaluation(evaluation: Debate, form: str, output: Path | None) -> None
 def csv_text(evaluation: Debate) -> str:
     """Return a row for each evaluator and dimension, then one for each average, as RFC 4180 has it.
 
-    A score that was not given is an empty cell. What a spreadsheet would take for a formula begins with an apostrophe.
+    A missing score is an empty cell. A text that a spreadsheet would read as a formula begins with an apostrophe.
     """
     written = io.StringIO()
     rows = csv.writer(written)
@@ -152,5 +152,5 @@ def _name(dimension: EvaluationDimension.ValueType) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula, and no terminal for more than text."""
+    """Return a cell that no spreadsheet reads as a formula and no terminal as control characters."""
     return printable(f"'{text}" if text.lstrip(" ").startswith(_FORMULA_SIGNS) else text)

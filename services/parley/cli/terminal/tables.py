@@ -22,15 +22,15 @@ _MIN_WIDTH: Final = 8
 
 
 def is_narrow() -> bool:
-    """Return whether stdout is a terminal with little room beside one another."""
+    """Return whether stdout is a narrow terminal."""
     return sys.stdout.isatty() and shutil.get_terminal_size().columns < _NARROW
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
     """Print rows of equal length, the first of which is the heading, in columns as wide as they need.
 
-    On a terminal the last column is cut to its width, and where it would have no room, those before it are left out;
-    elsewhere everything is there.
+    On a terminal the last column is cut to the width; if it would have no room, the columns before it are left out;
+    elsewhere all columns are whole.
     """
     from rich.cells import cell_len, set_cell_size  # heavy: help needs none of it
 
@@ -50,7 +50,7 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _drop_columns(rows: Sequence[Sequence[str]], columns: int) -> Sequence[Sequence[str]]:
-    """Return the rows without the columns, from the last but one on, that leave the last one no room."""
+    """Return the rows without columns before the last one, until the last one has room."""
     from rich.cells import cell_len
 
     while len(rows[0]) > 2:
@@ -65,7 +65,7 @@ _WIDTH: Final = 60
 
 
 def agent_rows(listed: ListAgentsResponse, routes: ListRoutesResponse) -> list[tuple[str, ...]]:
-    """Return a row for each agent below a heading; without the column of tools where none has any."""
+    """Return a row for each agent below a heading; without the column of tools if no agent has any."""
     rows: list[tuple[str, ...]] = [("AGENT", "ROLE", "PART", "ROUTES", "TOOLS")]
     for agent in listed.agents:
         part = "debates" if agent.id in listed.default_team else ""
@@ -102,7 +102,7 @@ _QUESTION_WIDTH: Final = 200
 def debate_rows(found: Sequence[DebateSummary], *, interrupted: bool, narrow: bool) -> list[tuple[str, ...]]:
     """Return a row for each debate below a heading.
 
-    `interrupted` where nobody is there to run what should run; `narrow` leaves out the time, which the id tells too.
+    `interrupted` says that no system runs debates that should run; `narrow` leaves out the time, which is in the id too.
     """
     rows: list[tuple[str, ...]] = [("ID", "STATUS", "CREATED", "QUESTION")]
     for each in found:

@@ -46,7 +46,7 @@ __all__ = [
 
 
 def enum_text(enum: EnumDescriptor, number: int) -> str:
-    """Return `completed` for DEBATE_STATUS_COMPLETED of DebateStatus; the number where only a newer server knows it."""
+    """Return `completed` for DEBATE_STATUS_COMPLETED of DebateStatus; the number if only a newer server knows it."""
     value = enum.values_by_number.get(number)
     if value is None:
         return str(number)
@@ -55,7 +55,7 @@ def enum_text(enum: EnumDescriptor, number: int) -> str:
 
 
 def work_phase_text(work: Work) -> str:
-    """Return `round 1 proposal`, as the services call the phase of a step."""
+    """Return the phase of a step: `round 1 proposal`."""
     return phase_text(work.title or work.activity, work.round)
 
 
@@ -78,7 +78,7 @@ def step_text(work: Work) -> str:
 
 
 def debating_agents(debate: Debate) -> list[Agent]:
-    """Return the agents that debate: those it began with, or the team of them, then those that came into being while it ran."""
+    """Return the agents that debate: those of its specification or the selected team, then those that joined while it ran."""
     if debate.only_joined_debate:
         return list(debate.joined)
     began = [each.agent for each in debate.spec.agents]
@@ -92,7 +92,7 @@ def rounds_text(number: int) -> str:
 
 
 def failure_lines(failures: Iterable[FailedContribution]) -> Iterator[str]:
-    """Yield `ada, bo in round 1 proposal: PROVIDER_AUTH: …`: what failed alike is one line."""
+    """Yield `ada, bo in round 1 proposal: PROVIDER_AUTH: …`; equal failures are one line."""
     agents: dict[tuple[str, str, str], list[str]] = {}
     for each in failures:
         agents.setdefault((work_phase_text(each.work), each.reason, each.message), []).append(
@@ -126,20 +126,20 @@ def local_time_text(time: Timestamp) -> str:
 
 
 def utc_time_text(time: Timestamp) -> str:
-    """Return the time of day that everybody reads alike, such as `14:05:09 UTC`."""
+    """Return the time of day in UTC, such as `14:05:09 UTC`."""
     return f"{time.ToDatetime(UTC):%H:%M:%S} UTC"
 
 
 ACTIVE: Final[frozenset[DebateStatus.ValueType]] = frozenset(
     {DEBATE_STATUS_PENDING, DEBATE_STATUS_RUNNING, DEBATE_STATUS_WAITING}
 )
-"""Somebody runs the debate, or should."""
+"""A system runs the debate, or should."""
 RESUMABLE: Final[frozenset[DebateStatus.ValueType]] = frozenset({DEBATE_STATUS_PAUSED, DEBATE_STATUS_FAILED})
-"""The debate rests until a person resumes it."""
+"""The debate does not go on until it is resumed."""
 ENDED: Final[frozenset[DebateStatus.ValueType]] = frozenset(
     {DEBATE_STATUS_COMPLETED, DEBATE_STATUS_CANCELLED}
 )
-"""Nothing comes after it."""
+"""The debate has ended for good."""
 
 
 def one_line(text: str, width: int) -> str:
@@ -148,7 +148,7 @@ def one_line(text: str, width: int) -> str:
 
 
 def first_line(text: str, width: int) -> str:
-    """Return the first line that is not blank, cut to the width; empty where there is none."""
+    """Return the first line that is not blank, cut to the width; empty if there is none."""
     return _cut(next((line.strip() for line in printable(text).splitlines() if line.strip()), ""), width)
 
 

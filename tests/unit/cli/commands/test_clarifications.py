@@ -160,7 +160,7 @@ def test_whoever_is_asked_is_told_when_it_was_answered_elsewhere(
         code, shown = terminal.end(), terminal.written
     assert code == 0, shown
     told = shown.partition("users?\n> ")[2]
-    assert told.startswith("\nNothing is asked any more: somebody has answered elsewhere.\n")
+    assert told.startswith("\nNo answer is needed any more: the checkpoint was answered elsewhere.\n")
     assert "a person said answer: Ten." in told
     assert orchestrator.interventions == []
 
@@ -175,8 +175,8 @@ def test_where_nobody_answers_in_time_the_command_ends_and_says_how_to_go_on(
         orchestrator.debate.add(Paused())
         code, shown = terminal.end(), terminal.written
     assert code == 130, shown
-    assert "Nothing is asked any more: the time to answer is over." in shown
-    assert "nobody came in time" in shown
+    assert "No answer is needed any more: the time to answer is over." in shown
+    assert "no answer came in time" in shown
     assert f"Paused. Go on with: parley debate --resume {DEBATE_ID}" in shown
     assert orchestrator.interventions == []
 
@@ -251,7 +251,7 @@ def test_the_questions_are_answered_from_another_terminal(
     assert "does not wait at checkpoint clarify/2; nothing was recorded" in capsys.readouterr().err
     assert run(["answer", DEBATE_ID, *at]) == 2
     assert capsys.readouterr().err == (
-        "parley: give TEXT, or --to QUESTION TEXT; without a terminal nobody can be asked\n"
+        "parley: give TEXT, or --to QUESTION TEXT; there is no terminal to ask on\n"
     )
 
 
@@ -270,7 +270,7 @@ WITHOUT_STDIN = "the agents ask on a terminal, and stdin is none"
         (
             "",
             ["--clarify", "--resume", DEBATE_ID],
-            "--resume goes on with a debate as it was begun; leave out --clarify",
+            "--resume continues a debate with its own settings; leave out --clarify",
         ),
     ],
 )

@@ -130,7 +130,7 @@ def test_a_service_that_is_another_is_told_with_its_address(
 ) -> None:
     assert run(["agents", "--server", orchestrator.address]) == 1
     assert capsys.readouterr().err == (
-        f"parley: what answers at {orchestrator.address} is no gateway; --server takes the gateway's HOST:PORT\n"
+        f"parley: the service at {orchestrator.address} is not the gateway; --server takes the gateway's HOST:PORT\n"
     )
 
 

@@ -66,8 +66,8 @@ def orchestrator() -> Iterator[ScriptedOrchestrator]:
     [
         (["pause", "ID"], "pause {}", "pause; calls in flight are waited for"),
         (["pause", "ID", "--now"], "pause { stop_calls: true }", "pause; calls in flight are stopped"),
-        (["guide", "ID", "Be brief."], 'guide { text: "Be brief." }', "guidance; the agents are told from"),
-        (["end", "ID"], "end {}", "end of the rounds; the answer comes after the present one"),
+        (["guide", "ID", "Be brief."], 'guide { text: "Be brief." }', "guidance; the agents get it from"),
+        (["end", "ID"], "end {}", "end of the rounds; the answer comes after the current one"),
         (["end", "ID", "--checkpoint", KEY], f'end {{}} checkpoint: "{KEY}"', "end of the rounds; "),
         (["mute", "ID", "bo"], 'mute { agent_id: "bo" }', "mute of bo from the next round on"),
         (["unmute", "ID", "bo"], 'unmute { agent_id: "bo" }', "bo takes part again from the next round on"),
@@ -151,7 +151,7 @@ def test_a_resume_says_where_the_debate_goes_on(
             ["answer", "ID", "yes"],
             ParleyError(grpc.StatusCode.DEADLINE_EXCEEDED, "", "Deadline Exceeded"),
             1,
-            "nobody has taken this up yet; it is kept, and counts as soon as a Parley runs the debate",
+            "no Parley has acted on this yet; it is recorded, and takes effect as soon as a Parley runs the debate",
         ),
     ],
 )
@@ -176,7 +176,7 @@ def test_a_refusal_is_one_line_and_a_code(
         (["pause"], "missing argument 'ID'"),
         (["guide", DEBATE_ID], "missing argument 'TEXT'"),
         (["mute", DEBATE_ID], "missing argument 'AGENT'"),
-        (["answer", DEBATE_ID], "give TEXT, or --to QUESTION TEXT; without a terminal nobody can be asked"),
+        (["answer", DEBATE_ID], "give TEXT, or --to QUESTION TEXT; there is no terminal to ask on"),
         (["resume", "deb-nope"], "'deb-nope' is not a debate id; parley list shows them"),
         (["pause", DEBATE_ID, "--checkpoint", KEY], "no such option: --checkpoint"),
     ],

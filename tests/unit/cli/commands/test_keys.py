@@ -1,4 +1,4 @@
-"""API keys on the command line: made, listed and revoked in the store that PARLEY_STORE names, or at a server."""
+"""API keys on the command line: made, listed and revoked in the store of PARLEY_STORE, or at a server."""
 
 import json
 from collections.abc import Iterator

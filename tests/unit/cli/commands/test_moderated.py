@@ -127,7 +127,9 @@ def test_another_client_may_be_faster_and_the_terminal_goes_on(
         terminal.type(b"g\n")
         terminal.wait_until_written(GUIDANCE)
         moderator.close(Intervention(guide=Guide(text="Mind the cost.")))
-        terminal.wait_until_written("> \nNothing is asked any more: somebody has answered elsewhere.\n")
+        terminal.wait_until_written(
+            "> \nNo answer is needed any more: the checkpoint was answered elsewhere.\n"
+        )
         terminal.wait_until_written("a person said guide: Mind the cost.")
         terminal.wait_until_written(CHOICES, 2)
         moderator.close(Intervention(end=EndRounds()))
@@ -148,7 +150,7 @@ def test_where_nobody_answers_in_time_it_pauses_and_the_command_ends(
         moderator.expire()
         code, shown = terminal.end(), terminal.written
     assert code == 130, shown
-    assert "nobody came in time" in shown
+    assert "no answer came in time" in shown
     assert f"Paused. Go on with: parley debate --resume {DEBATE_ID}" in shown
 
 
@@ -168,7 +170,7 @@ def test_who_comes_back_after_days_has_time_to_answer(
         moderator.expire()
         code, shown = terminal.end(), terminal.written
     assert code == 130, shown
-    assert shown.count("nobody came in time") == 2
+    assert shown.count("no answer came in time") == 2
     resumed = [each for each in orchestrator.interventions if each.intervention.HasField("resume")]
     assert len(resumed) == 2, "the first was refused, since it waited"
 

@@ -71,7 +71,7 @@ def test_a_question_is_typed_and_the_list_fits(address: str, tmp_path: Path) -> 
     code, shown = on_terminal(["debate", "--server", address], tmp_path, variables)
     assert (code, shown) == (
         2,
-        "parley: give a question, or a file that holds it with --problem-description FILE\n",
+        "parley: give a question, or a file with --problem-description FILE\n",
     )
     code, shown = on_terminal(["list", "--server", address], tmp_path, variables, columns=60)
     assert code == 0

@@ -139,7 +139,7 @@ def test_a_long_file_is_too_much_wherever_the_bound_cuts_it(
 ) -> None:
     monkeypatch.setattr(context_documents, "MAX_BYTES", 10)
     written(tmp_path, {"a.md": b"\xef\xbb\xbf" + b"1" * beyond + "🦦".encode() * 9})
-    assert "holds more than" in refusal(tmp_path / "a.md")
+    assert "has more than" in refusal(tmp_path / "a.md")
 
 
 def test_a_large_binary_is_left_out_without_being_read_whole(
@@ -157,13 +157,13 @@ def test_a_folder_with_too_many_files_is_refused(tmp_path: Path, monkeypatch: py
     written(tmp_path, dict.fromkeys(("a/1", "a/2", "b/3"), "x"))
     assert len(read_context(tmp_path).documents) == 3
     written(tmp_path, {"b/4.bin": b"\0"})
-    assert refusal(tmp_path) == "holds more than 3 files; name a smaller part"
+    assert refusal(tmp_path) == "has more than 3 files; name a smaller part"
 
 
 def test_nothing_to_read_is_refused_and_says_what_there_was(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == "holds no text"
+    assert refusal(tmp_path) == "has no text"
     written(tmp_path, {"x.bin": b"\0", ".y": "hidden", "blank.md": " "})
-    assert refusal(tmp_path) == "holds no text (empty: 1, hidden: 1, not UTF-8 text: 1)"
+    assert refusal(tmp_path) == "has no text (empty: 1, hidden: 1, not UTF-8 text: 1)"
     assert refusal(tmp_path / "x.bin") == "is not UTF-8 text"
     assert refusal(tmp_path / "blank.md") == "is empty"
     assert refusal(tmp_path / "gone") == "there is no such file or folder"

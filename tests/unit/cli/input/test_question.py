@@ -49,7 +49,7 @@ def test_a_terminal_is_read_only_where_that_was_asked_for(
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        (b" \n", "stdin holds no question"),
+        (b" \n", "stdin has no question"),
         (b"\xe9t\xe9", "the question on stdin is not UTF-8 text"),
         (b"x" * (1024 * 1024 + 1), "the question on stdin is longer than 1 MiB"),
     ],

@@ -103,7 +103,7 @@ GROUPS = DraftGroups(
             "ada proposal: failed: ROUND_TIMEOUT: no answer (8 characters were written, and are kept)",
         ),
         (DraftsGrouped(drafts=GROUPS), "vote over the first drafts: 2 of 3 agree"),
-        (DraftsGrouped(drafts=DraftGroups(majority=True)), "vote over the first drafts: cannot be told"),
+        (DraftsGrouped(drafts=DraftGroups(majority=True)), "vote over the first drafts: not certain"),
         (
             RequirementsListed(requirements=[Requirement(text="a", hard=True), Requirement(text="b")]),
             "2 requirements, of which 1 must be met",
