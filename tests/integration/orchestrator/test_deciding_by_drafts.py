@@ -10,7 +10,7 @@ import pytest
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.arena import V1
-from parley.orchestrator.formats.arena.decision_words import decision_lines
+from parley.orchestrator.formats.arena.outcome import decision_lines
 from parley.v1.arena_pb2 import DUTY_CRITIC, DUTY_VOTER, AgentDuties, ArenaOutcome, TeamSettings
 from parley.v1.convergence_pb2 import GroupPositionsRequest, GroupPositionsResponse, PositionGroup, UnsurePair
 from parley.v1.event_pb2 import Warned

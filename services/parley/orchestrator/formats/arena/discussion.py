@@ -7,11 +7,10 @@ from functools import partial
 from typing import Any, Final
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.formats.arena.duties import with_duty
 from parley.orchestrator.formats.arena.positions import Positions
 from parley.orchestrator.formats.arena.protocols import PROTOCOLS
 from parley.orchestrator.formats.arena.record import Record
-from parley.orchestrator.formats.arena.stops import asks_readiness
+from parley.orchestrator.formats.arena.settings import asks_readiness, with_duty
 from parley.orchestrator.log.replay import Steering
 from parley.orchestrator.model.contributions import Contribution, texts_of
 from parley.orchestrator.model.judge_choice import Nominee

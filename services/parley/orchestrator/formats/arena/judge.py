@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from parley.orchestrator.formats.arena.discussion import Discussion
-from parley.orchestrator.formats.arena.duties import with_duty
+from parley.orchestrator.formats.arena.settings import with_duty
 from parley.orchestrator.model.judge_choice import Distance, Nominee, choose_judge
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.phases.choose_agents import elect_judge, rate_judges

@@ -1,12 +1,13 @@
-"""The arena's settings: what they are by default, and what is refused."""
+"""The settings of arenas: what they are by default, what is refused, and what follows from them for each agent."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from google.protobuf.message import Message
 
 from parley.orchestrator.engine.format import Settings
+from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.phases.count_votes import check_self_votes
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.validation import AGENT_ID, Violations
@@ -19,11 +20,12 @@ from parley.v1.arena_pb2 import (
     TOPOLOGY_KIND_STAR,
     ArenaSettings,
     Duty,
+    StoppingSettings,
     TeamSettings,
     Topology,
 )
 
-__all__ = ["SETTINGS", "topology_of"]
+__all__ = ["SETTINGS", "asks_readiness", "topology_of", "with_duty"]
 
 
 def topology_of(settings: ArenaSettings, number: int) -> Topology:
@@ -153,3 +155,19 @@ SETTINGS: Final = Settings(
     check_rules=_check_rules,
     check_names=_check_names,
 )
+
+
+def with_duty(
+    settings: ArenaSettings,
+    agents: Sequence[AgentSpec],
+    duty: Duty.ValueType,
+    muted: Collection[str] = (),
+) -> tuple[AgentSpec, ...]:
+    """Return the agents that have a duty and are not muted, in their order."""
+    said = {each.agent_id: each.duties for each in settings.team.duties}
+    return tuple(each for each in agents if each.id not in muted and duty in said.get(each.id, (duty,)))
+
+
+def asks_readiness(stopping: StoppingSettings) -> bool:
+    """Return whether a rule goes by what agents say of themselves, so that they are asked for it."""
+    return stopping.ready_signal or stopping.stable_positions or bool(stopping.confidence_threshold_percent)

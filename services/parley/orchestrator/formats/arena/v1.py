@@ -17,10 +17,10 @@ from parley.orchestrator.formats.arena.discussion import (
 )
 from parley.orchestrator.formats.arena.judge import grouping_agent, nominate
 from parley.orchestrator.formats.arena.outcome import answer_parts
-from parley.orchestrator.formats.arena.proposals import hold_proposals
 from parley.orchestrator.formats.arena.rounds import (
     hold_critiques,
     hold_last_refinement,
+    hold_proposals,
     hold_revision,
 )
 from parley.orchestrator.formats.arena.rules import drafts_end_rounds, rounds_end

@@ -1,15 +1,20 @@
-"""The evaluation's settings: what they are by default, and what is refused."""
+"""The settings of evaluations, and what is taken of the debate that is judged when an evaluation is accepted."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from google.protobuf.message import Message
 
-from parley.orchestrator.engine.format import Settings
+from parley.orchestrator.engine.format import Settings, Subject
+from parley.orchestrator.model.spec import ContextDocument, DebateSpec
 from parley.runtime.contract_settings import with_defaults
+from parley.runtime.errors import failed_precondition
 from parley.runtime.validation import AGENT_ID, DEBATE_ID, Violations
-from parley.v1.evaluation_pb2 import EvaluationSettings
+from parley.v1.debate_pb2 import Debate
+from parley.v1.evaluation_pb2 import EvaluatedDebate, EvaluatedProposal, EvaluationSettings
 
-__all__ = ["SETTINGS"]
+__all__ = ["SETTINGS", "SUBJECT"]
 
 
 def _check_rules(violations: Violations, settings: Message, _agents: int) -> None:
@@ -32,3 +37,86 @@ def _check_rules(violations: Violations, settings: Message, _agents: int) -> Non
 SETTINGS: Final = Settings(
     name="evaluation", defaults=with_defaults(EvaluationSettings()), check_rules=_check_rules
 )
+
+
+_MAX_SHOWN_QUESTION: Final = 160
+_WORK: Final = frozenset({"proposal", "refinement"})
+"""Activities whose last contribution is an agent's final proposal."""
+
+
+def _debate_id(spec: DebateSpec) -> str:
+    return _settings(spec).debate_id
+
+
+def _take(spec: DebateSpec, debate: Debate) -> DebateSpec:
+    """Return the specification with what its evaluators are to judge.
+
+    Raises:
+        ParleyError: the debate is an evaluation itself.
+    """
+    if debate.spec.WhichOneof("format_settings") == "evaluation":
+        message = f"debate {debate.id} is an evaluation itself; evaluate the debate that it judges"
+        raise failed_precondition("DEBATE_IS_EVALUATION", message)
+    settings = EvaluationSettings()
+    settings.CopyFrom(_settings(spec))
+    settings.evaluated.CopyFrom(
+        EvaluatedDebate(
+            question=debate.spec.question,
+            clarifications="\n".join(_clarifications(debate)),
+            requirements=_requirements(debate),
+            answer=debate.answer,
+            proposals=_final_proposals(debate) if settings.include_proposals else (),
+        )
+    )
+    documents = tuple(ContextDocument(each.path, each.text) for each in debate.spec.context)
+    return replace(spec, question=_title(debate), context=spec.context or documents, settings=settings)
+
+
+def _settings(spec: DebateSpec) -> EvaluationSettings:
+    assert isinstance(spec.settings, EvaluationSettings)
+    return spec.settings
+
+
+def _title(debate: Debate) -> str:
+    question = " ".join(debate.spec.question.split())
+    shown = (
+        question if len(question) <= _MAX_SHOWN_QUESTION else f"{question[:_MAX_SHOWN_QUESTION].rstrip()}…"
+    )
+    return f"Evaluation of {debate.id}: {shown}"
+
+
+def _requirements(debate: Debate) -> list[str]:
+    return [
+        f"R{number}{' (a must)' if each.hard else ''}: {' '.join(each.text.split())}"
+        for number, each in enumerate(debate.requirements, start=1)
+    ]
+
+
+def _clarifications(debate: Debate) -> Iterator[str]:
+    """Yield each question that was answered with its answer, as items of a list."""
+    for clarification in debate.clarifications:
+        if not clarification.HasField("answer"):
+            continue
+        answers = {each.question_id: each.text for each in clarification.answer.answers}
+        for question in clarification.questions.questions:
+            if question.id in answers:
+                yield _item(question.text, answers[question.id])
+        if clarification.answer.text.strip():
+            asked = (each.text for each in clarification.questions.questions if each.id not in answers)
+            yield _item(" ".join(asked), clarification.answer.text)
+
+
+def _item(question: str, answer: str) -> str:
+    asked, told = " ".join(question.split()), "\n  ".join(answer.strip().splitlines())
+    return f"- {asked}\n  {told}" if asked else f"- {told}"
+
+
+def _final_proposals(debate: Debate) -> list[EvaluatedProposal]:
+    last = {
+        each.work.agent_id: each.reply.text for each in debate.contributions if each.work.activity in _WORK
+    }
+    return [EvaluatedProposal(agent_id=agent, text=text) for agent, text in last.items()]
+
+
+SUBJECT: Final = Subject(debate_id=_debate_id, apply=_take)
+"""How an evaluation refers to the debate that it judges."""

@@ -8,8 +8,7 @@ from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats.evaluation.dimensions import MAX_SCORE, MIN_SCORE, scale
 from parley.orchestrator.formats.evaluation.judgement import SHAPE, Judgement
 from parley.orchestrator.formats.evaluation.outcome import answer_parts, outcome_of
-from parley.orchestrator.formats.evaluation.settings import SETTINGS
-from parley.orchestrator.formats.evaluation.subject import SUBJECT
+from parley.orchestrator.formats.evaluation.settings import SETTINGS, SUBJECT
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import Activity, Task, system_part, user_part
 from parley.orchestrator.phases.failing import failed_for_want_of

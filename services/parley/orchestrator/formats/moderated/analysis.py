@@ -7,10 +7,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.formats.moderated.activities import ANALYSIS
-from parley.orchestrator.formats.moderated.perspectives import Viewpoint
-from parley.orchestrator.formats.moderated.settings import MAX_DEBATERS, MIN_DEBATERS
-from parley.orchestrator.formats.moderated.words import MODERATOR
+from parley.orchestrator.formats.moderated.perspectives import MAX_DEBATERS, MIN_DEBATERS, Viewpoint
+from parley.orchestrator.formats.moderated.words import ANALYSIS, MODERATOR
 from parley.orchestrator.model.spec import Clarifications
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.phases.clarify import Exchange, answers_in_words

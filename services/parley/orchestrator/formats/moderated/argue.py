@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.formats.moderated.activities import ARGUMENT
 from parley.orchestrator.formats.moderated.points import Speech, numbered
 from parley.orchestrator.formats.moderated.standing import Standing, spent
+from parley.orchestrator.formats.moderated.words import ARGUMENT
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part

@@ -3,13 +3,11 @@
 from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart
-from parley.orchestrator.formats.moderated.activities import DECISION
-from parley.orchestrator.formats.moderated.confidence import CONFIDENCE_WORDS, most_confidence
-from parley.orchestrator.formats.moderated.decision_answer import decision_shape
 from parley.orchestrator.formats.moderated.discussion import Discussion
+from parley.orchestrator.formats.moderated.ends import CONFIDENCE_WORDS, most_confidence
 from parley.orchestrator.formats.moderated.evaluate import moderator_opening, summaries
-from parley.orchestrator.formats.moderated.outcome import answer_parts, outcome_of
-from parley.orchestrator.formats.moderated.words import said_in_round
+from parley.orchestrator.formats.moderated.outcome import answer_parts, decision_shape, outcome_of
+from parley.orchestrator.formats.moderated.words import DECISION, said_in_round
 from parley.orchestrator.model.contributions import texts_of
 from parley.orchestrator.model.spec import SummarySettings
 from parley.orchestrator.model.tasks import Prompt, Task, user_part

@@ -1,17 +1,41 @@
-"""How the moderator may end the rounds: what it is told of each end, what people read, and how sure the decision may be."""
+"""How the moderator may end the rounds, and how sure the decision may be after each end."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from parley.v1.convergence_pb2 import (
+    CONVERGENCE_VERDICT_CONTINUING,
+    CONVERGENCE_VERDICT_DIVERGING,
+    CONVERGENCE_VERDICT_REFINING,
+    CONVERGENCE_VERDICT_STABLE_DISAGREEMENT,
+    ConvergenceVerdict,
+)
 from parley.v1.debate_pb2 import (
     STOP_REASON_CLEAR_WINNER,
     STOP_REASON_CONVERGED,
+    STOP_REASON_PERSON,
     STOP_REASON_STAGNATION,
     StopReason,
 )
-from parley.v1.moderated_pb2 import CONFIDENCE_HIGH, CONFIDENCE_MEDIUM, Confidence
+from parley.v1.moderated_pb2 import (
+    CONFIDENCE_HIGH,
+    CONFIDENCE_LOW,
+    CONFIDENCE_MEDIUM,
+    CONFIDENCE_UNSPECIFIED,
+    Confidence,
+)
 
-__all__ = ["AGREEMENT", "CLEAR_WINNER", "ENDS", "STAGNATION", "End"]
+__all__ = [
+    "AGREEMENT",
+    "CLEAR_WINNER",
+    "CONFIDENCE_WORDS",
+    "ENDS",
+    "STAGNATION",
+    "End",
+    "capped",
+    "most_confidence",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +78,41 @@ STAGNATION: Final = End(
     CONFIDENCE_MEDIUM,
 )
 ENDS: Final = {each.name: each for each in (AGREEMENT, CLEAR_WINNER, STAGNATION)}
+
+
+CONFIDENCE_WORDS: Final[Mapping[int, str]] = {
+    CONFIDENCE_UNSPECIFIED: "not said",
+    CONFIDENCE_LOW: "low",
+    CONFIDENCE_MEDIUM: "medium",
+    CONFIDENCE_HIGH: "high",
+}
+_MOST_BY_REASON: Final[Mapping[int, "Confidence.ValueType"]] = {
+    **{each.reason: each.most for each in ENDS.values()},
+    STOP_REASON_PERSON: CONFIDENCE_MEDIUM,
+}
+"""By why the rounds ended; where all were held without one of these, or a limit ended them: low."""
+_CONTRADICTING: Final = frozenset(
+    {
+        CONVERGENCE_VERDICT_CONTINUING,
+        CONVERGENCE_VERDICT_DIVERGING,
+        CONVERGENCE_VERDICT_REFINING,
+        CONVERGENCE_VERDICT_STABLE_DISAGREEMENT,
+    }
+)
+
+
+def most_confidence(
+    reason: "StopReason.ValueType", measured: "ConvergenceVerdict.ValueType | None"
+) -> "Confidence.ValueType":
+    """Return the most that may be said: agreement that was measured to be none makes nothing sure."""
+    most = _MOST_BY_REASON.get(reason, CONFIDENCE_LOW)
+    if reason == STOP_REASON_CONVERGED and measured in _CONTRADICTING:
+        return CONFIDENCE_MEDIUM
+    return most
+
+
+def capped(said: "Confidence.ValueType", most: "Confidence.ValueType") -> "Confidence.ValueType":
+    """Return what was said where that is no more than allowed, else what is allowed; nothing said is the least."""
+    if said == CONFIDENCE_UNSPECIFIED:
+        return CONFIDENCE_LOW
+    return max(said, most)  # the enum goes down from high to low

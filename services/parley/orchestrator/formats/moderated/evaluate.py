@@ -1,18 +1,19 @@
-"""The moderator's evaluation of a round: a fair summary, what is open, and whether the debate goes on."""
+"""The moderator's evaluation of a round: a summary that leaves no perspective out, and whether the rounds go on."""
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.formats.moderated.activities import COMPLETION, EVALUATION
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round, names
 from parley.orchestrator.formats.moderated.ends import ENDS
-from parley.orchestrator.formats.moderated.fairness import Heard, left_out
 from parley.orchestrator.formats.moderated.points import letter_in
-from parley.orchestrator.formats.moderated.words import MODERATOR, said_in_round
+from parley.orchestrator.formats.moderated.wording import stems
+from parley.orchestrator.formats.moderated.words import COMPLETION, EVALUATION, MODERATOR, said_in_round
 from parley.orchestrator.model.contributions import texts_of
 from parley.orchestrator.model.tasks import AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.model.tokens import upper_tokens
@@ -23,11 +24,59 @@ from parley.orchestrator.phases.situation import HISTORY_GIVES, bench
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["Evaluation", "evaluate", "moderator_opening", "plain_summary", "summaries"]
+__all__ = ["Evaluation", "Heard", "evaluate", "left_out", "moderator_opening", "plain_summary", "summaries"]
+
+_LEAST_SHARED: Final = 2
+"""Words of its own that a summary has to share with a perspective that it names."""
+_LEAST_SHARED_UNNAMED: Final = 5
+_LEAST_SHARE_UNNAMED: Final = 0.25
+_SHORTEST: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A perspective that was argued in a round.
+
+    Attributes:
+        letter: Its agent's.
+        text: All that its agent said.
+    """
+
+    letter: str
+    name: str
+    text: str
+
+
+def left_out(summary: str, heard: Sequence[Heard], question: str) -> list[Heard]:
+    """Return the perspectives that a summary says nothing of: neither a point by its name, nor who said it together with what.
+
+    To be named in passing is not enough, and what the question, or another perspective, says too tells nothing.
+    """
+    said = stems(summary)
+    asked = stems(question)
+    missing = []
+    for each in heard:
+        others = frozenset().union(*(stems(other.text, other.name) for other in heard if other is not each))
+        own = {word for word in stems(each.text) - others - asked if len(word) >= _SHORTEST}
+        shared = len(own & said)
+        is_told = (
+            re.search(rf"\b{each.letter}\.\d", summary) is not None
+            or (_is_named(summary, each) and shared >= min(_LEAST_SHARED, len(own)))
+            or (shared >= _LEAST_SHARED_UNNAMED and shared >= _LEAST_SHARE_UNNAMED * len(own))
+        )
+        if not is_told:
+            missing.append(each)
+    return missing
+
+
+def _is_named(summary: str, heard: Heard) -> bool:
+    by_letter = re.search(rf"\bagent {heard.letter}\b", summary, re.IGNORECASE)
+    return by_letter is not None or heard.name.casefold() in summary.casefold()
+
 
 Decision = Literal["go_on", "clarify", "agreement", "stagnation", "clear_winner"]
 
-_TOLD: Final = (
+_EVALUATION_PROMPT: Final = (
     "Round {number} is over. Evaluate it.\n"
     "- summary: what the round brought, in a few sentences for each agent that spoke. Name it by its letter, as `agent B`; give its strongest"
     " points by their names, such as `B.2`, and say what became of them: conceded, answered, or open. Put each at its strongest;"
@@ -40,8 +89,8 @@ _TOLD: Final = (
     " reasons for one and the same recommendation are agreement; politeness is not.\n"
     "- agent: the letter of the winner, or of the agent that you ask; else empty. question: what you ask it; else empty."
 )
-_LAST: Final = "This was the last round: say `go_on` where nothing else holds."
-_MISSING: Final = (
+_LAST_ROUND_PROMPT: Final = "This was the last round: say `go_on` where nothing else holds."
+_MISSING_PROMPT: Final = (
     "Your summary of round {number} leaves out what {who} said. Write what is missing, for each of them: two or three sentences that"
     " put its case at its strongest, with its points by their names."
 )
@@ -138,9 +187,9 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
     debate, number = discussion.debate, held.number
     judge = debate.spec.judge
     ends = "; ".join(f"`{each.name}` if {each.when}" for each in ENDS.values())
-    told = _TOLD.format(number=number, ends=ends)
+    told = _EVALUATION_PROMPT.format(number=number, ends=ends)
     if number == discussion.settings.max_rounds:
-        told = f"{told}\n{_LAST}"
+        told = f"{told}\n{_LAST_ROUND_PROMPT}"
     before = (
         *moderator_opening(debate),
         *summaries(discussion, before=number - 1),  # the last one is in what it put to them
@@ -155,7 +204,7 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
         ),
         user_part(told),
     )
-    schema = _schema([debate.letter(each) for each in held.arguments])
+    schema = _create_schema([debate.letter(each) for each in held.arguments])
 
     def asked() -> Prompt:
         taken = tokens_of_prompt((*before, *after), judge.context_tokens) + upper_tokens(schema)
@@ -163,14 +212,14 @@ async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str])
         return (*before, *said_in_round(debate, whole), *after)
 
     prompt = await in_thread_if_large([*(each.text for each in before), *texts_of(held.made)], asked)
-    shape = AnswerShape("evaluation", Evaluation, schema, _rendered, _prose)
+    shape = AnswerShape("evaluation", Evaluation, schema, _render, _read_prose)
     key = f"round/{number}/evaluate"
     found = await debate.ask_structured(
         key, judge, Task(EVALUATION.create_work(judge.id, number), prompt), shape
     )
     if isinstance(found, StepFailed):
         return found
-    summary = await _completed(discussion, held, found.summary, prompt[:-1])
+    summary = await _complete_summary(discussion, held, found.summary, prompt[:-1])
     return found.model_copy(update={"summary": summary})
 
 
@@ -190,13 +239,15 @@ def summaries(discussion: Discussion, before: int) -> Prompt:
 
 def plain_summary(discussion: Discussion, held: Round) -> str:
     """Return what each debater stands for, where the moderator has not said it."""
-    return "\n".join(_stand(discussion, each.agent, each.position or each.text) for each in held.stands())
+    return "\n".join(
+        _describe_debater(discussion, each.agent, each.position or each.text) for each in held.stands()
+    )
 
 
-async def _completed(discussion: Discussion, held: Round, summary: str, prompt: Prompt) -> str:
+async def _complete_summary(discussion: Discussion, held: Round, summary: str, prompt: Prompt) -> str:
     """Return a summary with what it leaves out: asked for once, and else told plainly."""
     debate, judge, number = discussion.debate, discussion.debate.spec.judge, held.number
-    missing = await _left_out(discussion, held, summary)
+    missing = await _find_left_out(discussion, held, summary)
     if not missing:
         return summary
     letters = [each.letter for each in missing]
@@ -204,9 +255,9 @@ async def _completed(discussion: Discussion, held: Round, summary: str, prompt: 
     asked = (
         *prompt,
         quotation("Your summary", summary),
-        user_part(_MISSING.format(number=number, who=who)),
+        user_part(_MISSING_PROMPT.format(number=number, who=who)),
     )
-    shape = AnswerShape("passages", Passages, _passages_schema(letters), _rendered_passages)
+    shape = AnswerShape("passages", Passages, _create_passages_schema(letters), _render_passages)
     key = f"round/{number}/evaluate/missing"
     added = await debate.ask_structured(
         key, judge, Task(COMPLETION.create_work(judge.id, number), asked), shape
@@ -215,7 +266,7 @@ async def _completed(discussion: Discussion, held: Round, summary: str, prompt: 
         told = {each.agent: each.text.strip() for each in added.passages}
         passages = [f"Agent {each}: {told[each]}" for each in letters if told.get(each)]
         summary = "\n\n".join([summary, *passages])
-    still = await _left_out(discussion, held, summary)
+    still = await _find_left_out(discussion, held, summary)
     if still:
         who = names(f"agent {each.letter} ({each.name})" for each in still)
         done = "its stand was added" if len(still) == 1 else "their stands were added"
@@ -225,12 +276,12 @@ async def _completed(discussion: Discussion, held: Round, summary: str, prompt: 
         )
         agents = {debate.letter(each.agent): each for each in held.stands()}
         stands = [agents[each.letter] for each in still]
-        lines = [_stand(discussion, each.agent, each.position or each.text) for each in stands]
+        lines = [_describe_debater(discussion, each.agent, each.position or each.text) for each in stands]
         summary = "\n\n".join([summary, *lines])
     return summary
 
 
-async def _left_out(discussion: Discussion, held: Round, summary: str) -> list[Heard]:
+async def _find_left_out(discussion: Discussion, held: Round, summary: str) -> list[Heard]:
     heard = [
         Heard(discussion.debate.letter(agent), discussion.viewpoints[agent].name, held.text_of(agent))
         for agent in held.arguments
@@ -240,17 +291,17 @@ async def _left_out(discussion: Discussion, held: Round, summary: str) -> list[H
     return await in_thread_if_large(texts, partial(left_out, summary, heard, question))
 
 
-def _stand(discussion: Discussion, agent: str, stand: str) -> str:
+def _describe_debater(discussion: Discussion, agent: str, stand: str) -> str:
     name = discussion.name_of(agent)
     return f"{name[0].upper()}{name[1:]} holds: {' '.join(stand.split())}"
 
 
-def _prose(text: str) -> Evaluation:
+def _read_prose(text: str) -> Evaluation:
     """Return the evaluation that a text is which keeps to no form. Raises ValidationError where it holds no words."""
     return Evaluation(summary=words_of(text))
 
 
-def _rendered(found: Evaluation) -> str:
+def _render(found: Evaluation) -> str:
     blocks = [found.summary]
     blocks += [f"To be settled: {found.open}"] if found.open else []
     blocks += [f"Off topic: {', '.join(found.off_topic)}"] if found.off_topic else []
@@ -261,18 +312,18 @@ def _rendered(found: Evaluation) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def _rendered_passages(found: Passages) -> str:
+def _render_passages(found: Passages) -> str:
     return "\n\n".join(f"Agent {each.agent}: {each.text}" for each in found.passages) or "Nothing was added."
 
 
-def _schema(letters: Sequence[str]) -> str:
+def _create_schema(letters: Sequence[str]) -> str:
     schema = asked_schema(_Asked)
     schema["properties"]["off_topic"]["items"]["enum"] = list(letters)
     schema["properties"]["agent"]["enum"] = ["", *letters]
     return schema_text(schema)
 
 
-def _passages_schema(letters: Sequence[str]) -> str:
+def _create_passages_schema(letters: Sequence[str]) -> str:
     schema = asked_schema(_Passages)
     schema["properties"]["passages"]["items"]["properties"]["agent"]["enum"] = list(letters)
     return schema_text(schema)

@@ -1,22 +1,135 @@
-"""What is flagged in a round: recorded in the debate's log, and told to the moderator together with what was measured."""
+"""Flags: plain measures of what a debater says in a round, against repetition, straying from the question, and excess.
 
-from collections.abc import Iterator
+They never decide. What they find is recorded in the log, and passed to the moderator.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round
-from parley.orchestrator.formats.moderated.guards import (
-    is_over_budget,
-    is_repetition,
-    on_topic_share,
-    repeated_share,
-    strays,
-)
+from parley.orchestrator.formats.moderated.wording import stem
 from parley.orchestrator.model.contributions import texts_of
 from parley.runtime.large_texts import in_thread_if_large
 from parley.v1.convergence_pb2 import AssessResponse
 
-__all__ = ["flag", "measures"]
+__all__ = [
+    "MOST_REPEATED",
+    "flag",
+    "is_over_budget",
+    "is_repetition",
+    "measures",
+    "on_topic_share",
+    "repeated_share",
+    "strays",
+]
+
+MOST_REPEATED: Final = 0.6
+"""The share of an argument that may repeat what its author said in the round before."""
+_LEAST_ON_TOPIC: Final = 0.1
+"""The share of an argument's long words that its question, or another debater, uses too, below which it strays."""
+_RUN: Final = 3
+"""Words in a row that count as repeated where they stood in the text before too."""
+_LEAST_WORDS: Final = 12
+"""Of shorter texts nothing can be told; of long words, `_LEAST_LONG_WORDS` are enough."""
+_LEAST_LONG_WORDS: Final = 8
+_LONG: Final = 6
+"""Letters of a word that tells a subject; short ones stand in every text, and so a language with short words alone is never flagged."""
+_TOKEN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
+_EMPTY_WORDS: Final = frozenset(
+    [
+        "always",
+        "another",
+        "around",
+        "because",
+        "become",
+        "before",
+        "better",
+        "between",
+        "cannot",
+        "change",
+        "enough",
+        "either",
+        "having",
+        "however",
+        "instead",
+        "little",
+        "matter",
+        "nothing",
+        "number",
+        "perhaps",
+        "please",
+        "position",
+        "question",
+        "rather",
+        "really",
+        "reason",
+        "reasons",
+        "second",
+        "should",
+        "simply",
+        "someone",
+        "something",
+        "sometimes",
+        "therefore",
+        "though",
+        "thought",
+        "through",
+        "toward",
+        "towards",
+        "trying",
+        "unless",
+        "whether",
+        "without",
+    ]
+)
+
+
+def repeated_share(text: str, before: str) -> float | None:
+    """Return the share of a text's words that stand in runs which a text before has too, 0 to 1; None where it is too short."""
+    words, earlier = _words(text), _words(before)
+    if len(words) < _LEAST_WORDS or len(earlier) < _RUN:
+        return None
+    known = {tuple(earlier[place : place + _RUN]) for place in range(len(earlier) - _RUN + 1)}
+    repeated: set[int] = set()
+    for place in range(len(words) - _RUN + 1):
+        if tuple(words[place : place + _RUN]) in known:
+            repeated.update(range(place, place + _RUN))
+    return len(repeated) / len(words)
+
+
+def is_repetition(share: float | None) -> bool:
+    """Return whether an argument repeats too much of the round before."""
+    return share is not None and share > MOST_REPEATED
+
+
+def on_topic_share(text: str, references: Iterable[str]) -> float | None:
+    """Return the share of a text's long words that stand in the question, or with others, too; None where it has too few."""
+    own = _meaningful(text)
+    if len(own) < _LEAST_LONG_WORDS:
+        return None
+    return len(own & frozenset().union(*map(_meaningful, references))) / len(own)
+
+
+def strays(share: float | None) -> bool:
+    """Return whether an argument has too little in common with its question and the others."""
+    return share is not None and share < _LEAST_ON_TOPIC
+
+
+def is_over_budget(tokens: Sequence[int], budget: int, *, truncated: bool) -> bool:
+    """Return whether a debater has written more than its budget for a round (0: no limit), or was cut off by it."""
+    return bool(budget) and (truncated or sum(tokens) > budget)
+
+
+def _words(text: str) -> list[str]:
+    return [stem(word[0]) for word in _TOKEN.finditer(text.casefold())]
+
+
+def _meaningful(text: str) -> frozenset[str]:
+    words = (found[0] for found in _TOKEN.finditer(text.casefold()))
+    return frozenset(stem(word) for word in words if len(word) >= _LONG and word not in _EMPTY_WORDS)
+
 
 _MOVED: Final = 80.0
 """The stability in percent below which a position has moved."""
@@ -26,7 +139,7 @@ async def flag(discussion: Discussion, held: Round) -> tuple[list[str], frozense
     """Record what guards find in a round; return it in lines for the moderator, and who strays from the question."""
     lines, astray = [], set()
     texts = [*_subject(discussion), *texts_of(held.made)]
-    for agent, kind, line in await in_thread_if_large(texts, partial(_found, discussion, held)):
+    for agent, kind, line in await in_thread_if_large(texts, partial(_find_flags, discussion, held)):
         name = discussion.name_of(agent)
         lines.append(f"{name} {line}")
         discussion.warn(f"round/{held.number}/guard/{kind}/{agent}", f"round {held.number}: {name} {line}")
@@ -35,11 +148,13 @@ async def flag(discussion: Discussion, held: Round) -> tuple[list[str], frozense
     return lines, frozenset(astray)
 
 
-def _found(discussion: Discussion, held: Round) -> list[tuple[str, str, str]]:
-    return [(agent, kind, line) for agent in held.arguments for kind, line in _flags(discussion, held, agent)]
+def _find_flags(discussion: Discussion, held: Round) -> list[tuple[str, str, str]]:
+    return [
+        (agent, kind, line) for agent in held.arguments for kind, line in _flags_of(discussion, held, agent)
+    ]
 
 
-def _flags(discussion: Discussion, held: Round, agent: str) -> Iterator[tuple[str, str]]:
+def _flags_of(discussion: Discussion, held: Round, agent: str) -> Iterator[tuple[str, str]]:
     argument = held.arguments[agent]
     points = "\n".join(each.text for each in argument.points)  # a position may stay the same
     before = next((each for each in reversed(discussion.rounds[:-1]) if agent in each.arguments), None)
@@ -50,7 +165,7 @@ def _flags(discussion: Discussion, held: Round, agent: str) -> Iterator[tuple[st
     if strays(on_topic_share(argument.made.text, [*_subject(discussion), held.put, *others])):
         yield "topic", "has hardly a word in common with the question or the others: it may be off topic"
     tokens = [each.tokens for each in held.of(agent)]
-    budget, end = discussion.settings.token_budget_per_round, _end(discussion, held, agent)
+    budget, end = discussion.settings.token_budget_per_round, _describe_end(discussion, held, agent)
     if is_over_budget(tokens, budget, truncated=bool(end)):
         yield (
             "budget",
@@ -58,7 +173,7 @@ def _flags(discussion: Discussion, held: Round, agent: str) -> Iterator[tuple[st
         )
 
 
-def _end(discussion: Discussion, held: Round, agent: str) -> str:
+def _describe_end(discussion: Discussion, held: Round, agent: str) -> str:
     """Return what a debater's budget kept it from; empty for nothing. What the debate lets one answer have is no budget."""
     bound = discussion.debate.spec.max_output_tokens
     if agent in held.unpaid:
@@ -80,7 +195,7 @@ def _subject(discussion: Discussion) -> list[str]:
 
 def measures(discussion: Discussion, held: Round) -> list[str]:
     """Return what convergence says of a round, and who conceded what, in lines for the moderator."""
-    lines = list(_convergence(discussion, held.assessed)) if held.assessed is not None else []
+    lines = list(_describe_convergence(discussion, held.assessed)) if held.assessed is not None else []
     letter = discussion.debate.letter
     for agent, speech in held.rebuttals.items():
         if speech.concedes:
@@ -91,7 +206,7 @@ def measures(discussion: Discussion, held: Round) -> list[str]:
     return lines
 
 
-def _convergence(discussion: Discussion, assessed: AssessResponse) -> Iterator[str]:
+def _describe_convergence(discussion: Discussion, assessed: AssessResponse) -> Iterator[str]:
     letter = discussion.debate.letter
     yield f"agreement of the positions, by a model that reads them: {assessed.agreement_percent:.0f} %"
     for each in assessed.contradictions:

@@ -5,9 +5,9 @@ from typing import Final
 
 from google.protobuf.struct_pb2 import Struct
 
-from parley.orchestrator.formats.moderated.activities import FOLLOW_UP
-from parley.orchestrator.formats.moderated.confidence import CONFIDENCE_WORDS
 from parley.orchestrator.formats.moderated.discussion import Discussion
+from parley.orchestrator.formats.moderated.ends import CONFIDENCE_WORDS
+from parley.orchestrator.formats.moderated.words import FOLLOW_UP
 from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.model.markdown import inline, list_item, quote
 from parley.orchestrator.peers.issue_tracker import IssueTracker

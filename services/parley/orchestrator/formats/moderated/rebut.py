@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.formats.moderated.activities import REBUTTAL
 from parley.orchestrator.formats.moderated.points import (
     Point,
     Speech,
@@ -18,7 +17,7 @@ from parley.orchestrator.formats.moderated.points import (
     quoted_from,
 )
 from parley.orchestrator.formats.moderated.standing import Standing, spent
-from parley.orchestrator.formats.moderated.words import said_in_round
+from parley.orchestrator.formats.moderated.words import REBUTTAL, said_in_round
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.spec import AgentSpec
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part

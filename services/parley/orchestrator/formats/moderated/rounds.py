@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from parley.orchestrator.formats.moderated.activities import ARGUMENT, REBUTTAL, REPLY
 from parley.orchestrator.formats.moderated.argue import argue, argument_key
 from parley.orchestrator.formats.moderated.discussion import Discussion, Round
 from parley.orchestrator.formats.moderated.ends import AGREEMENT, CLEAR_WINNER, ENDS, STAGNATION
@@ -15,7 +14,7 @@ from parley.orchestrator.formats.moderated.perspectives import opposing_pairs
 from parley.orchestrator.formats.moderated.points import Speech
 from parley.orchestrator.formats.moderated.rebut import rebut
 from parley.orchestrator.formats.moderated.standing import Standing
-from parley.orchestrator.formats.moderated.words import said_in_round
+from parley.orchestrator.formats.moderated.words import ARGUMENT, REBUTTAL, REPLY, said_in_round
 from parley.orchestrator.model.contributions import Contribution
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec

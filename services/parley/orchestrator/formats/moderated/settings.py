@@ -6,15 +6,13 @@ from typing import Final
 from google.protobuf.message import Message
 
 from parley.orchestrator.engine.format import Settings
-from parley.orchestrator.formats.moderated.perspectives import catalogue, opposing_pairs
+from parley.orchestrator.formats.moderated.perspectives import MIN_DEBATERS, catalogue, opposing_pairs
 from parley.runtime.contract_settings import with_defaults
 from parley.runtime.validation import Violations
 from parley.v1.moderated_pb2 import ModeratedSettings, Perspective
 
-__all__ = ["MAX_DEBATERS", "MIN_DEBATERS", "SETTINGS"]
+__all__ = ["SETTINGS"]
 
-MIN_DEBATERS: Final = 2
-MAX_DEBATERS: Final = 4
 _PATH: Final = "spec.moderated"
 
 

@@ -7,7 +7,22 @@ from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format
-from parley.orchestrator.formats.moderated.activities import (
+from parley.orchestrator.formats.moderated.analysis import Analysed, analyse
+from parley.orchestrator.formats.moderated.argue import CONCURRENCY
+from parley.orchestrator.formats.moderated.decide import decide
+from parley.orchestrator.formats.moderated.discussion import Discussion
+from parley.orchestrator.formats.moderated.follow_up import follow_up
+from parley.orchestrator.formats.moderated.outcome import answer_parts
+from parley.orchestrator.formats.moderated.perspectives import (
+    Occasion,
+    Viewpoint,
+    catalogue,
+    debaters,
+    select,
+)
+from parley.orchestrator.formats.moderated.rounds import Verdict, hold_round
+from parley.orchestrator.formats.moderated.settings import SETTINGS
+from parley.orchestrator.formats.moderated.words import (
     ANALYSIS,
     ARGUMENT,
     COMPLETION,
@@ -15,29 +30,66 @@ from parley.orchestrator.formats.moderated.activities import (
     EVALUATION,
     REBUTTAL,
     REPLY,
+    debater_words,
 )
-from parley.orchestrator.formats.moderated.analysis import Analysed, analyse
-from parley.orchestrator.formats.moderated.argue import CONCURRENCY
-from parley.orchestrator.formats.moderated.decide import decide
-from parley.orchestrator.formats.moderated.direct import direct
-from parley.orchestrator.formats.moderated.discussion import Discussion
-from parley.orchestrator.formats.moderated.follow_up import follow_up
-from parley.orchestrator.formats.moderated.outcome import answer_parts
-from parley.orchestrator.formats.moderated.perspectives import Viewpoint, catalogue
-from parley.orchestrator.formats.moderated.rounds import hold_round
-from parley.orchestrator.formats.moderated.selection import Occasion, debaters, select
-from parley.orchestrator.formats.moderated.settings import SETTINGS
-from parley.orchestrator.formats.moderated.words import debater_words
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.orchestrator.model.spec import AgentSpec, Limits
 from parley.orchestrator.phases import summarize
 from parley.orchestrator.phases.account import all_rounds_held, ended_from_outside
 from parley.orchestrator.phases.prompting import SYSTEM_SECTION, quotation
 from parley.orchestrator.phases.recall import recall
-from parley.v1.debate_pb2 import STOP_REASON_PERSON, Outcome
+from parley.v1.debate_pb2 import STOP_REASON_PERSON, Direction, Outcome
 from parley.v1.event_pb2 import RoundsEnded, TeamSelected
 
 __all__ = ["V1"]
+
+
+async def _ask_direction(
+    discussion: Discussion, verdict: Verdict, ended: RoundsEnded | None
+) -> RoundsEnded | None:
+    """Ask a person for the direction, and return why the rounds end; None where there is another one.
+
+    `ended`: why they would end without a word. Guidance lets a debate go on that the moderator would end, as far as there are rounds.
+    """
+    debate, number = discussion.debate, len(discussion.rounds)
+    discussion.enter("checkpoint", f"round/{number}")
+    text = _describe_directions(discussion, verdict, ended)
+    closed = await debate.run_checkpoint(f"round/{number}/checkpoint", Direction(text=text))
+    await discussion.steer(f"round/{number}/directed")
+    if discussion.steering.end:
+        return ended or ended_from_outside(discussion.steering, number)
+    is_guided = closed.intervention.HasField("guide")
+    return None if is_guided and number < discussion.settings.max_rounds else ended
+
+
+def _describe_directions(discussion: Discussion, verdict: Verdict, ended: RoundsEnded | None) -> str:
+    """Return where the debate stands, and what each choice leads to."""
+    number, last = len(discussion.rounds), discussion.settings.max_rounds
+    summary = discussion.rounds[-1].summary
+    following = f"round {number + 1} of at most {last}"
+    if ended is None:
+        choices = (
+            f"Continue: {following} is held. Guide: the same, with what you say before everybody."
+            " End: the moderator writes the decision now."
+        )
+    elif number < last:
+        choices = (
+            "Continue or End: the rounds end here, and the moderator writes the decision."
+            f" Guide: {following} is held all the same, with what you say before everybody."
+        )
+    else:
+        choices = (
+            "Continue or End: the moderator writes the decision. Guide: the same, with what you say before it;"
+            " this was the last round."
+        )
+    found = verdict.finding[0].upper() + verdict.finding[1:]
+    why = (
+        ""
+        if ended is None or verdict.ended is not None
+        else f" {ended.explanation[0].upper()}{ended.explanation[1:]}."
+    )
+    return f"{summary}\n\n{found.rstrip('.')}.{why}\n\n{choices}"
+
 
 _ROLE: Final = "debater"
 _MAX_ID: Final = 32
@@ -61,8 +113,8 @@ async def _run(debate: Debate) -> Outcome:
         past = tasks.create_task(recall(debate))
         discussion.analysed = await analyse(debate, known, asks=asks)
     discussion.past = past.result()
-    await _assign(discussion, known)
-    ended = await _rounds(discussion)
+    await _assign_perspectives(discussion, known)
+    ended = await _run_rounds(discussion)
     debate.record_event(f"rounds/ended/{len(discussion.rounds)}", ended)
     outcome = await decide(discussion, ended)
     await follow_up(discussion, outcome.moderated)
@@ -70,7 +122,7 @@ async def _run(debate: Debate) -> Outcome:
     return outcome
 
 
-async def _assign(discussion: Discussion, known: tuple[Viewpoint, ...]) -> None:
+async def _assign_perspectives(discussion: Discussion, known: tuple[Viewpoint, ...]) -> None:
     """Choose the perspectives, and let a debater join for each; the specification's agents lend their routes in turn."""
     debate, analysed = discussion.debate, discussion.analysed
     assert analysed is not None
@@ -82,20 +134,20 @@ async def _assign(discussion: Discussion, known: tuple[Viewpoint, ...]) -> None:
     taken = {each.id for each in (*debate.spec.agents, debate.spec.judge)}
     for place, viewpoint in enumerate(chosen):
         lender = debate.spec.agents[place % len(debate.spec.agents)]
-        agent = _debater(lender, viewpoint, chosen, taken)
+        agent = _create_debater(lender, viewpoint, chosen, taken)
         taken.add(agent.id)
         await debate.add_participant(f"join/{agent.id}", agent)
         discussion.viewpoints[agent.id] = viewpoint
-    debate.briefing = _briefing(discussion, analysed)
+    debate.briefing = _create_briefing(discussion, analysed)
 
 
-def _debater(
+def _create_debater(
     lender: AgentSpec, viewpoint: Viewpoint, chosen: tuple[Viewpoint, ...], taken: set[str]
 ) -> AgentSpec:
     others = [each for each in chosen if each is not viewpoint]
     return replace(
         lender,
-        id=_id_of(viewpoint.name, taken),
+        id=_create_id(viewpoint.name, taken),
         name=viewpoint.name,
         role=_ROLE,
         system_prompt=None,
@@ -107,7 +159,7 @@ def _debater(
     )
 
 
-def _id_of(name: str, taken: set[str]) -> str:
+def _create_id(name: str, taken: set[str]) -> str:
     """Return a perspective's name as an agent's id that nobody has yet."""
     plain = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:_MAX_ID].strip("-") or "perspective"
     found, number = plain, 1
@@ -117,7 +169,7 @@ def _id_of(name: str, taken: set[str]) -> str:
     return found
 
 
-def _briefing(discussion: Discussion, analysed: Analysed) -> str:
+def _create_briefing(discussion: Discussion, analysed: Analysed) -> str:
     """Return what everybody is told beside the question."""
     lines = [*analysed.answers]
     read: list[str] = []
@@ -132,7 +184,7 @@ def _briefing(discussion: Discussion, analysed: Analysed) -> str:
     return "\n".join(lines)
 
 
-async def _rounds(discussion: Discussion) -> RoundsEnded:
+async def _run_rounds(discussion: Discussion) -> RoundsEnded:
     """Hold rounds until the moderator, a person or a limit ends them, and return why they ended."""
     analysed, last = discussion.analysed, discussion.settings.max_rounds
     assert analysed is not None
@@ -146,7 +198,7 @@ async def _rounds(discussion: Discussion) -> RoundsEnded:
         if discussion.steering.end:
             return verdict.ended or ended_from_outside(discussion.steering, number)
         if discussion.settings.checkpoints:
-            ended = await direct(discussion, verdict, ended)
+            ended = await _ask_direction(discussion, verdict, ended)
         if ended is not None:
             return ended
         if len(discussion.heard) < 2:

@@ -1,4 +1,4 @@
-"""What the moderator and the debaters are told of their parts, in every prompt alike."""
+"""What the moderator and the debaters do, in words, and what they are told of their parts in every prompt."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,11 +6,40 @@ from typing import Final
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.moderated.perspectives import Viewpoint
 from parley.orchestrator.model.contributions import Contribution
-from parley.orchestrator.model.tasks import Prompt
+from parley.orchestrator.model.tasks import Activity, Prompt
 from parley.orchestrator.phases.history import heading
 from parley.orchestrator.phases.prompting import quotation
 
-__all__ = ["MODERATOR", "debater_words", "said_in_round"]
+__all__ = [
+    "ANALYSIS",
+    "ARGUMENT",
+    "COMPLETION",
+    "DECISION",
+    "EVALUATION",
+    "FOLLOW_UP",
+    "MODERATOR",
+    "REBUTTAL",
+    "REPLY",
+    "debater_words",
+    "said_in_round",
+]
+
+ANALYSIS: Final = Activity("analysis", "analyses the question", "Analysis")
+ARGUMENT: Final = Activity("argument", "argues", "Arguments")
+REBUTTAL: Final = Activity("rebuttal", "answers the others", "Rebuttals")
+EVALUATION: Final = Activity("evaluation", "evaluates the round", "The moderator")
+COMPLETION: Final = Activity(
+    "completion",
+    "adds who was left out of its summary",
+    "Added to the summary",
+    title="addition to the summary",
+)
+REPLY: Final = Activity(
+    "reply", "answers the moderator", "Answers to the moderator", title="answer to the moderator"
+)
+DECISION: Final = Activity("synthesis", "writes the decision")
+FOLLOW_UP: Final = Activity("follow-up", "makes an issue", title="issue of the decision")
+
 
 MODERATOR: Final = (
     "You moderate a debate on this question. Debaters argue for perspectives that you do not share: your part is that each is heard"

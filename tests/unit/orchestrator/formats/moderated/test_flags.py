@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.orchestrator.formats.moderated.guards import (
+from parley.orchestrator.formats.moderated.flags import (
     is_over_budget,
     is_repetition,
     on_topic_share,

@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.orchestrator.formats.arena.stops import (
-    asks_readiness,
+from parley.orchestrator.formats.arena.rules import (
     found_confident,
     found_probable,
     found_ready,
     found_stable,
     found_unanimous,
 )
+from parley.orchestrator.formats.arena.settings import asks_readiness
 from parley.orchestrator.model.readiness import Readiness
 from parley.v1.arena_pb2 import StoppingSettings
 from parley.v1.debate_pb2 import DraftGroup, DraftGroups

@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.orchestrator.formats.moderated.fairness import Heard, left_out
+from parley.orchestrator.formats.moderated.evaluate import Heard, left_out
 
 QUESTION = "Should sessions live in Redis or PostgreSQL?"
 HEARD = (

@@ -8,13 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.orchestrator.formats.moderated.perspectives import (
+    Occasion,
     Viewpoint,
     built_in,
     catalogue,
+    debaters,
     opposed,
     opposing_pairs,
+    select,
+    weights,
 )
-from parley.orchestrator.formats.moderated.selection import Occasion, debaters, select, weights
 from parley.orchestrator.model.errors import DebateFailedError
 from parley.v1.moderated_pb2 import Perspective
 
