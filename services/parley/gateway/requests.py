@@ -191,5 +191,5 @@ def _check_answer_start(request: gateway_pb2.GenerateRequest, violations: Violat
     violations.check(
         that=not (request.answer_start and request.HasField("schema")),
         field="answer_start",
-        otherwise="begins plain text; it cannot stand beside a schema",
+        otherwise="begins plain text; it cannot be used with a schema",
     )

@@ -276,5 +276,5 @@ async def complete_call(running: RunningCall, answerer: Answerer) -> GenerateCom
 def id_reuse_error() -> ParleyError:
     """Return the error for a call id that was already used for a different request."""
     return ParleyError(
-        StatusCode.ALREADY_EXISTS, "CALL_ID_REUSED", "a call with this call_id asks something else"
+        StatusCode.ALREADY_EXISTS, "CALL_ID_REUSED", "the call_id was already used for a different request"
     )

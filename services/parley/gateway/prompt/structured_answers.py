@@ -1,4 +1,4 @@
-"""Structured answers: a JSON Schema, what satisfies it, and how to ask if a model cannot be held to one."""
+"""Structured answers: a JSON Schema, what satisfies it, and how to ask a model that cannot be bound to one."""
 
 import asyncio
 import json

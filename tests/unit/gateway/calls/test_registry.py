@@ -253,13 +253,13 @@ async def test_other_content_under_the_name_is_refused_running_or_answered(tmp_p
         first = asyncio.create_task(completed(one.ask(model)))
         await until(lambda: model.asked == 1)
         for each in (one, two):
-            with pytest.raises(ParleyError, match="asks something else") as caught:
+            with pytest.raises(ParleyError, match="already used for a different request") as caught:
                 await completed(each.ask(model, digest="other"))
             assert caught.value.reason == "CALL_ID_REUSED"
         model.may_answer.set()
         await first
         for each in (one, two):
-            with pytest.raises(ParleyError, match="asks something else"):
+            with pytest.raises(ParleyError, match="already used for a different request"):
                 await completed(each.ask(model, digest="other"))
 
 
