@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from parley.gateway.prompt.documents import Documents, NotFound
 from parley.gateway.prompt.sanitizer import clean, clean_value, one_line
+from parley.runtime.contract_settings import default_of
 from parley.v1 import agent_pb2
 from parley.v1.gateway_pb2 import PromptPart
 
@@ -30,7 +31,7 @@ __all__ = [
     "run_tool",
 ]
 
-DEFAULT_CALL_LIMIT: Final = 10
+DEFAULT_CALL_LIMIT: Final[int] = default_of(agent_pb2.Agent, "tool_call_limit")
 TOOL_NAMES: Final[Mapping[agent_pb2.Tool.ValueType, str]] = {
     agent_pb2.TOOL_CONTEXT_SEARCH: "context_search",
     agent_pb2.TOOL_FILE_READ: "file_read",
