@@ -83,7 +83,7 @@ async def test_streams_count_while_they_are_open_and_those_of_a_dead_replica_for
 
 
 class Away:
-    """A store that can be taken away, and tells how often it was called."""
+    """A store that can be made unavailable, and counts its calls."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents

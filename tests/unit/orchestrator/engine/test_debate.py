@@ -67,15 +67,15 @@ async def recorded(stage: Backstage, kind: type) -> list[Envelope]:
     return [event for event in events if isinstance(event.payload, kind)]
 
 
-async def asked(debate: Debate, key: str = "a", prompt: str = "Well?") -> Reply | StepFailed:
+async def ask(debate: Debate, key: str = "a", prompt: str = "Well?") -> Reply | StepFailed:
     return await asyncio.wait_for(debate.ask(key, agent("ada"), task(prompt)), 30)
 
 
 async def test_what_the_log_has_is_not_asked_again(stage: Backstage) -> None:
     async with owned(stage) as (debate, _):
-        first = await asked(debate)
+        first = await ask(debate)
     async with owned(stage) as (debate, _):
-        again = await asked(debate)
+        again = await ask(debate)
     assert first == again
     assert isinstance(first, Reply)
     assert (first.text, first.position) == ("ada answers a.\nPosition: ada stands by a", "ada stands by a")
@@ -84,10 +84,10 @@ async def test_what_the_log_has_is_not_asked_again(stage: Backstage) -> None:
 
 async def test_another_request_under_the_same_key_stops_loudly(stage: Backstage) -> None:
     async with owned(stage) as (debate, _):
-        await asked(debate)
+        await ask(debate)
     async with owned(stage) as (debate, _):
         with pytest.raises(ReplayError, match="step a asks something else"):
-            await asked(debate, prompt="And now?")
+            await ask(debate, prompt="And now?")
 
 
 async def test_another_request_than_the_one_that_was_begun_stops_loudly(stage: Backstage) -> None:
@@ -100,15 +100,15 @@ async def test_another_request_than_the_one_that_was_begun_stops_loudly(stage: B
     hold.release()
     async with owned(stage) as (debate, _):
         with pytest.raises(ReplayError):
-            await asked(debate, prompt="And now?")
+            await ask(debate, prompt="And now?")
         assert len(stage.gateway.calls) == 1
 
 
 async def test_a_key_stands_once_in_a_run(stage: Backstage) -> None:
     async with owned(stage) as (debate, _):
-        await asked(debate)
+        await ask(debate)
         with pytest.raises(ReplayError, match="used twice"):
-            await asked(debate)
+            await ask(debate)
         with pytest.raises(ReplayError, match="used twice"):
             debate.record_event("a", Warned(message="no"))
 
@@ -129,12 +129,12 @@ async def test_a_step_of_a_service_cannot_become_an_agents(stage: Backstage) -> 
             await debate.call_service("s", WORK, RecallRequest(text="2"), _must_not_be_called)
     async with owned(stage) as (debate, _):
         with pytest.raises(ReplayError):
-            await asked(debate, "s")
+            await ask(debate, "s")
 
 
 async def test_an_agents_step_cannot_become_a_services(stage: Backstage) -> None:
     async with owned(stage) as (debate, _):
-        await asked(debate, "s")
+        await ask(debate, "s")
     async with owned(stage) as (debate, _):
         with pytest.raises(ReplayError):
             await debate.call_service("s", WORK, RecallRequest(text="1"), _must_not_be_called)
@@ -143,10 +143,10 @@ async def test_an_agents_step_cannot_become_a_services(stage: Backstage) -> None
 async def test_an_agents_failure_is_an_outcome_and_is_not_asked_again(stage: Backstage) -> None:
     stage.gateway.fail("a", refusal("PROVIDER_QUOTA", "no money"))
     async with owned(stage) as (debate, _):
-        failed = await asked(debate)
+        failed = await ask(debate)
     stage.gateway.mend()
     async with owned(stage) as (debate, _):
-        assert await asked(debate) == failed
+        assert await ask(debate) == failed
     assert isinstance(failed, StepFailed)
     assert (failed.reason, failed.message) == ("PROVIDER_QUOTA", "no money")
     assert (failed.usage.input_tokens, failed.usage.requests) == (3, 2)
@@ -156,7 +156,7 @@ async def test_an_agents_failure_is_an_outcome_and_is_not_asked_again(stage: Bac
 async def test_our_own_trouble_is_no_outcome_and_the_step_is_made_again(stage: Backstage) -> None:
     stage.gateway.fail("a", away(), times=2)
     async with owned(stage) as (debate, _):
-        assert isinstance(await asked(debate), Reply)
+        assert isinstance(await ask(debate), Reply)
     assert [each.call for each in stage.gateway.calls] == [("a", 1)] * 3
     assert len(await recorded(stage, StepStarted)) == 1
     assert [event.attempt for event in await recorded(stage, StepSucceeded)] == [1]
@@ -178,13 +178,13 @@ async def test_a_services_own_trouble_and_its_failures_are_told_apart(stage: Bac
 async def test_a_resumed_debate_tries_what_it_failed_on_as_a_new_attempt(stage: Backstage) -> None:
     stage.gateway.fail("*", attempt=1)
     async with owned(stage) as (debate, journal):
-        await asked(debate, "a")
-        await asked(debate, "b")
+        await ask(debate, "a")
+        await ask(debate, "b")
         failure = DebateFailed(failure=DebateFailure(reason="PROVIDER_AUTH", message="no", steps=["a"]))
         await journal.append(Draft("failed", failure, 1), Draft("resumed", Resumed(), 2))
     async with owned(stage) as (debate, _):
-        assert isinstance(await asked(debate, "a"), Reply)
-        assert isinstance(await asked(debate, "b"), StepFailed)
+        assert isinstance(await ask(debate, "a"), Reply)
+        assert isinstance(await ask(debate, "b"), StepFailed)
     assert [each.call for each in stage.gateway.calls] == [("a", 1), ("b", 1), ("a", 2)]
 
 
@@ -220,10 +220,10 @@ async def test_a_marked_kind_that_is_not_known_is_passed_over_and_any_other_stop
     stage: Backstage,
 ) -> None:
     async with owned(stage) as (debate, _):
-        first = await asked(debate)
+        first = await ask(debate)
     await _append_foreign(stage, ignorable=True)
     async with owned(stage) as (debate, _):
-        assert await asked(debate) == first
+        assert await ask(debate) == first
     await _append_foreign(stage, ignorable=False)
     with pytest.raises(UnknownEventError):
         async with owned(stage):
@@ -251,7 +251,7 @@ async def test_nothing_is_called_ahead_of_a_step_that_is_recorded(stage: Backsta
 
     async with owned(stage) as (debate, _):
         await debate.call_ahead("a", partial(call, "a"))
-        await asked(debate)
+        await ask(debate)
         await debate.call_ahead("a", partial(call, "a"))
         await debate.call_ahead("b", partial(call, "b"))
     assert called == ["a", "b"]

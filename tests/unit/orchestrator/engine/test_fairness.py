@@ -21,7 +21,7 @@ def record(tenant: str, number: int, owner: str | None = None) -> DebateRecord:
     )
 
 
-def begun(waiting: list[DebateRecord], running: list[DebateRecord] = []) -> list[tuple[str, int]]:  # noqa: B006 (not changed)
+def start_order(waiting: list[DebateRecord], running: list[DebateRecord] = []) -> list[tuple[str, int]]:  # noqa: B006 (not changed)
     return [
         (each.tenant, int(each.request_id))
         for each in order_fairly(waiting, Counter(each.tenant for each in running))
@@ -30,12 +30,19 @@ def begun(waiting: list[DebateRecord], running: list[DebateRecord] = []) -> list
 
 def test_a_tenant_with_many_debates_does_not_keep_one_with_a_single_debate_waiting() -> None:
     many = [record("acme", number) for number in range(100)]
-    assert begun([*many, record("small", 500)])[:3] == [("acme", 0), ("small", 500), ("acme", 1)]
+    assert start_order([*many, record("small", 500)])[:3] == [("acme", 0), ("small", 500), ("acme", 1)]
 
 
 def test_tenants_take_turns_and_each_has_its_oldest_first() -> None:
     waiting = [record(tenant, number) for number in range(6) for tenant in "ba"]
-    assert begun(list(reversed(waiting)))[:6] == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+    assert start_order(list(reversed(waiting)))[:6] == [
+        ("a", 0),
+        ("b", 0),
+        ("a", 1),
+        ("b", 1),
+        ("a", 2),
+        ("b", 2),
+    ]
 
 
 def test_a_tenant_that_has_debates_running_waits_for_those_that_have_fewer() -> None:
@@ -48,7 +55,7 @@ def test_a_tenant_that_has_debates_running_waits_for_those_that_have_fewer() -> 
         record("new", 22),
         record("new", 23),
     ]
-    assert begun(waiting, running) == [
+    assert start_order(waiting, running) == [
         ("new", 20), ("new", 21), ("new", 22), ("acme", 10), ("new", 23), ("acme", 11),
     ]  # fmt: skip
 
@@ -87,7 +94,7 @@ async def test_what_waits_for_a_tenant_is_in_sight_however_many_older_debates_of
         await index.insert(record("zeta", 901))
         found = await index.list_open()
     assert [each.tenant for each in found.owned] == ["busy"] * 30
-    waiting = begun(list(found.waiting), list(found.owned))
+    waiting = start_order(list(found.waiting), list(found.owned))
     assert waiting[:4] == [("acme", 0), ("small", 900), ("zeta", 901), ("acme", 1)]
     assert len(set(waiting)) == len(waiting) == 32
     assert not found.is_complete

@@ -33,34 +33,36 @@ def keys(documents: Documents) -> KeyStore:
     return KeyStore(documents)
 
 
-async def who(way: ApiKeyAuthenticator, text: str) -> Identity | None:
-    return await way.identify(Credentials(text, "", "", dict))
+async def identify(authenticator: ApiKeyAuthenticator, text: str) -> Identity | None:
+    return await authenticator.identify(Credentials(text, "", "", dict))
 
 
 async def test_a_key_is_its_tenants_and_only_its_hash_is_kept(
     keys: KeyStore, documents: Documents, clock: ManualClock
 ) -> None:
     key, text = await keys.add("acme", "ci", READ, clock.now())
-    assert await who(ApiKeyAuthenticator(keys, clock), text) == Identity("acme", f"ci (key {key.id})", READ)
+    assert await identify(ApiKeyAuthenticator(keys, clock), text) == Identity(
+        "acme", f"ci (key {key.id})", READ
+    )
     stored = await documents.get(KEYS, key.id)
     secret = text.split("_", 2)[2]
     assert stored is not None
     assert secret not in str(stored.fields) + str(key.visible_fields())
-    assert await who(ApiKeyAuthenticator(keys, clock), f"parley_{key.id}_{'A' * 43}") is None
-    assert await who(ApiKeyAuthenticator(keys, clock), text[:-1]) is None
+    assert await identify(ApiKeyAuthenticator(keys, clock), f"parley_{key.id}_{'A' * 43}") is None
+    assert await identify(ApiKeyAuthenticator(keys, clock), text[:-1]) is None
 
 
 async def test_a_key_that_was_revoked_lets_nobody_in_some_seconds_later(
     keys: KeyStore, clock: ManualClock
 ) -> None:
     key, text = await keys.add("acme", "ci", READ, clock.now())
-    way = ApiKeyAuthenticator(keys, clock)
-    assert await who(way, text) is not None
+    authenticator = ApiKeyAuthenticator(keys, clock)
+    assert await identify(authenticator, text) is not None
     assert await keys.revoke(key.id, clock.now())
     assert not await keys.revoke(key.id, clock.now())
-    assert await who(ApiKeyAuthenticator(keys, clock), text) is None
+    assert await identify(ApiKeyAuthenticator(keys, clock), text) is None
     clock.advance(CACHE_SECONDS)
-    assert await who(way, text) is None
+    assert await identify(authenticator, text) is None
     assert [each.revoked != "" for each in await keys.list_all("acme")] == [True]
 
 
@@ -68,19 +70,19 @@ async def test_a_key_that_is_known_needs_no_store_and_a_guess_costs_it_one_look(
     keys: KeyStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, text = await keys.add("acme", "ci", READ, clock.now())
-    way = ApiKeyAuthenticator(keys, clock)
+    authenticator = ApiKeyAuthenticator(keys, clock)
     guess = f"parley_000000000000_{'A' * 43}"
-    assert await who(way, text) is not None
-    assert await who(way, guess) is None
+    assert await identify(authenticator, text) is not None
+    assert await identify(authenticator, guess) is None
 
     async def away(_: str) -> None:
         raise StoreUnavailableError("away")
 
     monkeypatch.setattr(keys, "get", away)
-    assert await who(way, text) is not None
-    assert await who(way, guess) is None
+    assert await identify(authenticator, text) is not None
+    assert await identify(authenticator, guess) is None
     with pytest.raises(ParleyError, match="the store is unavailable"):
-        await who(way, f"parley_111111111111_{'A' * 43}")
+        await identify(authenticator, f"parley_111111111111_{'A' * 43}")
 
 
 async def test_a_list_is_of_one_tenant_or_of_all_oldest_first(keys: KeyStore, clock: ManualClock) -> None:

@@ -54,7 +54,7 @@ class ShakyLog:
         return getattr(self.inner, name)
 
 
-def made(log: Log, clock: Clock | None = None) -> Journal:
+def create_journal(log: Log, clock: Clock | None = None) -> Journal:
     return Journal(log, clock or ManualClock(), "t", "deb")
 
 
@@ -79,7 +79,7 @@ def note(text: str) -> Draft:
 
 async def test_what_waits_goes_into_one_record(log: Log) -> None:
     shaky = ShakyLog(log)
-    journal = made(shaky)  # type: ignore[arg-type]
+    journal = create_journal(shaky)  # type: ignore[arg-type]
     await journal.claim("me")
     journal.enqueue(note("one"))
     journal.enqueue(note("two"))
@@ -95,7 +95,7 @@ async def test_an_append_of_unknown_outcome_is_sent_again_byte_for_byte(
     log: Log, before: int, after: int
 ) -> None:
     clock = ManualClock()
-    journal = made(log, clock)
+    journal = create_journal(log, clock)
     await journal.claim("me")
     journal._log = shaky = ShakyLog(log, before=before, after=after)  # type: ignore[assignment]
     async with written(journal):
@@ -111,7 +111,7 @@ async def test_an_append_of_unknown_outcome_is_sent_again_byte_for_byte(
 
 async def test_what_nobody_waits_for_any_more_is_written_and_can_be_waited_for(log: Log) -> None:
     clock = ManualClock()
-    journal = made(log, clock)
+    journal = create_journal(log, clock)
     await journal.claim("me")
     journal._log = ShakyLog(log, before=1, after=0)  # type: ignore[assignment]
     async with written(journal):
@@ -127,7 +127,7 @@ async def test_what_nobody_waits_for_any_more_is_written_and_can_be_waited_for(l
 
 
 async def test_an_owner_whose_append_conflicts_stops_and_writes_nothing_more(log: Log) -> None:
-    old = made(log)
+    old = create_journal(log)
     await old.claim("old")
     new = await reopened(log)
     await new.claim("new")
@@ -151,7 +151,7 @@ async def test_of_two_that_claim_at_once_one_loses(log: Log) -> None:
 
 
 async def test_a_claim_of_unknown_outcome_is_left_to_the_next_try(log: Log) -> None:
-    journal = made(ShakyLog(log, after=1))  # type: ignore[arg-type]
+    journal = create_journal(ShakyLog(log, after=1))  # type: ignore[arg-type]
     with pytest.raises(StoreUnavailableError):
         await journal.claim("me")
     again = await reopened(log)
@@ -160,8 +160,8 @@ async def test_a_claim_of_unknown_outcome_is_left_to_the_next_try(log: Log) -> N
 
 
 async def test_opening_a_log_twice_writes_its_first_event_once(log: Log) -> None:
-    await made(log).write_first_event(note("first"))
-    await made(log).write_first_event(note("first"))
+    await create_journal(log).write_first_event(note("first"))
+    await create_journal(log).write_first_event(note("first"))
     assert len(await read_events(log, "t", "deb")) == 1
 
 
@@ -176,7 +176,7 @@ class BackwardClock(ManualClock):
 
 
 async def test_time_never_goes_back(log: Log) -> None:
-    journal = made(log, BackwardClock())
+    journal = create_journal(log, BackwardClock())
     await journal.claim("me")
     async with written(journal):
         await journal.append(note("one"))
@@ -188,7 +188,7 @@ async def test_time_never_goes_back(log: Log) -> None:
 
 
 async def test_a_log_that_was_changed_from_outside_is_refused(log: Log) -> None:
-    journal = made(log)
+    journal = create_journal(log)
     await journal.claim("me")
     (record,) = await log.read("t/deb")
     await log.append("t/deb", Record(2, "forged", (record.entries[0],)))
@@ -202,7 +202,7 @@ async def test_a_wait_is_measured_when_it_ends_whoever_owned_the_debate_when_it_
     ended: list[tuple[str, float]] = []
     monkeypatch.setattr(metrics, "record_wait_end", lambda _, whom, seconds: ended.append((whom, seconds)))
     clock = ManualClock()
-    first = made(log, clock)
+    first = create_journal(log, clock)
     await first.claim("one", CREATED)
     async with written(first):
         await first.append(Draft("wait/1", WaitStarted()), Draft("ask/1", CheckpointOpened()))
