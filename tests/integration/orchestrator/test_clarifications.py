@@ -171,7 +171,7 @@ async def _refused_as_unknown(
     assert [(each.field, each.description) for each in refused.value.violations] == [
         (
             f"intervention.answer.answers[{place}].question_id",
-            f"'{asked}' is no question of the checkpoint; asked: ada-1, bo-1",
+            f"'{asked}' is no question of the checkpoint; questions: ada-1, bo-1",
         )
         for place, asked in ((1, "ada-2"), (2, "cy-1"))
     ]
