@@ -1,1 +1,1 @@
-"""Formats: orders of phases, one folder each. They know the phases and the engine's handle; nobody below knows them."""
+"""Formats: orders of phases, one folder each. They know the phases and the engine's handle; no layer below knows them."""

@@ -7,5 +7,5 @@ __all__ = ["all_formats"]
 
 
 def all_formats() -> Formats:
-    """Return all formats; the first one's name, in its latest version, is meant where a debate names none."""
+    """Return all formats; the first one's name, in its latest version, is meant if a debate names none."""
     return Formats([panel.V1, arena.V1, moderated.V1, evaluation.V1])

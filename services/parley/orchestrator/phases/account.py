@@ -48,7 +48,7 @@ def account_of_rounds(
     failed: Sequence[StepFailed],
     muted: Collection[str],
 ) -> str:
-    """Return how many rounds were held, why they ended, and what of them is missing."""
+    """Return how many rounds were run, why they ended, and what of them is missing."""
     why = ended.explanation
     if ended.reason == STOP_REASON_ALL_ROUNDS_COMPLETED:
         lines = [f"{why[0].upper()}{why[1:]}."]

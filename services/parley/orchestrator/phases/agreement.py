@@ -1,8 +1,9 @@
 """Positions and agreement: what agents hold, how first drafts group by it, and whether a round ends in agreement.
 
-The convergence service compares positions. An agent is asked about the pairs of which the service is unsure: it reads all positions
-numbered, without names or letters. If its answer conflicts with what critics said of their own agreement, it is asked again with the
-positions in the opposite order, and only what it says both times counts. What stays unclear is never agreement.
+The convergence service compares positions. An agent is asked about the pairs of which the service is unsure: it reads
+all positions numbered, without names or letters. If its answer conflicts with what critics said of their own
+agreement, it is asked again with the positions in the opposite order, and only what it says both times counts. What
+stays unclear is never agreement.
 """
 
 import asyncio
@@ -170,7 +171,7 @@ async def _ask_groups(
 
 
 def _are_together(groups: dict[str, int], pair: tuple[str, str]) -> bool | None:
-    """Return whether two agents are in one group; None where one of them is in none."""
+    """Return whether two agents are in one group; None if one of them is in none."""
     one, other = (groups.get(agent) for agent in pair)
     return None if one is None or other is None else one == other
 
@@ -201,9 +202,9 @@ FIRST_DRAFT_VOTE = Activity(
 async def group_drafts(
     debate: Debate, drafts: Sequence[Contribution], asked: Callable[[], AgentSpec] | None = None
 ) -> DraftGroups | None:
-    """Record how the first drafts group by position, and whether that is certain; None where it cannot be told.
+    """Record how the first drafts group by position, and whether that is certain; None if it is not known.
 
-    Who `asked` returns reads all positions where the model is unsure of some; without it nobody is asked.
+    Who `asked` returns reads all positions if the model is unsure of some; without it, no agent is asked.
     """
     if not drafts:
         return None
@@ -280,9 +281,9 @@ async def agreement_ends_rounds(
     critiques: Sequence[Contribution] = (),
     asked: AgentSpec | None = None,
 ) -> RoundsEnded | None:
-    """Return why the rounds end, since the agents agree or no longer move; None where they go on. The threshold is in percent.
+    """Return why the rounds end, since the agents agree or no longer move; None if they go on. The threshold is in percent.
 
-    Where it cannot be told, the rounds go on, and the debate says so.
+    If it is not known, the rounds go on, and the debate says so.
     """
     assessed = await assess_agreement(debate, number, work, before, threshold, critiques, asked)
     return None if assessed is None else ended_by_agreement(debate, number, assessed, threshold)
@@ -297,10 +298,10 @@ async def assess_agreement(
     critiques: Sequence[Contribution] = (),
     asked: AgentSpec | None = None,
 ) -> AssessResponse | None:
-    """Return what is said of a round's agreement; None, with a warning, where it cannot be told.
+    """Return what is said of a round's agreement; None, with a warning, if it is not known.
 
-    What the critics of the round say of their agreement counts as much as the positions. `asked` is asked about positions of
-    which it depends whether the agents agree and cannot be told; without one nobody is.
+    What the critics of the round say of their agreement counts as much as the positions. `asked` is asked about the
+    positions on which agreement depends and of which the service is unsure; without one, no agent is asked.
     """
     key = assessment_key(number)
     if len(work) < 2:

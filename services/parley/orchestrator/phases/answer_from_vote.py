@@ -1,4 +1,4 @@
-"""The answer of a debate that has voted: the judge writes it around the proposal that won, and each participant accepts it or not.
+"""The answer of a debate that has voted: the judge writes it around the proposal that won, and participants accept it or not.
 
 What a participant cannot live with is dissent.
 """
@@ -38,7 +38,7 @@ _CORE_IS_FIRST: Final = " Its core is the first proposal of agent {letter}: its 
 
 
 def decision_account(debate: Debate, decision: Decision) -> str:
-    """Return what was decided from which ballots, for whoever writes the answer."""
+    """Return what was decided from which ballots, for the agent that writes the answer."""
     count, judge = decision.count, decision.judge_agent_id
     own = next((each for each in count.ballots if each.agent_id == judge), None)
     own_choice = f"; you chose that of agent {debate.letter(own.choice_agent_id)}" if own else ""
@@ -77,7 +77,7 @@ def _name_agents(debate: Debate, agents: Sequence[str]) -> str:
 
 
 def vote_account(debate: Debate, vote: Vote) -> str:
-    """Return how a vote went, for whoever writes the answer."""
+    """Return how a vote went, for the agent that writes the answer."""
     lines = [_describe_result(debate, vote, "The proposal of agent {letter} has won", "No proposal has won")]
     lines += [
         f"- agent {debate.letter(each.agent_id)}: {each.votes} of {len(vote.ballots)} votes, {each.share:.0%} of what counts"
@@ -102,10 +102,10 @@ async def write_from_vote(
     *,
     core_is_first_draft: bool,
 ) -> str:
-    """Return the answer. `core`: what it is written around; `accounts`: what is told of the debate, each with its title.
+    """Return the answer. `core`: what it is written around; `accounts`: what the prompt says of the debate, each with its title.
 
     Raises:
-        DebateFailedError: the writer gave none. Where that may pass, it is waited for.
+        DebateFailedError: the writer gave none. If that may pass, it is waited for.
     """
     letter, is_shown = debate.letter(core.agent), core in work and not core_is_first_draft
     first = _CORE_IS_FIRST if core_is_first_draft else _CORE_IS_FINAL
@@ -181,7 +181,7 @@ async def verify(
     answer: str,
     requirements: str = "",
 ) -> Verified:
-    """Ask everybody at once whether it can live with the answer. Who fails, or is not asked any more, says nothing."""
+    """Ask every agent at once whether it can live with the answer. Who fails, or is not asked any more, says nothing."""
     own = {each.agent: each.text for each in work}
     asked = await asyncio.gather(
         *(_ask_stand(debate, each, own.get(each.id, ""), answer, requirements) for each in participants)

@@ -43,7 +43,7 @@ async def quality_ends_rounds(
 ) -> RoundsEnded | None:
     """Return why the rounds end, since the judge scores the best work at the threshold, 0 to 100, or above; else None.
 
-    Where that cannot be told, the rounds go on, and the debate says so.
+    If that is not known, the rounds go on, and the debate says so.
     """
     judge = debate.spec.judge
     key = f"round/{number}/quality"
@@ -111,7 +111,7 @@ async def judge_ends_rounds(
     issues: str,
     requirements: str,
 ) -> RoundsEnded | None:
-    """Return why the rounds end, since the judge finds more discussion of no use; None where they go on.
+    """Return why the rounds end, since the judge finds more discussion of no use; None if they go on.
 
     A judge that fails or is late does not hold up the debate: the rounds go on, and the debate says so.
     """
@@ -220,7 +220,7 @@ class Support(BaseModel):
 async def assess_support(
     debate: Debate, judge: AgentSpec, number: int, work: Sequence[Contribution], requirements: str
 ) -> Support | None:
-    """Return what the judge says of the evidence that the proposals give; None, with a warning, where it does not say."""
+    """Return what the judge says of the evidence that the proposals give; None, with a warning, if it does not say."""
     key = f"round/{number}/support"
     prompt = (
         *start(debate, judge, requirements),

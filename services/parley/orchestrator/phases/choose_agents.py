@@ -27,9 +27,9 @@ TEAM: Final = Activity("team", "choosing the team", title="choice of the team")
 
 
 async def select_team(debate: Debate, settings: TeamSettings) -> None:
-    """Let as many of the agents debate as the settings say, those that the ratings choose; where they say nothing, all do.
+    """Let as many of the agents debate as the settings say, those that the ratings choose; if they say nothing, all do.
 
-    Who was chosen is recorded, with what is known of every agent. Where the ratings are away, the first agents debate.
+    Who was chosen is recorded, with what is known of every agent. If the ratings are away, the first agents debate.
     """
     agents = [each.id for each in debate.spec.agents]
     if not 0 < settings.size < len(agents):
@@ -63,7 +63,7 @@ JUDGE_RATINGS: Final = Activity("judge-ratings", "looking up who judges best", t
 async def rate_judges(
     debate: Debate, able: Sequence[AgentSpec], *, by_calibration: bool
 ) -> Sequence[Nominee]:
-    """Return those who may judge, the best by Elo rating or by calibration first; nobody where nothing is known of any.
+    """Return those who may judge, the best by Elo rating or by calibration first; none if nothing is known of any.
 
     Equal ones stand in their order.
     """
@@ -126,9 +126,9 @@ class _JudgeBallot(BaseModel):
 async def elect_judge(
     debate: Debate, able: Sequence[AgentSpec], voters: Sequence[AgentSpec]
 ) -> Sequence[Nominee]:
-    """Return those who may judge, the one with the most votes first; nobody where nobody has voted.
+    """Return those who may judge, the one with the most votes first; none if no agent has voted.
 
-    Equal ones stand in an order that is drawn. Where only one may judge, there is no vote.
+    Equal ones stand in an order that is drawn. If only one may judge, there is no vote.
     """
     if len(able) == 1:
         return [Nominee(able[0], "the only one that proposes nothing")]
@@ -147,7 +147,7 @@ async def elect_judge(
 
 
 async def _ask_vote(debate: Debate, voter: AgentSpec, able: Sequence[AgentSpec]) -> str:
-    """Return the id of an agent's choice; empty where it has made none."""
+    """Return the id of an agent's choice; empty if it has made none."""
     key = f"{JUDGE_VOTE.name}/{voter.id}"
     shown = [each for each in able if each.id != voter.id]
     debate.random(key).shuffle(shown)

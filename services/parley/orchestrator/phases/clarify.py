@@ -18,9 +18,9 @@ __all__ = ["CLARIFICATION", "SECTION", "Exchange", "answers_in_words", "clarify"
 
 
 def answers_in_words(asker: str, questions: Sequence[Question], answer: Answer) -> list[str]:
-    """Return lines for a prompt: the questions that were answered, quoted, and the answers; nothing where there is none.
+    """Return lines for a prompt: the questions that were answered, quoted, and the answers; nothing if there is none.
 
-    `asker` says who asked, such as `the agents`. An answer in one text is to all of the questions, where it is the only one.
+    `asker` says who asked, such as `the agents`. An answer in one text is to all of the questions, if it is the only one.
     """
     answers = {each.question_id: each.text.strip() for each in answer.answers}
     answered = [each for each in questions if answers.get(each.id)]
@@ -56,12 +56,12 @@ class _Asked(BaseModel):
 
 
 def _briefing(exchanges: Sequence[Exchange]) -> str:
-    """Return what everybody is told of all that was asked and answered."""
+    """Return what every prompt says of all that was asked and answered."""
     return "\n".join(line for asked in exchanges for line in answers_in_words("the agents", *asked))
 
 
 async def clarify(debate: Debate) -> None:
-    """Put the agents' questions to the person, until there are none or enough was asked, and brief everybody."""
+    """Put the agents' questions to the person, until there are none or enough was asked, and brief all agents."""
     allowed = debate.spec.clarifications
     if allowed is None:
         return

@@ -52,7 +52,7 @@ _RULES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class VoteTerms:
-    """On what terms a vote is held.
+    """On what terms a vote is taken.
 
     Attributes:
         weighted_by: What ballots weigh by; unspecified: each counts 1.
@@ -84,7 +84,7 @@ class VoteTerms:
 
 
 PANEL_TERMS: Final = VoteTerms(group_choices=False, are_told=False)
-"""A plain majority, as panels have held it from the first version on."""
+"""A plain majority, as panels take it."""
 
 
 def vote_terms(
@@ -236,8 +236,8 @@ def vote_lines(vote: Vote, *, without_winner: str, with_shares: bool) -> Iterato
     """Yield how a vote went, line by line, by the ids of agents.
 
     Args:
-        without_winner: What follows where nobody has won and nobody is tied.
-        with_shares: Whether the options say their share beside their votes: the two differ where votes are weighted.
+        without_winner: What follows if no agent has won and no agent is tied.
+        with_shares: Whether the options say their share next to their votes: the two differ if votes are weighted.
     """
     strength = strength_word(vote)
     if vote.winner_agent_id:

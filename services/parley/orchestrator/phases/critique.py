@@ -190,7 +190,7 @@ async def critique(
 
 
 def prose_critique(text: str) -> CritiqueAnswer:
-    """Return the critique that a text is which keeps to no form. Raises ValidationError where it holds no words."""
+    """Return the critique that a text is which keeps to no form. Raises ValidationError if it has no words."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -12,7 +12,7 @@ __all__ = ["failed_for_want_of"]
 def failed_for_want_of(failed: Mapping[str, StepFailed], phase: str, needed: int = 1) -> DebateFailedError:
     """Return why the debate fails, naming one of the agents that `failed`, by the keys of their steps; not empty.
 
-    Where as many as are `needed` failed for reasons that may pass, these are waited for and one of them is named, else one
+    If as many as are `needed` failed for reasons that may pass, these are waited for and one of them is named, else one
     that failed for good.
     """
     passing = {key: each for key, each in failed.items() if is_transient(each.reason)}

@@ -1,6 +1,6 @@
-"""What of a debate's history an agent is told: as much as fits its context, and a summary of what gives way.
+"""What an agent reads of a debate's history: as much as fits its context, and a summary of what is left out.
 
-Everything here is a plain function of contributions and numbers. What does not fit gives way oldest first.
+Everything here is a plain function of contributions and numbers. What does not fit is left out oldest first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,12 +38,12 @@ Name = tuple[int, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What an agent is told of the history.
+    """What an agent reads of the history.
 
     Attributes:
-        summary: Of the contributions that gave way; empty for none.
-        gone: Names of those that gave way, in this round or before: the summary stands for them, or nothing does.
-        whole: Those that are told as they are, oldest first.
+        summary: Of the contributions that were left out; empty for none.
+        gone: Names of those that were left out, in this round or before: the summary stands for them, or nothing does.
+        whole: Those that are read as they are, oldest first.
     """
 
     summary: str = ""
@@ -55,10 +55,11 @@ NOTHING_TOLD: Final = Told()
 
 
 def room_for(context_tokens: int, max_output_tokens: int, told: int) -> int:
-    """Return the tokens that are left for history in a context (0: not known), beside `told` tokens of other things.
+    """Return the tokens that are left for history in a context (0: not known), next to `told` tokens of other things.
 
-    An answer without a bound of its own takes a quarter of the context, as the gateway reckons, and marks around messages and a
-    schema a thirty-second. An eighth of the context is left in any case: then it is documents that give way.
+    An answer without a bound of its own takes a quarter of the context, as the gateway reckons, and marks around
+    messages and a schema a thirty-second. An eighth of the context is left in any case: then it is documents that are
+    left out.
     """
     context = context_tokens or ASSUMED_CONTEXT_TOKENS
     answer = min(max_output_tokens or context // 4, context // 2)
@@ -75,9 +76,9 @@ def tokens_of_prompt(prompt: Prompt, context_tokens: int) -> int:
 def give_way(
     held: Sequence[Contribution], room: int, first: Iterable[Name] = ()
 ) -> tuple[tuple[Contribution, ...], tuple[Contribution, ...]]:
-    """Return which contributions are told whole in so many tokens, and which give way.
+    """Return which contributions stay whole in so many tokens, and which are left out.
 
-    Those in `first` give way whatever the room, and of the others the oldest.
+    Those in `first` are left out whatever the room, and of the others the oldest.
     """
     gone, excess = set(first), -room
     for each in held:
@@ -95,7 +96,7 @@ def give_way(
 def material_tokens(held: Sequence[Contribution], critics: int) -> int:
     """Return the tokens to keep free for what a round will bring: a proposal, and as many critiques of it as there are critics.
 
-    The longest ones so far tell how long they may be; two proposals, since one's own of the round before is told again.
+    The longest ones so far say how long they may be; two proposals, since one's own of the round before is repeated.
     """
     work = max((_tokens(each) for each in held if not each.target), default=0)
     critique = max((_tokens(each) for each in held if each.target), default=0)
@@ -105,7 +106,7 @@ def material_tokens(held: Sequence[Contribution], critics: int) -> int:
 def summary_length(max_length: int, threshold: int, context_tokens: int, room: int) -> int:
     """Return the characters that a summary may have; 0 as length or threshold: automatic.
 
-    An automatic one has 2500, with an automatic threshold a share of the context where that is more, and half of the room
+    An automatic one has 2500, with an automatic threshold a share of the context if that is more, and half of the room
     at most.
     """
     if max_length:
@@ -145,7 +146,7 @@ class Part:
 def in_parts(held: Sequence[Contribution], room: int, most: int) -> list[Part]:
     """Return contributions in at most so many parts, each of which fits so many tokens.
 
-    Where they are too long for that, the longest lose the most, in their middle.
+    If they are too long for that, the longest lose the most, in their middle.
     """
     parts = _packed(held, held, room)
     if len(parts) <= most and all(_tokens(each) <= room for each in held):

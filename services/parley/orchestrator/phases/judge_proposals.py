@@ -93,8 +93,8 @@ class Judgement(BaseModel):
     """What a judge said, as it is read. What was not given, or makes no sense, is absent and never made up.
 
     Attributes:
-        position: The number of the first position that it holds to be right, from 1, where it was asked; 0: none is.
-        position_confidence: How sure it is of it, 0 to 1; 0 also where it did not say.
+        position: The number of the first position that it finds to be right, from 1, if it was asked; 0: none is.
+        position_confidence: How sure it is of it, 0 to 1; 0 also if it did not say.
     """
 
     ranking: list[_ReadProposal] = []
@@ -170,12 +170,12 @@ async def judge_proposals(
 ) -> Judgement:
     """Return what the judge makes of the proposals. `issues`: what was held against them, with what became of it.
 
-    It chooses among `positions`, which it is shown numbered, where there are any.
+    It chooses among `positions`, which it is shown numbered, if there are any.
 
-    Where a limit has ended the debate it is not asked any more, and says nothing; nor does it where it keeps to no form.
+    If a limit has ended the debate it is not asked any more, and says nothing; nor does it if it keeps to no form.
 
     Raises:
-        DebateFailedError: the judge failed. Where that may pass, it is waited for.
+        DebateFailedError: the judge failed. If that may pass, it is waited for.
     """
     letters = [debate.letter(each.agent) for each in work]
     chooses = [_CHOOSE] if positions else []

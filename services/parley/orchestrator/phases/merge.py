@@ -41,7 +41,7 @@ async def merge(
     requirements: str = "",
     material: Prompt = (),
 ) -> str:
-    """Return the answer that an agent writes out of the work of all. `material`: what it reads beside that.
+    """Return the answer that an agent writes out of the work of all. `material`: what else it reads.
 
     Raises:
         DebateFailedError: it gave none.

@@ -1,4 +1,4 @@
-"""The observer: rhetorical patterns and fallacies of a contribution, marked beside the debate."""
+"""The observer: rhetorical patterns and fallacies of a contribution, marked for those who follow it."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """What the prompts of all phases have in common.
 
-The instructions are the role's own, frozen with the debate; the material is appended. Material that others wrote stands between
-marks and is called quotation, since an agent must not take it for instructions. If a route's context is too small, documents are
-shortened first, then other material, the longest first, and the question never. Context documents go as they are: the gateway
-quotes them, or serves them through tools.
+The instructions are the role's own, frozen with the debate; the material is appended. Material that others wrote
+stands between marks and is called quotation, since an agent must not take it for instructions. If a route's context
+is too small, documents are shortened first, then other material, the longest first, and the question never. Context
+documents go as they are: the gateway quotes them, or serves them through tools.
 """
 
 from collections.abc import Sequence
@@ -51,8 +51,9 @@ def preamble(
 ) -> Prompt:
     """Return what every prompt begins with: who the agent is, the question, the documents, and what a person said.
 
-    What stays the same for an agent comes first, since providers need not read again what a prompt has in common with the one
-    before. `requirements` are those that were drawn up; without `documents`, the context is left out, for what it is not needed.
+    What stays the same for an agent comes first, since providers need not read again what a prompt has in common with
+    the one before. `requirements` are those that were drawn up; without `documents`, the context is left out, for
+    what it is not needed.
     """
     spec = debate.spec
     system = words(agent, SYSTEM_SECTION, agent.system_prompt)
@@ -64,7 +65,7 @@ def preamble(
 
 
 def guidance_of(guidance: Sequence[str]) -> Prompt:
-    """Return what the person who asks told the agents meanwhile, as a part of a prompt; nothing for nothing."""
+    """Return what the person who asks has said to the agents meanwhile, as a part of a prompt; nothing for nothing."""
     if not guidance:
         return ()
     told = "\n".join(f"- {each}" for each in guidance)
@@ -72,12 +73,12 @@ def guidance_of(guidance: Sequence[str]) -> Prompt:
 
 
 def words(agent: AgentSpec, section: str, own: OwnPrompt | None) -> str:
-    """Return what the agent is told for a purpose: its own prompt for that, or else its role's section."""
+    """Return what an agent is asked for a purpose: its own prompt for that, or else its role's section."""
     return own.text if own else agent.instructions[section]
 
 
 def instruction(agent: AgentSpec, section: str, task: str, max_tokens: int = 0) -> PromptPart:
-    """Tell the task last; where the answer has a limit in tokens, in words that stay well below it."""
+    """Put the task last; if the answer has a limit in tokens, in words that stay well below it."""
     return user_part(f"{agent.instructions[section]}\n\n{task}{in_words(max_tokens)}")
 
 

@@ -45,9 +45,9 @@ async def propose(
     *,
     is_told: bool = False,
 ) -> Contribution | StepFailed:
-    """Ask an agent for its proposal. `before` is its work of an earlier round, None where it has none.
+    """Ask an agent for its proposal. `before` is its work of an earlier round, None if it has none.
 
-    `is_told`: the history of the situation holds that work whole, so that it is not told twice.
+    `is_told`: the history of the situation holds that work whole, so that it is not repeated.
     """
     spec, number = debate.spec, situation.number
     own = (quotation(_name_work(before).capitalize(), before.text),) if before and not is_told else ()
@@ -98,9 +98,9 @@ def _name_work(before: Contribution) -> str:
 
 
 def hold_quorum(debate: Debate, number: int, made: Mapping[str, Contribution | StepFailed | None]) -> None:
-    """End the debate where too few agents have a proposal, naming the first that has none.
+    """End the debate if too few agents have a proposal, naming the first that has none.
 
-    Where those that failed for reasons that pass would be enough, they are waited for. A debate that a limit ends
+    If those that failed for reasons that pass would be enough, they are waited for. A debate that a limit ends
     goes on with what it has.
     """
     failed = {agent: each for agent, each in made.items() if isinstance(each, StepFailed)}

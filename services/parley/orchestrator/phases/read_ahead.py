@@ -20,9 +20,9 @@ TellPositions = Callable[[Sequence[Contribution]], None]
 async def reading_ahead(
     debate: Debate, step: str, before: Sequence[Contribution]
 ) -> AsyncIterator[TellPositions]:
-    """Have positions that are told in the block read, for the `step` in it that assesses them against those of `before`.
+    """Have positions that are passed in the block read, for the `step` in it that assesses them against those of `before`.
 
-    The convergence service keeps what it has read, and tells the same of it later. So nothing follows from reading ahead, nothing
+    The convergence service keeps what it has read, and answers from it later. So nothing follows from reading ahead, nothing
     of it is recorded, and what is left of it at the end of the block is dropped.
     """
     begun: list[asyncio.Task[None]] = []

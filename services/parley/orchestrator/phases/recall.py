@@ -13,7 +13,7 @@ _KEY = "recall"
 
 
 async def recall(debate: Debate) -> str:
-    """Return past debates as text for the agents; empty where there are none, or memory is away."""
+    """Return past debates as text for the agents; empty if there are none, or memory is away."""
     spec = debate.spec
     if spec.history_limit == 0:
         return ""

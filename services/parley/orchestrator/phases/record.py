@@ -1,7 +1,7 @@
 """What other services get of a finished debate: memory its conclusion, the ratings its match.
 
-The match holds scores, answers that were right or wrong, how agents did in phases, and how they met. All of it follows from the
-outcome and the log, so that every owner of the debate sends the same.
+The match holds scores, answers that were right or wrong, how agents did in phases, and how they met. All of it
+follows from the outcome and the log, so that every owner of the debate sends the same.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ def match_of(
     Args:
         debate_id: Whose match it is.
         domain: What ratings are kept by.
-        outcome: With the judge's scores, 0 to 10, and the last vote where there was one.
+        outcome: With the judge's scores, 0 to 10, and the last vote if there was one.
         replies: What agents have answered.
     """
     scores = {each.agent_id: each.score for each in outcome.scores}
@@ -62,7 +62,7 @@ def _last_vote(outcome: Outcome) -> Vote | None:
 
 
 def _judged_ballots(vote: Vote, scores: Mapping[str, float]) -> list[JudgedAnswer]:
-    """Return each ballot as an answer: right where nothing that the judge, who does not see the vote, scored beats its choice.
+    """Return each ballot as an answer: right if nothing that the judge, who does not see the vote, scored beats its choice.
 
     A choice that was counted as one with others is as good as the best of them.
     """
@@ -84,9 +84,9 @@ def _judged_ballots(vote: Vote, scores: Mapping[str, float]) -> list[JudgedAnswe
 def _judged_drafts(
     decision: Decision, ballots: list[JudgedAnswer], vote: Vote, scores: Mapping[str, float]
 ) -> list[JudgedAnswer]:
-    """Return each first draft as an answer, where the judge has chosen among them: they, and not the ballots, are weighed by it.
+    """Return each first draft as an answer, if the judge has chosen among them: they, and not the ballots, are weighed by it.
 
-    How sure its author was is known where it voted for a proposal that takes the same position. Otherwise, the ballots.
+    How sure its author was is known if it voted for a proposal that takes the same position. Otherwise, the ballots.
     """
     chosen = {each.agent_id: each.choice_agent_id for each in decision.count.ballots}.get(
         decision.judge_agent_id
@@ -107,7 +107,7 @@ def _judged_drafts(
 
 
 def _judged_work(scores: Mapping[str, float]) -> list[JudgedAnswer]:
-    """Return each agent's own work as its answer: right where the judge found it sound. How sure it was, it did not say."""
+    """Return each agent's own work as its answer: right if the judge found it sound. How sure it was, it did not say."""
     return [JudgedAnswer(agent_id=agent, right=score >= SOUND) for agent, score in sorted(scores.items())]
 
 
@@ -157,7 +157,7 @@ def _encounters(
 
 
 def _agrees(critique: Critique) -> bool | None:
-    """Return whether a critic agrees, as it said or else since it found nothing; None where that cannot be told."""
+    """Return whether a critic agrees, as it said or else since it found nothing; None if that is not known."""
     if critique.HasField("agrees"):
         return critique.agrees
     return None if critique.issues or critique.remarks else True

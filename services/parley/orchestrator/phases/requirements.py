@@ -93,7 +93,7 @@ class Requirements:
     """What was drawn up. A requirement's name is `R1`, `R2`, … in this order.
 
     Attributes:
-        known: Whether it could be told what is required; without that, nothing is listed.
+        known: Whether it is known what is required; without that, nothing is listed.
     """
 
     listed: tuple[Requirement, ...] = ()
@@ -105,7 +105,7 @@ class Requirements:
         return tuple(f"R{number}" for number in range(1, len(self.listed) + 1))
 
     def told(self) -> str:
-        """Return them as every later prompt tells them; empty where there are none."""
+        """Return them as every later prompt gives them; empty if there are none."""
         if not self.listed:
             return ""
         lines = [
@@ -140,7 +140,7 @@ class Requirements:
 async def draw_up_requirements(debate: Debate) -> Requirements:
     """Return what the question, its documents and clarifications require, as the judge finds it, and record it.
 
-    The debate can do without: where the judge gives no list, it says so and goes on.
+    The debate can do without: if the judge gives no list, it says so and goes on.
     """
     judge = debate.spec.judge
     prompt = (*preamble(debate, judge), user_part(_TOLD))

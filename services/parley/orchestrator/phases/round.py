@@ -37,13 +37,13 @@ _ASKED_TOKENS = 400
 
 
 def all_to_all(agents: Sequence[AgentSpec]) -> tuple[Edge, ...]:
-    """Let everybody criticize everybody else."""
+    """Let every agent criticize every other one."""
     return tuple((critic.id, target.id) for target in agents for critic in agents if critic.id != target.id)
 
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """A round to be held.
+    """A round to run.
 
     Attributes:
         number: From 1; `total`: rounds at most.
@@ -127,7 +127,7 @@ class Round:
         return tuple([made for step in steps if isinstance(made := await step, Contribution)])
 
     async def work(self, agent: str) -> Contribution | None:
-        """Return an agent's present work: its refinement, or its proposal where that was not refined."""
+        """Return an agent's present work: its refinement, or its proposal if that was not refined."""
         for steps in (self._refinements, self._proposals):
             made = await steps[agent] if agent in steps else None
             if isinstance(made, Contribution):
@@ -135,7 +135,7 @@ class Round:
         return None
 
     async def told(self, agent: str) -> Told:
-        """Return what an agent was told of the rounds before this one; nothing where it did not take part."""
+        """Return what an agent read of the rounds before this one; nothing if it did not take part."""
         return await self._told[agent] if agent in self._told else NOTHING_TOLD
 
     async def works(self) -> tuple[Contribution, ...]:
@@ -150,7 +150,7 @@ class Round:
         return tuple(made for step in steps if isinstance(made := step.result(), StepFailed))
 
     async def drafts(self) -> tuple[Contribution, ...]:
-        """Return the round's proposals, once all have come or failed. Where too many failed, they are tried again first."""
+        """Return the round's proposals, once all have come or failed. If too many failed, they are tried again first."""
         await self._quorum
         return tuple(
             [made for step in self._proposals.values() if isinstance(made := await step, Contribution)]
@@ -160,7 +160,7 @@ class Round:
         return [step for (_, target), step in self._critiques.items() if target == agent]
 
     async def _tell(self, agent: AgentSpec) -> Told:
-        """Return what an agent is told of the rounds before: what fits its context, and a summary of the rest."""
+        """Return what an agent reads of the rounds before: what fits its context, and a summary of the rest."""
         if not self._before:
             return NOTHING_TOLD
         plan, debate = self._plan, self._debate
@@ -240,7 +240,7 @@ class Round:
 
     async def _finish(self) -> None:
         await self._quorum
-        if self._refinements:  # a limit may have ended a debate in which everybody is muted
+        if self._refinements:  # a limit may have ended a debate in which every agent is muted
             await asyncio.wait([*self._critiques.values(), *self._refinements.values()])
         self._limit.cancel()
         number = self._plan.number

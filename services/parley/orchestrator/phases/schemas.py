@@ -20,7 +20,7 @@ def asked_schema(model: type[BaseModel]) -> dict[str, Any]:
 
     Descriptions of fields stay: they say what to write. A model that refers to itself has none.
     """
-    return deepcopy(_create_schema(model))  # whoever asks may bound it further
+    return deepcopy(_create_schema(model))  # callers may bound it further
 
 
 @cache
@@ -58,7 +58,7 @@ def _without_titles(schema: Any, definitions: Mapping[str, Any]) -> Any:
 
 
 def or_absent(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
-    """Validate a field, and leave it at its default where that fails: it is absent then, and never made up."""
+    """Validate a field, and leave it at its default if that fails: it is absent then, and never made up."""
     try:
         return read(given)
     except ValidationError:
@@ -66,7 +66,7 @@ def or_absent(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
 
 
 def words_of(text: str) -> str:
-    """Return the text itself, or, where it is a JSON object or list, the texts in it as Markdown."""
+    """Return the text itself, or, if it is a JSON object or list, the texts in it as Markdown."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -18,7 +18,7 @@ _FULL_MARKS = 10
 
 
 def score_anchors(best: int, *, of_one: bool = False) -> str:
-    """Return how to score from 0 to `best`, for the prompt of whoever scores; `of_one`: there is the work of one agent alone."""
+    """Return how to score from 0 to `best`, for the prompt of the agent that scores; `of_one`: there is the work of one agent alone."""
     anchors = "\n".join(f"- {value * best // _FULL_MARKS}: {meaning}" for value, meaning in _ANCHORS)
     told = (
         f"What scores from 0 to {best} mean; take the numbers between them too:\n{anchors}\n"

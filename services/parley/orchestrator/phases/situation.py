@@ -16,7 +16,7 @@ __all__ = ["DOCUMENTS_GIVE", "Situation", "bench", "history", "identity", "openi
 
 DOCUMENTS_GIVE: Final = 3
 HISTORY_GIVES: Final = 2
-"""What is told of the history fits beside half a context of documents, so they give way before it."""
+"""The history fits next to half a context of documents, so they are left out before it."""
 
 _LETTERS = (
     'Such letters name agents and never options of the question: write "agent {letter}", not "{letter}".'
@@ -29,10 +29,10 @@ class Situation:
 
     Attributes:
         number: The round, from 1; `total`: rounds at most.
-        history: What the agent is told of the rounds before, as `history` makes it.
+        history: What the agent reads of the rounds before, as `history` makes it.
         requirements: Those that were drawn up, as text; empty for none.
         past: What is recalled of past debates, as text.
-        guidance: What a person told the agents.
+        guidance: What a person asked of the agents.
         manner: How agents are to argue, by the section of a role that it goes with.
         asks_readiness: Whether those who revise say whether they are ready for the vote.
         cites: Whether claims are noted that need a citation.
@@ -104,7 +104,7 @@ def present_work(debate: Debate, work: Sequence[Contribution], title: str) -> Pr
 
 
 def history(debate: Debate, agent: AgentSpec, told: Told, whose: str = "The debate") -> Prompt:
-    """Return what an agent is told of the history, its own work marked as such; that of one who works alone is no debate."""
+    """Return what an agent reads of the history, its own work marked as such; that of one who works alone is no debate."""
     parts: list[PromptPart] = []
     if len(debate.participants) == 1:
         whose = "The work of agent A" if agent is debate.spec.judge else "Your work"

@@ -1,4 +1,4 @@
-"""Summaries: what of the history gives way is replaced by a summary. One that fails is a warning, and costs nothing else."""
+"""Summaries: what of the history is left out is replaced by a summary. One that fails is a warning, and costs nothing else."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ SUMMARY = Activity("summary", "summarizes", "Summaries")
 SECTION = "summarize"
 _METHOD = "length-based"
 _MAX_PARTS = 4
-"""Calls for one summary at most: where that is not enough, the longest contributions lose their middle."""
+"""Calls for one summary at most: if that is not enough, the longest contributions lose their middle."""
 _CRITIQUES = (
     "Keep the critiques that matter: who raised them, against what, and whether they were answered. Name agents as"
     ' "agent A", never by the letter alone.'
@@ -40,12 +40,12 @@ _CRITIQUES = (
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """One who is told of the history.
+    """A reader of the history.
 
     Attributes:
         key: Of the step that summarizes.
         number: The round; 0 for the judge.
-        room: Tokens for all that is told.
+        room: Tokens for all that it reads.
         settings: The agent's own, or else the debate's.
     """
 
@@ -76,16 +76,16 @@ async def summarize_own(
     room: int,
     settings: SummarySettings,
 ) -> Told:
-    """Return what an agent is told of the history before a round: what gives way is summarized by itself.
+    """Return what an agent reads of the history before a round: what is left out is summarized by itself.
 
-    Where a threshold is set, its own line of work gives way once it is that long; else only what does not fit.
+    If a threshold is set, its own line of work is left out once it is that long; else only what does not fit.
 
     Args:
         debate: The debate.
         number: The round.
-        agent: Who is told.
-        held: What it may be told, oldest first.
-        before: What it was told before the last round.
+        agent: The reader.
+        held: What it may read, oldest first.
+        before: What it read before the last round.
         room: Tokens for all of it.
         settings: The debate's; the agent's own go before them.
     """
@@ -100,7 +100,7 @@ async def summarize_own(
 async def summarize_for_judge(
     debate: Debate, judge: AgentSpec, held: Sequence[Contribution], room: int, settings: SummarySettings
 ) -> Told:
-    """Return what the judge is told of the history beside the final proposals, as above."""
+    """Return what the judge reads of the history besides the final proposals, as above."""
     reader = _Reader(debate, "synthesis/summarize", judge, 0, room, judge.summaries or settings)
     return await _told(reader, held, NOTHING_TOLD, held if reader.is_long(_characters(held)) else ())
 
@@ -108,7 +108,7 @@ async def summarize_for_judge(
 async def _told(
     reader: _Reader, held: Sequence[Contribution], before: Told, first: Sequence[Contribution]
 ) -> Told:
-    """Let what must give way, those in `first` in any case, and have it summarized together with the summary before."""
+    """Leave out what must be, those in `first` in any case, and have it summarized together with the summary before."""
     names = {each.name for each in first}
     texts, room = texts_of(held), reader.room - upper_tokens(before.summary)
     whole, gone = await in_thread_if_large(texts, partial(give_way, held, room, names))
@@ -125,7 +125,7 @@ async def _told(
 
 
 async def _summary(reader: _Reader, before: str, gone: Sequence[Contribution]) -> str | None:
-    """Return a summary of an earlier one and of what gives way; None where there is none, which is said in a warning.
+    """Return a summary of an earlier one and of what is left out; None if there is none, which is said in a warning.
 
     What does not fit one prompt is read in parts, each together with the summary of those before it.
     """

@@ -164,7 +164,7 @@ async def synthesize(
 
 
 def prose_answer(text: str) -> ProseAnswer:
-    """Return what a judge wrote as the answer. Raises ValidationError where it holds no words."""
+    """Return what a judge wrote as the answer. Raises ValidationError if it has no words."""
     return ProseAnswer(description=words_of(text))
 
 

@@ -51,7 +51,7 @@ _RULES: Final = {
 
 
 async def vote_weights(debate: Debate, voters: Sequence[AgentSpec], terms: VoteTerms) -> Mapping[str, float]:
-    """Return what each voter's ballot weighs: 1 each where votes are not weighted, or the ratings are away."""
+    """Return what each voter's ballot weighs: 1 each if votes are not weighted, or the ratings are away."""
     equal = {each.id: 1.0 for each in voters}
     if terms.weighted_by == VOTE_WEIGHTS_UNSPECIFIED:
         return equal
@@ -71,7 +71,7 @@ async def vote_weights(debate: Debate, voters: Sequence[AgentSpec], terms: VoteT
 
 
 async def alike_choices(debate: Debate, work: Sequence[Contribution], terms: VoteTerms) -> tuple[Group, ...]:
-    """Return the proposals in groups of those that say the same; whoever it cannot be told of stands alone.
+    """Return the proposals in groups of those that say the same; an agent of which that is not known stands alone.
 
     Convergence joins none but those of which every two are the same answer, whatever is unsure of others.
     """
@@ -144,11 +144,12 @@ async def hold_vote(
 ) -> Vote:
     """Let agents vote on each other's work, and return what that came to.
 
-    It ends early, where the terms let it, once neither winner nor strength can change any more. Whoever fails abstains, and so
-    does whoever may choose nothing. What votes weigh and which choices are alike is looked up beside the ballots.
+    It ends early, if the terms let it, once neither winner nor strength can change any more. An agent that fails
+    abstains, and so does one that may choose nothing. What votes weigh and which choices are alike is looked up
+    meanwhile.
 
     Raises:
-        DebateFailedError: too few have voted. Where those that failed for reasons that pass would be enough, they are
+        DebateFailedError: too few have voted. If those that failed for reasons that pass would be enough, they are
             waited for.
     """
     if not voters:
@@ -231,7 +232,7 @@ def _check_quorum(poll: _Poll, cast: int, failed: Mapping[str, StepFailed]) -> N
 async def _ask_ballot_to_count(
     poll: _Poll, voter: AgentSpec, *known_from: asyncio.Task[Any]
 ) -> Ballot | StepFailed:
-    """Return an agent's ballot once it can be counted: only then can it be told whether the vote ends."""
+    """Return an agent's ballot once it can be counted: only then is it known whether the vote ends."""
     ballot = await _ask_ballot(poll, voter)
     await asyncio.wait(known_from)
     return ballot

@@ -1,7 +1,7 @@
 """What an arena decides, from which ballots, and whose text the answer is written around.
 
-The first drafts are independent of each other, and the last ballots are not: agents that have read each other vote alike. So by
-default the drafts decide, with the judge's choice among their positions as one more ballot.
+The first drafts are independent of each other, and the last ballots are not: agents that have read each other vote
+alike. So by default the drafts decide, with the judge's choice among their positions as one more ballot.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -64,7 +64,7 @@ class Basis:
 
     Attributes:
         ballots: Those that count.
-        drafts: The groups of the first drafts, where these count.
+        drafts: The groups of the first drafts, if these count.
         last_vote_reason: Why the last vote counts though the settings have the drafts count; empty: it does not.
     """
 
@@ -110,7 +110,7 @@ def decides_without_vote(arena: Discussion, basis: Basis) -> bool:
 def offered(arena: Discussion, basis: Basis, judge: AgentSpec, number: int) -> Sequence[DraftGroup]:
     """Return the groups of drafts that the judge chooses among in a round, in an order of that round's own.
 
-    There is nothing to choose where there is one position, or one that no line states; nor does who votes choose again.
+    There is nothing to choose if there is one position, or one that no line states; nor does who votes choose again.
     """
     voters = {each.id for each in arena.agents(DUTY_VOTER)}
     found = [each for each in basis.drafts if voters.intersection(each.agent_ids)]
@@ -130,7 +130,7 @@ async def decided(
     if groups:
         return await _by_drafts(arena, basis, voters, groups, vote, judged, ranking)
     if basis.drafts:
-        # The vote was held on other terms, and may have ended before the judge's ballot could count.
+        # The vote was on other terms, and may have ended before the judge's ballot could count.
         decision = Decision(
             ballots=VOTE_BALLOTS_LAST_VOTE,
             count=vote,
@@ -187,7 +187,7 @@ async def _by_drafts(
     # A judge that was muted when it chose, and is heard again, has the ballot of its own draft.
     choice = () if judge.id in {each.id for each in voters} else _choice(judged, groups)
     asked = [*voters, judge] if choice else voters
-    # A draft is its author's own choice, and drafts are told apart in any case: that is said so.
+    # A draft is its author's own choice, and drafts are counted apart in any case.
     terms = replace(_terms(arena, basis), self_votes=True, group_choices=True, one_voice=shared_family(asked))
     weights = await vote_weights(arena.debate, asked, terms)
     options = [each for group in groups for each in group]
@@ -252,7 +252,7 @@ def _judges_ballot(judged: Judged, chosen: str, weights: Mapping[str, float]) ->
 
 
 def _choice(judged: Judged, groups: Sequence[Group]) -> Group:
-    """Return the side that the judge has chosen; empty for none, or one that nobody counts for any more."""
+    """Return the side that the judge has chosen; empty for none, or one that no agent counts for any more."""
     place = judged.judgement.position
     if not place or place > len(judged.offered):
         return ()
@@ -261,7 +261,7 @@ def _choice(judged: Judged, groups: Sequence[Group]) -> Group:
 
 
 async def _held_last(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[list[str]]:
-    """Return which final proposals take each position of the first drafts, as far as it can be told."""
+    """Return which final proposals take each position of the first drafts, as far as it is known."""
     debate = arena.debate
     kept = _kept(arena)
     known = [sorted(kept.intersection(each.agent_ids)) for each in drafts]
@@ -286,7 +286,7 @@ async def _held_last(arena: Discussion, drafts: Sequence[DraftGroup]) -> list[li
 async def reading_held_positions(arena: Discussion, basis: Basis) -> AsyncIterator[None]:
     """Have the positions of the final proposals read in the block, which it is decided by after it.
 
-    Nothing of it is recorded: the convergence service keeps what it has read, and tells it again when it is asked.
+    Nothing of it is recorded: the convergence service keeps what it has read, and answers from it later.
     """
     request = _held_request(arena, basis.drafts)
     if not request.positions:
@@ -306,7 +306,7 @@ def _kept(arena: Discussion) -> set[str]:
 
 
 def _held_request(arena: Discussion, drafts: Sequence[DraftGroup]) -> GroupPositionsRequest:
-    """Return what tells which final proposals take which position; without stands where there is nothing to tell."""
+    """Return the request that finds which final proposals take which position; without stands if there is nothing to find."""
     kept = _kept(arena)
     changed = [each for each in arena.works() if each.agent not in kept]
     request = GroupPositionsRequest(question=truncate_text(arena.debate.spec.question))

@@ -45,7 +45,7 @@ __all__ = ["decide"]
 
 
 async def decide(arena: Discussion) -> Outcome:
-    """Vote, let the judge judge, add rounds where it finds the discussion insufficient, decide, and write the answer."""
+    """Vote, let the judge judge, add rounds if it finds the discussion insufficient, decide, and write the answer."""
     votes: list[Vote] = []
     basis = await basis_of(arena)
     extended = 0
@@ -71,7 +71,7 @@ async def decide(arena: Discussion) -> Outcome:
 
 
 async def _vote(arena: Discussion, basis: Basis, number: int, votes: list[Vote]) -> None:
-    """Vote on the present texts; where there is only one, or nobody who votes, there is no vote.
+    """Vote on the present texts; if there is only one, or no agent that votes, there is no vote.
 
     A vote in which too few have voted has no options, and fails the debate only if it was to decide.
     """

@@ -1,4 +1,4 @@
-"""One arena debate while it runs: who takes part, what was said so far, and what each round is told."""
+"""One arena debate while it runs: who takes part, what was said so far, and what the prompts of each round say."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -50,7 +50,7 @@ CRITIQUE_ROUND: Final = 2
 
 
 Made = Contribution | StepFailed | None
-"""What comes of a step: a text, a failure that leaves its agent out, or nothing, where it was not asked."""
+"""What comes of a step: a text, a failure that leaves its agent out, or nothing, if it was not asked."""
 
 
 class Discussion:
@@ -60,10 +60,10 @@ class Discussion:
         record: What was said so far.
         judges: Those who may judge, in the order of preference.
         requirements: What an answer must meet, once they are drawn up.
-        past: What is told of past debates.
-        challenges: What the trickster has told the agents, by the number of the round after which it did.
+        past: What is said of past debates.
+        challenges: What the trickster has said to the agents, by the number of the round after which it did.
         total: The number of the last round, as far as is known now.
-        tasks: Where that runs which no round waits for.
+        tasks: Runs what no round waits for.
         positions: Who holds which position, as far as it was looked at.
         assessed: What was said of a round's agreement, by the round's number.
         not_asked: Agents that take no further part, since they need not be asked.
@@ -123,14 +123,14 @@ class Discussion:
         return self.not_asked.union(self.steering.muted)
 
     def group_drafts(self, asked: Callable[[], AgentSpec]) -> None:
-        """Begin to group the first drafts; who `asked` returns is asked where the model is unsure, if anything hangs on it."""
+        """Begin to group the first drafts; who `asked` returns is asked if the model is unsure, if anything hangs on it."""
         by_drafts = with_defaults(self.settings.voting).ballots == VOTE_BALLOTS_FIRST_DRAFTS
         is_needed = by_drafts or self.settings.stopping.unanimous_drafts
         grouping = group_drafts(self.debate, self.works(), asked if is_needed else None)
         self._grouping = self.tasks.create_task(grouping)
 
     async def drafts(self) -> DraftGroups | None:
-        """Return how the first drafts group; None where it cannot be told."""
+        """Return how the first drafts group; None if it is not known."""
         return None if self._grouping is None else await self._grouping
 
     def works(self) -> list[Contribution]:
@@ -138,13 +138,13 @@ class Discussion:
         return self.record.works(self.order, self.steering.muted)
 
     async def issues(self, agent: str = "") -> str:
-        """Return what was criticized last and what became of it; of one agent's work alone where one is named."""
+        """Return what was criticized last and what became of it; of one agent's work alone if one is named."""
         held = self.record.exchanges(agent)
         texts = texts_of(made for exchange in held for made in exchange)
         return await in_thread_if_large(texts, partial(issues_of, self.debate.letter, held))
 
     def situation(self, number: int, missing: str = "") -> Situation:
-        """Return what agents are told in a round; `missing` is what the judge wants settled in one that it added."""
+        """Return what the prompts of a round say; `missing` is what the judge wants settled in one that it added."""
         is_told = number > CRITIQUE_ROUND or number - 1 in self.challenges
         return Situation(
             number,
@@ -188,7 +188,7 @@ class Discussion:
 
     @asynccontextmanager
     async def round(self, number: int) -> AsyncIterator[None]:
-        """Hold a round in the block: whoever is late for its limit is left out. Round 0 has no limit of its own."""
+        """Run a round in the block: an agent that is late for its limit is left out. Round 0 has no limit of its own."""
         debate = self.debate
         debate.record_event(f"round/{number}/started", RoundStarted(number=number, total=self.total))
         limit = asyncio.create_task(debate.limiter.enforce_round_limit(number)) if number else None

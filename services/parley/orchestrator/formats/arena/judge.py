@@ -16,7 +16,7 @@ __all__ = ["grouping_agent", "judge_of", "nominate"]
 async def nominate(arena: Discussion) -> Sequence[Nominee]:
     """Return those who may judge, in the order that the debate's choice puts them in.
 
-    Agents that propose nothing go without the others: one of them judges in any case. Where there is no order, the designated
+    Agents that propose nothing go without the others: one of them judges in any case. If there is no order, the designated
     judge judges.
     """
     debate = arena.debate
@@ -40,7 +40,7 @@ async def nominate(arena: Discussion) -> Sequence[Nominee]:
 
 
 def judge_of(arena: Discussion) -> AgentSpec:
-    """Return who judges; where it is the author of what it judges, the debate says so."""
+    """Return who judges; if it is the author of what it judges, the debate says so."""
     debate = arena.debate
     heard = [each for each in arena.judges if each.agent.id not in arena.steering.muted]
     candidates = [each.agent for each in heard] or [debate.spec.judge]
@@ -57,6 +57,6 @@ def judge_of(arena: Discussion) -> AgentSpec:
 
 
 def grouping_agent(arena: Discussion) -> AgentSpec:
-    """Return who is asked which positions are the same answer, where the model is unsure."""
+    """Return who is asked which positions are the same answer, if the model is unsure."""
     asked = arena.settings.grouping_agent_id
     return next((each for each in arena.heard if each.id == asked), None) or judge_of(arena)

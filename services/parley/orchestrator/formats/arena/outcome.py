@@ -49,7 +49,7 @@ def _describe_winner(decision: Decision, what: str) -> str:
 
 
 def _describe_positions(decision: Decision) -> str:
-    """Return what stands where nothing has won. Nobody was asked how sure of its first draft it is."""
+    """Return what stands if nothing has won. No agent was asked how sure of its first draft it is."""
     if decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS:
         judge = "that the judge chose" if decision.judge_agent_id else "that the last vote went to most"
         return f"of those with the largest share the one stands {judge}"
@@ -57,7 +57,7 @@ def _describe_positions(decision: Decision) -> str:
 
 
 def _describe_ballots(decision: Decision) -> Iterator[str]:
-    """Yield the judge's choice, and what first drafts weigh; the ballots of a vote are told with it."""
+    """Yield the judge's choice, and what first drafts weigh; the ballots of a vote are shown with it."""
     for ballot in decision.count.ballots:
         if ballot.agent_id == decision.judge_agent_id:
             reason = f": {ballot.reason}" if ballot.reason else ""

@@ -1,4 +1,4 @@
-"""Who holds which position in an arena, round by round, as far as it can be told."""
+"""Who holds which position in an arena, round by round, as far as it is known."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -22,16 +22,16 @@ class Positions:
         self._sure: Mapping[str, float | None] = {}
 
     def begin(self, drafts: DraftGroups | None) -> None:
-        """Take the first drafts in, which nobody was asked about how sure of them it is."""
+        """Take the first drafts in, which no agent was asked about how sure of them it is."""
         if drafts is not None and drafts.certain:
             self._names = {agent: group.agent_ids[0] for group in drafts.groups for agent in group.agent_ids}
 
     def shifted(
         self, number: int, work: Sequence[Contribution], assessed: AssessResponse | None
     ) -> float | None:
-        """Return how far a round has shifted the positions, 0 to 1, and remember them; None where it cannot be told.
+        """Return how far a round has shifted the positions, 0 to 1, and remember them; None if it is not known.
 
-        Where nobody has moved, it can be told even if it is open who agrees with whom.
+        If no agent has moved, it is known even if it is open who agrees with whom.
         """
         before, earlier = self._names, self._sure
         kept = _kept(assessed)

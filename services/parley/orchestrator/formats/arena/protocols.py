@@ -1,7 +1,7 @@
-"""Protocols: what agents are told to do in each phase, beside what their roles say.
+"""Protocols: what agents are asked to do in each phase, besides what their roles say.
 
-A role says what an agent knows and looks at; a protocol says how it argues. Votes and the judge's scores are not touched by it:
-whatever the manner of a debate, its work is counted alike.
+A role says what an agent knows and looks at; a protocol says how it argues. Votes and the judge's scores are not
+touched by it: whatever the manner of a debate, its work is counted alike.
 """
 
 from collections.abc import Mapping
@@ -74,4 +74,4 @@ PROTOCOLS: Final[Mapping[int, Mapping[str, str]]] = {
         ),
     },
 }
-"""What agents are told, by protocol and phase."""
+"""What agents are asked to do, by protocol and phase."""

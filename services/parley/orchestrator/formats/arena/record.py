@@ -19,11 +19,12 @@ def _heard_by_nobody(_made: Contribution) -> None:
 class Record:
     """The texts and critiques of one debate, in one run of its format.
 
-    A critique stands until its target was rewritten. A critic that has criticized a text is not asked about the same text again.
+    A critique stands until its target was rewritten. A critic that has criticized a text is not asked about the same
+    text again.
     """
 
     def __init__(self, heard: Callable[[Contribution], None] | None = None) -> None:
-        """Begin one; `heard` is told of each text and critique as it is taken in."""
+        """Begin one; `heard` gets each text and critique as it is taken in."""
         self._heard = heard or _heard_by_nobody
         self._work: dict[str, Contribution] = {}
         self._drafts: dict[str, Contribution] = {}

@@ -49,7 +49,7 @@ _ASKING: Final = VoteTerms(
 
 
 async def hold_proposals(arena: Discussion) -> RoundsEnded | None:
-    """Ask proposers for their proposals; return why no round follows, None where one does."""
+    """Ask proposers for their proposals; return why no round follows, None if one does."""
     await arena.steer(PROPOSAL_ROUND)
     arena.enter("GENERATING_PROPOSALS")
     authors = arena.agents(DUTY_PROPOSER)
@@ -108,7 +108,7 @@ async def _record_proposals(arena: Discussion, made: Sequence[Made]) -> None:
 async def _is_probable_enough(
     arena: Discussion, weights: Mapping[str, float], left: Sequence[str]
 ) -> RoundsEnded | None:
-    """Return that no round follows, and leave out who was not asked, where a position is probable enough."""
+    """Return that no round follows, and leave out who was not asked, if a position is probable enough."""
     work = arena.works()
     if len(work) < 2:
         return None
@@ -147,7 +147,7 @@ def _draw_edges(arena: Discussion, number: int) -> list[Edge]:
 
 
 def _choose_edges(arena: Discussion, number: int) -> tuple[Edge, ...]:
-    """Return who criticizes whom in a round, the same at every call while nobody is muted meanwhile."""
+    """Return who criticizes whom in a round, the same at every call while no agent is muted meanwhile."""
     seats = RoundParticipants(
         agents=arena.order,
         critics=[each.id for each in arena.agents(DUTY_CRITIC)],

@@ -62,7 +62,7 @@ def found_unanimous(drafts: DraftGroups) -> Found:
 
 
 def found_probable(drafts: DraftGroups, weights: Mapping[str, float], stopping: StoppingSettings) -> Found:
-    """Return whether what agents of such weights hold is probable enough, so that nobody else need be asked."""
+    """Return whether what agents of such weights hold is probable enough, so that no other agent need be asked."""
     if not drafts.certain:
         return Found(holds=False, finding="which first drafts agree cannot be told")
     held = {agent: str(place) for place, group in enumerate(drafts.groups) for agent in group.agent_ids}
@@ -78,7 +78,7 @@ def found_probable(drafts: DraftGroups, weights: Mapping[str, float], stopping: 
 
 
 def found_stable(shifted: float | None, stopping: StoppingSettings) -> Found:
-    """Return whether who holds which position has hardly changed; `shifted` is 0 to 1, None where it cannot be told."""
+    """Return whether who holds which position has hardly changed; `shifted` is 0 to 1, None if it is not known."""
     if shifted is None:
         return Found(holds=False, finding="whether the agents have changed their positions cannot be told")
     percent, threshold = 100 * shifted, stopping.stable_positions_percent
@@ -104,7 +104,7 @@ def found_ready(said: Sequence[Readiness], agents: int, stopping: StoppingSettin
 
 
 def found_confident(said: Sequence[Readiness], agents: int, stopping: StoppingSettings) -> Found:
-    """Return whether the agents are sure enough on average; it cannot hold where too few of so many say how sure they are."""
+    """Return whether the agents are sure enough on average; it cannot hold if too few of so many say how sure they are."""
     sure = [each.confidence for each in said if each.confidence is not None]
     if not sure or len(sure) < CONFIDENCE_QUORUM * agents:
         return Found(holds=False, finding=f"only {len(sure)} of {agents} agents say how sure they are")
@@ -117,9 +117,9 @@ def found_confident(said: Sequence[Readiness], agents: int, stopping: StoppingSe
 
 
 async def drafts_end_rounds(arena: Discussion) -> RoundsEnded | None:
-    """Return why no round is held after the proposals, since all take the same position; None where rounds are held.
+    """Return why no round follows the proposals, since all take the same position; None if rounds follow.
 
-    They are held too where the trickster challenges what all say.
+    They follow too if the trickster challenges what all say.
     """
     if not arena.settings.stopping.unanimous_drafts or len(arena.works()) < 2:
         return None
@@ -134,7 +134,7 @@ async def drafts_end_rounds(arena: Discussion) -> RoundsEnded | None:
 
 
 async def rounds_end(arena: Discussion, number: int, before: Sequence[Contribution]) -> RoundsEnded | None:
-    """Return why the rounds end after this one, by the first rule that holds; None where they go on.
+    """Return why the rounds end after this one, by the first rule that holds; None if they go on.
 
     An agreement that the trickster challenges ends nothing.
     """
@@ -153,8 +153,8 @@ class _Rule:
     Attributes:
         name: Of the rule, as its findings are keyed.
         first_round: The first round after which it is looked at.
-        is_on: Tells whether the debate goes by it.
-        holds: Returns why the rounds end; None where they go on. It is told the number of the round, and the texts before it.
+        is_on: Whether the debate goes by it.
+        holds: Returns why the rounds end; None if they go on. It gets the number of the round, and the texts before it.
     """
 
     name: str
@@ -194,7 +194,7 @@ async def _are_stable(arena: Discussion, number: int, before: Sequence[Contribut
 async def _assessment(
     arena: Discussion, number: int, before: Sequence[Contribution]
 ) -> AssessResponse | None:
-    """Return what is said of a round's agreement, which is asked once; an agent only where rounds end by agreement."""
+    """Return what is said of a round's agreement, which is asked once; an agent only if rounds end by agreement."""
     if number not in arena.assessed:
         stopping = arena.settings.stopping
         arena.assessed[number] = await assess_agreement(

@@ -120,7 +120,7 @@ def _check_choice_of_team(violations: Violations, path: str, settings: ArenaSett
 
 
 def _check_duties(violations: Violations, path: str, team: TeamSettings, seats: int) -> None:
-    """Note duties that nobody may have, whoever takes these seats."""
+    """Note duties that no agent may have, whoever takes these seats."""
     for place, each in enumerate(team.duties):
         violations.check(
             that=bool(AGENT_ID.fullmatch(each.agent_id)),

@@ -1,4 +1,4 @@
-"""The trickster: agreement that would end the rounds is looked at, and challenged where it is hollow."""
+"""The trickster: agreement that would end the rounds is looked at, and challenged if it is hollow."""
 
 import asyncio
 import math
@@ -45,7 +45,7 @@ _AGREEMENT: Final = frozenset(
 )
 """Reasons to end the rounds that are agreement, or say that the agents have no more to settle."""
 _MOST_BY_TEXT: Final = 2.0
-"""Where the judge says what evidence there is, the texts count for or against hollowness by so much log-odds at most (88 %)."""
+"""If the judge says what evidence there is, the texts count for or against hollowness by so much log-odds at most (88 %)."""
 _BY_POINT: Final = 0.8
 _MIDDLE: Final = 5.0
 """Of the support that the judge sees, each point below the middle of its scale counts by so much log-odds. Chosen, not fitted:
@@ -105,7 +105,7 @@ def _verdict(arena: Discussion, number: int, *, is_hollow: bool) -> TricksterVer
 
 
 def _told(challenge: str, said: Support | None) -> Sequence[PromptPart]:
-    """Return what the agents are told in the next round; the judge's words as a quotation."""
+    """Return what the prompts of the next round say; the judge's words as a quotation."""
     own = user_part(challenge)
     if said is None or not said.missing:
         return (own,)

@@ -1,7 +1,7 @@
 """The arena, version 1: proposals, critiques over drawn edges, revisions until a rule holds, a vote, and a judge.
 
-Rounds have numbers for good: 0 gathers the context, 1 proposes, 2 criticizes, the next ones revise, then come the last refinement,
-the vote and the judge. A round that is not held leaves its number unused.
+Rounds have numbers for good: 0 gathers the context, 1 proposes, 2 criticizes, the next ones revise, then come the
+last refinement, the vote and the judge. A round that is not run leaves its number unused.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ __all__ = ["V1"]
 
 
 async def _run(debate: Debate) -> Outcome:
-    """Hold the debate and return its outcome."""
+    """Run the debate and return its outcome."""
     if debate.spec.demonstration:
         raise DebateFailedError(
             "DEMONSTRATION_MODEL",

@@ -25,7 +25,7 @@ EVALUATION = Activity("evaluation", "judges the answer", "Evaluations")
 SECTION = "evaluate"
 ROLE = "evaluator"
 _PROPOSALS_GIVE, _DOCUMENTS_GIVE, _ANSWER_GIVES = 3, 2, 1
-"""What is shortened first where a route's context is too small; question, clarifications and requirements never are."""
+"""What is shortened first if a route's context is too small; question, clarifications and requirements never are."""
 _QUOTED = {
     "{problem}": "(the question, quoted above)",
     "{clarifications}": "(the clarifications, quoted above)",
@@ -91,7 +91,7 @@ def _prompt(debate: Debate, agent: AgentSpec) -> Iterator[PromptPart]:
 
 
 def _instructions(agent: AgentSpec) -> str:
-    """Return how to judge: what the agent's role is told, or a prompt of its own."""
+    """Return how to judge: the words of the agent's role, or a prompt of its own."""
     if agent.evaluation_prompt is None:
         return agent.instructions[SECTION]
     text = agent.evaluation_prompt.text

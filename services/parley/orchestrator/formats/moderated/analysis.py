@@ -95,7 +95,7 @@ class Analysis(BaseModel):
 
 
 def _prose(_text: str) -> Analysis:
-    """Return what a text is that keeps to no form: nothing can be told of it."""
+    """Return what a text is that keeps to no form: nothing is known of it."""
     return Analysis()
 
 
@@ -106,7 +106,7 @@ class Analysed:
     Attributes:
         answered: What was asked and a person answered, as lines.
         answers: The same, as the prompts give it.
-        assumed: What is taken for granted, since nobody was asked, or nobody answered.
+        assumed: What is taken for granted, since no person was asked, or none answered.
     """
 
     found: Analysis
@@ -121,9 +121,9 @@ def _briefing(exchanges: Sequence[Exchange]) -> list[str]:
 
 
 async def analyse(debate: Debate, known: Sequence[Viewpoint], *, asks: bool) -> Analysed:
-    """Return the moderator's analysis. Where it `asks`, what it must know is put to the person first.
+    """Return the moderator's analysis. If it `asks`, what it must know is put to the person first.
 
-    How often and how much, is said by the debate's clarifications; where these say nothing, once and three questions.
+    How often and how much, is said by the debate's clarifications; if these say nothing, once and three questions.
 
     Raises:
         DebateFailedError: there is none.

@@ -113,7 +113,7 @@ async def argue(debate: Debate, agent: AgentSpec, standing: Standing) -> Speech 
 
 
 def _prose(text: str) -> Argument:
-    """Return the argument that a text is which keeps to no form. Raises ValidationError where it holds no words."""
+    """Return the argument that a text is which keeps to no form. Raises ValidationError if it has no words."""
     return Argument(points=[words_of(text)])
 
 

@@ -44,7 +44,7 @@ _REFUSED: Final = "The person did not approve that decision{why}. Write another 
 
 
 async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
-    """Return the decision. Where checkpoints are on, a person approves it, or has another one written, three in all.
+    """Return the decision. If checkpoints are on, a person approves it, or has another one written, three in all.
 
     Raises:
         DebateFailedError: the moderator gave none.
@@ -72,7 +72,7 @@ async def decide(discussion: Discussion, ended: RoundsEnded) -> Outcome:
 async def _material(discussion: Discussion, ended: RoundsEnded) -> Prompt:
     """Return what the decision is written from: how the rounds went, all that was said, and the moderator's own summaries.
 
-    What does not fit the moderator's context is summarized, oldest first; the last round is told whole.
+    What does not fit the moderator's context is summarized, oldest first; the last round stays whole.
     """
     debate, judge, rounds = discussion.debate, discussion.debate.spec.judge, discussion.held
     failed = [each for held in rounds for each in held.failed]

@@ -32,7 +32,7 @@ class Round:
         failed: Steps that failed.
         unpaid: Those for whose rebuttal their budget had nothing left.
         summary: The moderator's.
-        assessed: What convergence says of it; None where it says nothing.
+        assessed: What convergence says of it; None if it says nothing.
     """
 
     number: int
@@ -114,7 +114,7 @@ class Discussion:
 
     @property
     def held(self) -> list[Round]:
-        """The rounds in which somebody said something: in the last one, a limit may have left nobody the time."""
+        """The rounds in which an agent said something: in the last one, a limit may have left no time."""
         return [each for each in self.rounds if each.arguments]
 
     @property
@@ -164,7 +164,7 @@ class Discussion:
 
     @asynccontextmanager
     async def round(self, put: str) -> AsyncIterator[Round]:
-        """Hold the next round in the block: whoever is late for its limit is left out."""
+        """Run the next round in the block: an agent that is late for its limit is left out."""
         debate, number = self.debate, len(self.rounds) + 1
         held = Round(number, put, self.heard)
         self.rounds.append(held)

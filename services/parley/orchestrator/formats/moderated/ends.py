@@ -44,7 +44,7 @@ class End:
 
     Attributes:
         name: The moderator's word for it.
-        when: When it is to say so, as it is told.
+        when: When it is to say so, in its prompt.
         words: What came to be, for people.
         most: How sure the decision may be at most.
     """
@@ -90,7 +90,7 @@ _MOST_BY_REASON: Final[Mapping[int, "Confidence.ValueType"]] = {
     **{each.reason: each.most for each in ENDS.values()},
     STOP_REASON_PERSON: CONFIDENCE_MEDIUM,
 }
-"""By why the rounds ended; where all were held without one of these, or a limit ended them: low."""
+"""By why the rounds ended; if all were run without one of these, or a limit ended them: low."""
 _CONTRADICTING: Final = frozenset(
     {
         CONVERGENCE_VERDICT_CONTINUING,
@@ -112,7 +112,7 @@ def most_confidence(
 
 
 def capped(said: "Confidence.ValueType", most: "Confidence.ValueType") -> "Confidence.ValueType":
-    """Return what was said where that is no more than allowed, else what is allowed; nothing said is the least."""
+    """Return what was said if that is no more than allowed, else what is allowed; nothing said is the least."""
     if said == CONFIDENCE_UNSPECIFIED:
         return CONFIDENCE_LOW
     return max(said, most)  # the enum goes down from high to low

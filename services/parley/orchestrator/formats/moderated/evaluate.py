@@ -50,7 +50,7 @@ class Heard:
 def left_out(summary: str, heard: Sequence[Heard], question: str) -> list[Heard]:
     """Return the perspectives that a summary says nothing of: neither a point by its name, nor who said it together with what.
 
-    To be named in passing is not enough, and what the question, or another perspective, says too tells nothing.
+    To be named in passing is not enough, and what the question, or another perspective, says too does not count.
     """
     said = stems(summary)
     asked = stems(question)
@@ -180,9 +180,9 @@ class Passages(BaseModel):
 
 
 async def evaluate(discussion: Discussion, held: Round, measured: Sequence[str]) -> Evaluation | StepFailed:
-    """Return the moderator's evaluation, whose summary leaves nobody out.
+    """Return the moderator's evaluation, whose summary leaves no perspective out.
 
-    Who is missing in the summary is asked for once; where it still is, the debate says so, and the summary tells its stand.
+    Who is missing in the summary is asked for once; if it still is, the debate says so, and the summary says its position.
     """
     debate, number = discussion.debate, held.number
     judge = debate.spec.judge
@@ -238,14 +238,14 @@ def summaries(discussion: Discussion, before: int) -> Prompt:
 
 
 def plain_summary(discussion: Discussion, held: Round) -> str:
-    """Return what each debater stands for, where the moderator has not said it."""
+    """Return what each debater stands for, if the moderator has not said it."""
     return "\n".join(
         _describe_debater(discussion, each.agent, each.position or each.text) for each in held.stands()
     )
 
 
 async def _complete_summary(discussion: Discussion, held: Round, summary: str, prompt: Prompt) -> str:
-    """Return a summary with what it leaves out: asked for once, and else told plainly."""
+    """Return a summary with what it leaves out: asked for once, and else as it was said."""
     debate, judge, number = discussion.debate, discussion.debate.spec.judge, held.number
     missing = await _find_left_out(discussion, held, summary)
     if not missing:
@@ -297,7 +297,7 @@ def _describe_debater(discussion: Discussion, agent: str, stand: str) -> str:
 
 
 def _read_prose(text: str) -> Evaluation:
-    """Return the evaluation that a text is which keeps to no form. Raises ValidationError where it holds no words."""
+    """Return the evaluation that a text is which keeps to no form. Raises ValidationError if it has no words."""
     return Evaluation(summary=words_of(text))
 
 

@@ -30,12 +30,12 @@ MOST_REPEATED: Final = 0.6
 _LEAST_ON_TOPIC: Final = 0.1
 """The share of an argument's long words that its question, or another debater, uses too, below which it strays."""
 _RUN: Final = 3
-"""Words in a row that count as repeated where they stood in the text before too."""
+"""Words in a row that count as repeated if they stood in the text before too."""
 _LEAST_WORDS: Final = 12
-"""Of shorter texts nothing can be told; of long words, `_LEAST_LONG_WORDS` are enough."""
+"""Of shorter texts nothing is known; of long words, `_LEAST_LONG_WORDS` are enough."""
 _LEAST_LONG_WORDS: Final = 8
 _LONG: Final = 6
-"""Letters of a word that tells a subject; short ones stand in every text, and so a language with short words alone is never flagged."""
+"""Letters of a word that names a subject; short ones stand in every text, and so a language with short words alone is never flagged."""
 _TOKEN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
 _EMPTY_WORDS: Final = frozenset(
     [
@@ -87,7 +87,7 @@ _EMPTY_WORDS: Final = frozenset(
 
 
 def repeated_share(text: str, before: str) -> float | None:
-    """Return the share of a text's words that stand in runs which a text before has too, 0 to 1; None where it is too short."""
+    """Return the share of a text's words that stand in runs which a text before has too, 0 to 1; None if it is too short."""
     words, earlier = _words(text), _words(before)
     if len(words) < _LEAST_WORDS or len(earlier) < _RUN:
         return None
@@ -105,7 +105,7 @@ def is_repetition(share: float | None) -> bool:
 
 
 def on_topic_share(text: str, references: Iterable[str]) -> float | None:
-    """Return the share of a text's long words that stand in the question, or with others, too; None where it has too few."""
+    """Return the share of a text's long words that stand in the question, or with others, too; None if it has too few."""
     own = _meaningful(text)
     if len(own) < _LEAST_LONG_WORDS:
         return None

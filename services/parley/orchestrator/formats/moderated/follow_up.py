@@ -27,8 +27,8 @@ _MAX_BODY: Final = 60_000
 async def follow_up(discussion: Discussion, decision: ModeratedOutcome) -> None:
     """Ask the person whether they want an issue of their approved decision, make it, and note in the decision what came of it.
 
-    A replica without a tracker asks nobody; a person who was asked already is heard all the same. The tracker may be
-    asked twice where a replica dies, and under the same key then, so that it makes one issue.
+    A replica without a tracker asks no person; a person who was asked already is heard all the same. The tracker may be
+    asked twice if a replica dies, and under the same key then, so that it makes one issue.
     """
     debate, tracker = discussion.debate, discussion.debate.services.issues
     if not decision.approved or (tracker is None and not debate.checkpoints.was_opened(_KEY)):

@@ -148,7 +148,7 @@ def decision_shape(letters: Sequence[str]) -> AnswerShape[DecisionAnswer]:
 
 
 def _read_prose(text: str) -> DecisionAnswer:
-    """Return the decision that a text is which keeps to no form. Raises ValidationError where it holds no words."""
+    """Return the decision that a text is which keeps to no form. Raises ValidationError if it has no words."""
     return DecisionAnswer(recommendation=words_of(text))
 
 
@@ -174,8 +174,8 @@ _MAX_TOPIC: Final = 120
 def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence.ValueType") -> Outcome:
     """Return the outcome that a decision makes, which is no surer than allowed.
 
-    Of a perspective on which the decision says nothing, the debater's own last points count; what it would give up is always told
-    in its own words. Where the debate did not converge, something is open: at least what was to be settled last.
+    Of a perspective on which the decision says nothing, the debater's own last points count; what it would give up is
+    always in its own words. If the debate did not converge, something is open: at least what was to be settled last.
     """
     agents = {discussion.debate.letter(agent): agent for agent in discussion.viewpoints}
     topic = " ".join((answer.topic or discussion.topic).split())[:_MAX_TOPIC]

@@ -60,11 +60,11 @@ class Viewpoint:
 
     @property
     def interests(self) -> tuple[str, ...]:
-        """The words of a question for which it is of interest: where it names none, all words of its priorities."""
+        """The words of a question for which it is of interest: if it names none, all words of its priorities."""
         return self.keywords or tuple(sorted(stems(*self.priorities)))
 
     def to_proto(self) -> Perspective:
-        """Return the perspective as an outcome tells it; the words that one which comes along is chosen by are left out."""
+        """Return the perspective as an outcome shows it; the words that one which comes along is chosen by are left out."""
         return Perspective(
             name=self.name,
             priorities=self.priorities,
@@ -114,7 +114,7 @@ def built_in() -> tuple[Viewpoint, ...]:
 
 
 def _from_proto(given: Perspective) -> Viewpoint:
-    """Return a perspective that a debate brings: what it wants and gives up is told from its words."""
+    """Return a perspective that a debate brings: what it wants and gives up follows from its words."""
     name = given.name.strip()
     wants = _qualities(name, *given.priorities)
     return Viewpoint(
@@ -149,7 +149,7 @@ _DOMAIN: Final = 2.0
 _PLACE: Final = 2.0
 """What each place in the moderator's order weighs, counted from the last place of a team."""
 _CUSTOM: Final = 1.0
-"""What a perspective that the debate brings is preferred by, where it matches at all."""
+"""What a perspective that the debate brings is preferred by, if it matches at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def weights(known: Sequence[Viewpoint], occasion: Occasion) -> dict[str, float]:
 
 
 def debaters(known: Sequence[Viewpoint], wanted: int) -> int:
-    """Return how many debate where so many are wanted: one more than two where no perspective of the debate's own opposes another."""
+    """Return how many debate if so many are wanted: one more than two if no perspective of the debate's own opposes another."""
     own = [each for each in known if each.is_custom]
     pairs = opposing_pairs(known)
     if wanted == MIN_DEBATERS and own and not any(each.is_custom for pair in pairs for each in pair):
@@ -196,7 +196,7 @@ def debaters(known: Sequence[Viewpoint], wanted: int) -> int:
 
 
 def select(known: Sequence[Viewpoint], occasion: Occasion, count: int) -> tuple[Viewpoint, ...]:
-    """Return so many perspectives, those that weigh most first: two of them oppose each other, and where the debate brings some, one is its own.
+    """Return so many perspectives, those that weigh most first: two of them oppose each other, and if the debate brings some, one is its own.
 
     Of all such sets it is the one that weighs most; among equals the one that stands first in the catalogue.
 

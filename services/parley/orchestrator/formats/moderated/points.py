@@ -36,7 +36,7 @@ class Point:
 
     @property
     def reference(self) -> PointReference:
-        """Return the point as it is recorded where it is answered."""
+        """Return the point as it is recorded if it is answered."""
         return PointReference(key=self.key, point=self.number)
 
 
@@ -49,7 +49,7 @@ class Speech:
         made: What others read.
         points: In order.
         gives_up: What it said it would give up.
-        agrees_with: Letters of the agents whose stand it can go along with; None where it does not say.
+        agrees_with: Letters of the agents whose stand it can go along with; None if it does not say.
         concedes: Names of points that it grants.
         tokens: What it took to write.
         limit: Tokens that it might take; 0: no limit.
@@ -73,19 +73,19 @@ def points_by_name(speeches: Iterable[Speech]) -> dict[str, Point]:
 
 
 def name_in(given: str, points: Mapping[str, Point]) -> Point | None:
-    """Return the point that a text names, such as `B.2` or `B2`; None where there is none of that name."""
+    """Return the point that a text names, such as `B.2` or `B2`; None if there is none of that name."""
     found = _NAME.search(given)
     return points.get(f"{found[1]}.{int(found[2])}") if found else None
 
 
 def letter_in(given: str) -> str:
-    """Return the letter by which a text names an agent, such as `B`, `b` or `agent B (Security Advocate)`; empty where it names none."""
+    """Return the letter by which a text names an agent, such as `B`, `b` or `agent B (Security Advocate)`; empty if it names none."""
     found = _LETTER.match(given)
     return found[1].upper() if found else ""
 
 
 def quoted_from(point: Point, quote: str) -> str:
-    """Return a quote of a point where its text holds it, else the beginning of the text: nobody is quoted with other words."""
+    """Return a quote of a point if its text holds it, else the beginning of the text: no agent is quoted with other words."""
     said = _plain(quote)
     text = " ".join(point.text.split())
     if said and said in _plain(text):

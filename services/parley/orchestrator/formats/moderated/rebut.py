@@ -110,8 +110,8 @@ async def rebut(
 ) -> Speech | StepFailed:
     """Ask a debater to answer what was `said` in the round so far, in so many tokens at most (0: no limit).
 
-    Names of points that do not exist, or are its own, are dropped, and the debate says so. If it keeps to no form, what it wrote
-    is its one answer.
+    Names of points that do not exist, or are its own, are dropped, and the debate says so. If it keeps to no form,
+    what it wrote is its one answer.
     """
     number, letter = standing.number, debate.letter(agent.id)
     others = {name: point for name, point in points_by_name(said).items() if point.agent != agent.id}
@@ -164,7 +164,7 @@ async def rebut(
 
 
 def _agreed(made: Rebuttal, letters: Sequence[str]) -> frozenset[str] | None:
-    """Return with which of the others it could go along; None where it does not say: that is no disagreement."""
+    """Return with which of the others it could go along; None if it does not say: that is no disagreement."""
     return (
         None if made.agrees_with is None else frozenset(map(letter_in, made.agrees_with)) & frozenset(letters)
     )
@@ -177,7 +177,7 @@ def _answered(made: Rebuttal, points: Mapping[str, Point]) -> list[Point]:
 
 
 def _prose(text: str) -> Rebuttal:
-    """Return the rebuttal that a text is which keeps to no form. Raises ValidationError where it holds no words."""
+    """Return the rebuttal that a text is which keeps to no form. Raises ValidationError if it has no words."""
     return Rebuttal.model_validate({"answers": [{"answer": words_of(text)}]})
 
 
@@ -197,7 +197,7 @@ def _rendered(letter: str, first: int, points: Mapping[str, Point], made: Rebutt
 
 
 def _schema(names: Sequence[str], letters: Sequence[str]) -> str:
-    """Return what is asked for: only points that there are can be named, where the model keeps to the form."""
+    """Return what is asked for: only points that there are can be named, if the model keeps to the form."""
     schema = asked_schema(_Asked)
     properties = schema["properties"]
     if names:

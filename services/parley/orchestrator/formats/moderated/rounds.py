@@ -46,7 +46,7 @@ class Verdict:
 
     Attributes:
         finding: In a line, for people.
-        ended: Why the rounds end by it; None where they go on.
+        ended: Why the rounds end by it; None if they go on.
         put: What it puts to the debaters next.
     """
 
@@ -209,7 +209,7 @@ def _unevaluated(
 async def _reply(
     discussion: Discussion, held: Round, standing: Standing, found: Evaluation
 ) -> Contribution | None:
-    """Ask a debater what the moderator wants to know from it; None where there is nothing to ask, or no answer."""
+    """Ask a debater what the moderator wants to know from it; None if there is nothing to ask, or no answer."""
     debate, number = discussion.debate, held.number
     agent = next((each for each in held.debaters if debate.letter(each.id) == found.agent), None)
     if found.decision != "clarify" or not found.question or agent is None or agent.id not in held.arguments:
@@ -234,7 +234,7 @@ async def _reply(
 
 
 def _redirect(discussion: Discussion, held: Round, found: Evaluation) -> list[str]:
-    """Return what is said to those who left the question; who does so again is muted, where enough others are left."""
+    """Return what is said to those who left the question; who does so again is muted, if enough others are left."""
     said = []
     for agent in [each for each in held.arguments if discussion.debate.letter(each) in found.off_topic]:
         name = discussion.name_of(agent)

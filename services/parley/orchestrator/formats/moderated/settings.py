@@ -33,7 +33,7 @@ def _check_names(violations: Violations, custom: Sequence[Perspective]) -> None:
 
 
 def _check_opposition(violations: Violations, settings: ModeratedSettings) -> None:
-    """Note names that nobody has, and a catalogue that no debate can be made of."""
+    """Note names that no perspective has, and a catalogue that no debate can be made of."""
     path, known = f"{_PATH}.custom_perspectives", catalogue(settings.custom_perspectives)
     names = {each.name.casefold() for each in known}
     for place, each in enumerate(settings.custom_perspectives):

@@ -1,4 +1,4 @@
-"""Where a debater stands when it is asked in a round: what it is told before its task, and how much it may write."""
+"""Where a debater stands when it is asked in a round: what it reads before its task, and how much it may write."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ _TASK_TOKENS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A round as its debaters are told of it.
+    """A round as its debaters read of it.
 
     Attributes:
         number: The round, from 1; `total`: rounds at most.
@@ -53,7 +53,7 @@ class Standing:
         return _least(self.budget * 2 // 3, self.bound)
 
     def rebuttal_tokens(self, spent_tokens: int) -> int:
-        """Return what a rebuttal may take after an argument that took so much; negative where nothing is left."""
+        """Return what a rebuttal may take after an argument that took so much; negative if nothing is left."""
         left = self.budget - spent_tokens
         if self.budget and left < _LEAST_TOKENS:
             return -1
@@ -80,13 +80,13 @@ class Standing:
         return (*before, *summed, *history(debate, agent, told), *put)
 
     def _room(self, agent: AgentSpec, told: Prompt) -> int:
-        """Return the tokens that are left for the history, beside what the round will bring."""
+        """Return the tokens that are left for the history, next to what the round will bring."""
         longest = max((upper_tokens(each.text) for each in self.held), default=0)
         beside = tokens_of_prompt(told, agent.context_tokens) + _TASK_TOKENS + 2 * self.debaters * longest
         return room_for(agent.context_tokens, _least(self.budget, self.bound), beside)
 
     def _summed(self, gone: Sequence[Contribution]) -> Prompt:
-        """Return the moderator's summaries of the rounds of which something gives way."""
+        """Return the moderator's summaries of the rounds of which something is left out."""
         last = max((each.round for each in gone), default=0)
         return tuple(
             quotation(f"Round {number}, as the moderator summed it up", text, HISTORY_GIVES)

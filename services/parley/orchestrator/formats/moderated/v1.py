@@ -47,9 +47,10 @@ __all__ = ["V1"]
 async def _ask_direction(
     discussion: Discussion, verdict: Verdict, ended: RoundsEnded | None
 ) -> RoundsEnded | None:
-    """Ask a person for the direction, and return why the rounds end; None where there is another one.
+    """Ask a person for the direction, and return why the rounds end; None if there is another one.
 
-    `ended`: why they would end without a word. Guidance lets a debate go on that the moderator would end, as far as there are rounds.
+    `ended`: why they would end without a word. Guidance lets a debate go on that the moderator would end, as far as
+    there are rounds.
     """
     debate, number = discussion.debate, len(discussion.rounds)
     discussion.enter("checkpoint", f"round/{number}")
@@ -160,7 +161,7 @@ def _create_debater(
 
 
 def _create_id(name: str, taken: set[str]) -> str:
-    """Return a perspective's name as an agent's id that nobody has yet."""
+    """Return a perspective's name as an agent's id that no agent has yet."""
     plain = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:_MAX_ID].strip("-") or "perspective"
     found, number = plain, 1
     while found in taken:
@@ -170,7 +171,7 @@ def _create_id(name: str, taken: set[str]) -> str:
 
 
 def _create_briefing(discussion: Discussion, analysed: Analysed) -> str:
-    """Return what everybody is told beside the question."""
+    """Return what every prompt says besides the question."""
     lines = [*analysed.answers]
     read: list[str] = []
     for title, told in (

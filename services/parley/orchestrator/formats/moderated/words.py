@@ -1,4 +1,4 @@
-"""What the moderator and the debaters do, in words, and what they are told of their parts in every prompt."""
+"""What the moderator and the debaters do, in words, and what every prompt says of their parts."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -49,7 +49,7 @@ MODERATOR: Final = (
 
 
 def debater_words(own: Viewpoint, others: Sequence[Viewpoint]) -> str:
-    """Return what a debater is told of who it is."""
+    """Return what its prompts say of who a debater is."""
     names = ", ".join(each.name for each in others)
     return (
         f"You take part in a moderated debate and speak for one perspective: {own.name}. It is a point of view, not a person.\n"

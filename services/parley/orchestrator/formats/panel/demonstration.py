@@ -1,7 +1,7 @@
 """A panel of a very small model: the panel's phases in prose alone, with an answer made of the panel's own sentences.
 
-Such a model follows one short instruction, fails at several, and copies what looks like a pattern. So it is asked for prose, in a
-few words without names or letters. Each answer is begun for it, and only its whole sentences count.
+Such a model follows one short instruction, fails at several, and copies what looks like a pattern. So it is asked for
+prose, in a few words without names or letters. Each answer is begun for it, and only its whole sentences count.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from parley.v1.panel_pb2 import (
 __all__ = ["demonstrate"]
 
 _TOKENS: Final = 64
-"""Of a contribution where the debate names no bound: three sentences or so, some seconds of such a model."""
+"""Of a contribution if the debate names no bound: three sentences or so, some seconds of such a model."""
 _MIN_ANSWER_CHARACTERS: Final = 80
 _VALUES: Final[Mapping[str, str]] = {
     "architect": "a clear structure",
@@ -99,7 +99,7 @@ async def _refine_plainly(
 
 
 async def _recommend(debate: Debate, works: Sequence[Contribution], guidance: Sequence[str]) -> str:
-    """Return the judge's answer: whole sentences, and where they are few, the panel's first one after them.
+    """Return the judge's answer: whole sentences, and if they are few, the panel's first one after them.
 
     Raises:
         DebateFailedError: the judge gave none.
@@ -168,7 +168,7 @@ def _to_contribution(reply: Reply | StepFailed, work: Work) -> Contribution | St
 
 
 async def demonstrate(debate: Debate) -> Outcome:
-    """Hold the rounds and return the judge's recommendation, with what the panel said for and against."""
+    """Run the rounds and return the judge's recommendation, with what the panel said for and against."""
     settings = debate.spec.settings
     assert isinstance(settings, PanelSettings)
     _tell_what_is_left_out(debate, settings)
@@ -214,7 +214,7 @@ class _Round:
         self._agents = [each for each in debate.participants if each.id not in steering.muted]
 
     async def hold(self) -> list[Contribution]:
-        """Return all that was contributed, refinements last. Raises DebateFailedError where nobody has a proposal."""
+        """Return all that was contributed, refinements last. Raises DebateFailedError if no agent has a proposal."""
         limit = asyncio.create_task(self._debate.limiter.enforce_round_limit(self._number))
         try:
             proposals = await self._proposals()

@@ -27,7 +27,7 @@ def outcome_of(
 ) -> Outcome:
     """Return the outcome that a judge's answer makes; `letters` are the agents it was to score, each with its letter.
 
-    What is required is what was drawn up at the start; the judge's own words count where nothing could be.
+    What is required is what was drawn up at the start; the judge's own words count if nothing could be.
     """
     unmet = [
         UnfulfilledRequirement(text=each.text, hard=each.hard) for each in answer.unfulfilled_requirements

@@ -1,7 +1,7 @@
 """The panel, version 1.
 
 Agents that see the full history start a round together; others go on alone, each with its own line of work. Recalled debates
-and requirements are looked for beside the first drafts, which do not wait for them.
+and requirements are looked for while the first drafts are written, which do not wait for them.
 """
 
 import asyncio
@@ -114,7 +114,7 @@ class _Held:
 
 
 async def _run(debate: Debate) -> Outcome:
-    """Hold the rounds and return the answer."""
+    """Run the rounds and return the answer."""
     if debate.spec.demonstration:
         return await demonstrate(debate)
     await clarify.clarify(debate)
@@ -122,7 +122,7 @@ async def _run(debate: Debate) -> Outcome:
 
 
 async def _rounds(debate: Debate) -> _Held:
-    """Hold the rounds."""
+    """Run the rounds."""
     settings = _settings(debate)
     rounds: list[Round] = []
     stated: list[Sequence[Contribution]] = []
@@ -183,7 +183,7 @@ def _plan(
 
 async def _group_drafts(debate: Debate, first: Round) -> None:
     drafts = await first.drafts()
-    if len(drafts) > 1:  # one alone agrees with nobody
+    if len(drafts) > 1:  # one alone agrees with no agent
         await group_drafts(debate, await state_positions(debate, 1, drafts, "draft-position"))
 
 
@@ -193,9 +193,9 @@ async def _ended(
     requirements: asyncio.Task[Requirements],
     stated: list[Sequence[Contribution]],
 ) -> RoundsEnded | None:
-    """Wait until the next round may begin, and return why there is to be none; None where there is.
+    """Wait until the next round may begin, and return why there is to be none; None if there is.
 
-    `stated` holds the work of the rounds before with its positions, and gets that of this one where the rule needs it.
+    `stated` holds the work of the rounds before with its positions, and gets that of this one if the rule needs it.
     """
     settings, present = _settings(debate), rounds[-1]
     number, threshold = len(rounds), settings.termination.threshold_percent
@@ -220,7 +220,7 @@ def _grouping_agent(debate: Debate, heard: Sequence[AgentSpec]) -> AgentSpec:
 
 
 def _check_standing(debate: Debate, made: Sequence[Contribution]) -> None:
-    """Fail where a limit ended the debate before there was anything."""
+    """Fail if a limit ended the debate before there was anything."""
     if debate.ending and not any(each.activity == propose.PROPOSAL.name for each in made):
         raise no_proposal_in_time(debate, (agent.id for agent in debate.spec.agents))
 
@@ -273,7 +273,7 @@ async def _judged(debate: Debate, held: _Held) -> Outcome:
 
 
 async def _material(debate: Debate, judge: AgentSpec, held: _Held) -> Prompt:
-    """Return what one who writes the answer reads beside the final proposals, which give way last."""
+    """Return what one who writes the answer reads besides the final proposals, which are left out last."""
     start, room = await in_thread_if_large(texts_of(held.made), partial(_start, debate, judge, held))
     summaries = summaries_from_proto(_settings(debate).summaries)
     earlier = await summarize.summarize_for_judge(debate, judge, held.earlier, room, summaries)
